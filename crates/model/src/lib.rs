@@ -1,0 +1,30 @@
+//! jitterscope's words as types.
+//!
+//! Every other crate speaks in these: instants and lengths on the measuring clock ([`Ticks`]),
+//! lengths of real time ([`Nanos`]), processors ([`CpuId`], [`CpuSet`]), what a probe saw ([`Gap`],
+//! [`Stall`]), what the kernel did ([`KernelEvent`]), who was to blame ([`Culprit`],
+//! [`Attribution`]) and what a whole recording was ([`RunManifest`]). No I/O and no `unsafe` here.
+#![forbid(unsafe_code)]
+
+mod attribution;
+mod cpu;
+mod culprit;
+mod event;
+mod gap;
+mod manifest;
+mod probe_result;
+mod source;
+mod time;
+
+pub use attribution::{Attribution, Confidence, Part, Placement};
+pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
+pub use culprit::{Culprit, CulpritKind, Sender};
+pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
+pub use gap::{Gap, Stall, StallId, ThreadRef};
+pub use manifest::{
+    ClockReading, EventsInGaps, HostFacts, MachineAudit, ProbeSettings, RunManifest, SCHEMA_VERSION,
+    SelfNoise, StoredTrace, Warning,
+};
+pub use probe_result::{IntervalRow, ProbeResult};
+pub use source::{SourceReport, SourceStatus};
+pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};

@@ -1,0 +1,183 @@
+//! What one recording was: everything but its rows.
+
+use crate::{ClockKind, CpuSet, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the run directory and of the JSON reports. A reader accepts newer ones of the same
+/// number and refuses others.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One moment on three clocks, to map ticks to real time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// The measuring clock.
+    pub ticks: Ticks,
+    /// `CLOCK_MONOTONIC_RAW`, nanoseconds.
+    pub monotonic_raw_ns: u64,
+    /// `CLOCK_REALTIME`, nanoseconds since the epoch.
+    pub realtime_ns: u64,
+    /// How far apart the readings may be: ticks from the first to the last of the three.
+    pub width_ticks: u64,
+}
+
+/// How the probe was set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSettings {
+    /// `spin`.
+    pub kind: String,
+    /// CPUs measured.
+    pub cpus: CpuSet,
+    /// Why these CPUs, when the user named none.
+    pub cpus_chosen_because: Option<String>,
+    /// Asked-for length of the measurement.
+    pub duration_ns: Nanos,
+    /// Length of the discarded warm-up.
+    pub warmup_ns: Nanos,
+    /// Deltas at or above this are stalls.
+    pub threshold_ns: Nanos,
+    /// Length of a reporting interval.
+    pub interval_ns: Nanos,
+    /// SCHED_FIFO priority; `None` for the fair class.
+    pub fifo_priority: Option<u32>,
+}
+
+/// The machine that was measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Host name.
+    pub hostname: String,
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// Machine architecture.
+    pub arch: String,
+    /// CPU model name.
+    pub cpu_model: String,
+    /// Kernel command line.
+    pub cmdline: String,
+    /// Online CPUs.
+    pub online: CpuSet,
+    /// Isolated CPUs.
+    pub isolated: CpuSet,
+    /// CPUs whose tick can stop while busy.
+    pub nohz_full: CpuSet,
+    /// The hypervisor's signature when this is a virtual machine.
+    pub hypervisor: Option<String>,
+}
+
+/// Settings of the machine at the start, by path or by knob: value as read.
+pub type MachineAudit = BTreeMap<String, String>;
+
+/// What the measuring itself cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SelfNoise {
+    /// CPUs that our helper threads were confined to; empty when none was free.
+    pub helper_cpus: CpuSet,
+    /// CPU time of the helper threads, nanoseconds.
+    pub helper_cpu_ns: Nanos,
+    /// Peak resident memory of the whole process, bytes.
+    pub peak_rss_bytes: u64,
+    /// Entry cost granted to a culprit: the smallest lead seen in the warm-up.
+    pub entry_cost_ns: Nanos,
+    /// Exit cost granted to a culprit: the smallest trail seen in the warm-up.
+    pub exit_cost_ns: Nanos,
+    /// How many warm-up stalls the two costs were measured on.
+    pub cost_samples: u64,
+}
+
+/// The proof of the correlation: kernel events of the measured CPUs, and how many lie inside stalls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsInGaps {
+    /// Kernel events recorded on measured CPUs during the measurement.
+    pub events: u64,
+    /// Those inside a recorded gap.
+    pub inside: u64,
+    /// Control: events compared after a random shift in time, each its own.
+    pub control_events: u64,
+    /// Control: those inside a recorded gap all the same.
+    pub control_inside: u64,
+}
+
+/// What the run keeps of the raw trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredTrace {
+    /// Bytes kept.
+    pub bytes: u64,
+    /// Whether all of the trace is there; otherwise only what lies around the worst stalls.
+    pub complete: bool,
+    /// The limit that applied, bytes.
+    pub limit_bytes: u64,
+}
+
+/// Something that the reader of a report must know. `id` is stable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable, hyphenated.
+    pub id: String,
+    /// What happened and what to do, in one or two sentences.
+    pub text: String,
+}
+
+/// Everything about a run but its rows: `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunManifest {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The tool's version.
+    pub tool_version: String,
+    /// Unique short id.
+    pub id: String,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// The command line, as given.
+    pub command_line: Vec<String>,
+    /// The machine.
+    pub host: HostFacts,
+    /// Which clock was read.
+    pub clock: ClockKind,
+    /// Its rate.
+    pub rate: TickRate,
+    /// Clocks at the start of the measurement.
+    pub clock_start: ClockReading,
+    /// Clocks at its end.
+    pub clock_end: ClockReading,
+    /// Settings of the probe.
+    pub probe: ProbeSettings,
+    /// Results, one a CPU.
+    pub results: Vec<ProbeResult>,
+    /// Whether stalls were attributed by kernel events (else only counted).
+    pub attributed: bool,
+    /// Sources of evidence, with their losses.
+    pub sources: Vec<SourceReport>,
+    /// Counters that rose on measured CPUs during the run: (cpu, counter, how often). From
+    /// `/proc/interrupts`, `/proc/softirqs` and `/proc/stat`; correlation only.
+    pub counters: Vec<(crate::CpuId, String, u64)>,
+    /// The proof of the correlation.
+    pub events_in_gaps: EventsInGaps,
+    /// Settings of the machine.
+    pub audit: MachineAudit,
+    /// What the measuring itself cost.
+    pub self_noise: SelfNoise,
+    /// What the run keeps of the raw trace.
+    pub trace: StoredTrace,
+    /// Whether the user ended it early.
+    pub interrupted: bool,
+    /// Warnings.
+    pub warnings: Vec<Warning>,
+}
+
+impl RunManifest {
+    /// Maps an instant of the measuring clock to nanoseconds since the epoch, from the pair of clock
+    /// readings at the start: a step of the wall clock during the run does not bend the result.
+    #[must_use]
+    pub fn realtime_ns(&self, at: Ticks) -> u64 {
+        let base = self.clock_start;
+        if at >= base.ticks {
+            base.realtime_ns.saturating_add(self.rate.nanos(at.since(base.ticks)).0)
+        } else {
+            base.realtime_ns.saturating_sub(self.rate.nanos(base.ticks.since(at)).0)
+        }
+    }
+}
