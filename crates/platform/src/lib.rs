@@ -2,3 +2,6 @@
 mod machine;
 
 pub use machine::{FileError, Machine};
+
+mod thread_affinity;
+pub use thread_affinity::set_thread_affinity;

@@ -10,6 +10,8 @@ pub enum BootValue {
     Flag,
     /// `key=value`.
     Is(&'static str),
+    /// `key=value` with one of these; the first is what is written.
+    OneOf(&'static [&'static str]),
     /// `key=LIST` of the isolated CPUs.
     Isolated,
     /// `key=flag,LIST` of the isolated CPUs (`isolcpus`); flags of one key are joined.
@@ -27,6 +29,8 @@ pub struct BootParam {
     pub value: BootValue,
 }
 
+const FULL_DYNTICKS: BootParam = BootParam { key: "nohz_full", value: BootValue::Isolated };
+
 impl BootParam {
     /// As it is typed, for documentation: `nohz_full=LIST`.
     #[must_use]
@@ -34,6 +38,7 @@ impl BootParam {
         match self.value {
             BootValue::Flag => self.key.to_owned(),
             BootValue::Is(value) => format!("{}={value}", self.key),
+            BootValue::OneOf(values) => format!("{}={}", self.key, values.join("|")),
             BootValue::Isolated => format!("{}=ISOLATED", self.key),
             BootValue::IsolatedWith(flag) => format!("{}={flag},ISOLATED", self.key),
             BootValue::Housekeeping => format!("{}=HOUSEKEEPING", self.key),
@@ -46,6 +51,9 @@ impl BootParam {
         match self.value {
             BootValue::Flag => self.key.to_owned(),
             BootValue::Is(value) => format!("{}={value}", self.key),
+            BootValue::OneOf(values) => {
+                format!("{}={}", self.key, values.first().copied().unwrap_or_default())
+            }
             BootValue::Isolated => format!("{}={}", self.key, goal.isolated),
             BootValue::IsolatedWith(flag) => format!("{}={flag},{}", self.key, goal.isolated),
             BootValue::Housekeeping => format!("{}={}", self.key, goal.housekeeping),
@@ -90,10 +98,15 @@ impl Cmdline {
     /// Whether the line already says what `param` asks for.
     #[must_use]
     pub fn satisfies(&self, param: &BootParam, goal: &Goal) -> bool {
+        if param.key == "rcu_nocbs" && self.satisfies(&FULL_DYNTICKS, goal) {
+            // The kernel takes the callbacks of full-dynticks CPUs away by itself.
+            return true;
+        }
         let Some(value) = self.get(param.key) else { return false };
         match param.value {
             BootValue::Flag => true,
             BootValue::Is(wanted) => value.is_some_and(|v| v.split(',').any(|word| word == wanted)),
+            BootValue::OneOf(any) => value.is_some_and(|v| v.split(',').any(|word| any.contains(&word))),
             BootValue::Isolated => value
                 .and_then(|v| v.parse::<CpuSet>().ok())
                 .is_some_and(|set| goal.isolated.difference(&set).is_empty()),
@@ -137,9 +150,11 @@ pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
         }
     }
     out.into_iter()
-        .map(|(key, flags, rest)| {
-            if flags.is_empty() { rest } else { format!("{key}={},{rest}", flags.join(",")) }
-        })
+        .map(
+            |(key, flags, rest)| {
+                if flags.is_empty() { rest } else { format!("{key}={},{rest}", flags.join(",")) }
+            },
+        )
         .collect()
 }
 
@@ -157,7 +172,8 @@ mod tests {
 
     #[test]
     fn the_line_is_read_as_the_kernel_reads_it() {
-        let line = Cmdline::parse("quiet isolcpus=nohz,managed_irq,2,3 nohz_full=2-7 mce=ignore_ce -- nosmt\n");
+        let line =
+            Cmdline::parse("quiet isolcpus=nohz,managed_irq,2,3 nohz_full=2-7 mce=ignore_ce -- nosmt\n");
         assert!(line.satisfies(&MANAGED, &goal()));
         assert!(!line.satisfies(&DOMAIN, &goal()));
         assert!(line.satisfies(&NOHZ, &goal()));
@@ -165,11 +181,17 @@ mod tests {
         assert_eq!(line.get("nosmt"), None, "what follows -- is not the kernel's");
         assert!(Cmdline::parse("isolcpus=2-3").satisfies(&DOMAIN, &goal()));
         assert!(!Cmdline::parse("isolcpus=2").satisfies(&DOMAIN, &goal()));
-        assert!(Cmdline::parse("psi=1 psi=0").satisfies(&BootParam { key: "psi", value: BootValue::Is("0") }, &goal()));
+        assert!(
+            Cmdline::parse("psi=1 psi=0")
+                .satisfies(&BootParam { key: "psi", value: BootValue::Is("0") }, &goal())
+        );
     }
 
     #[test]
     fn flags_of_one_parameter_are_joined() {
-        assert_eq!(compose(&[DOMAIN, NOHZ, MANAGED, NOHZ], &goal()), ["isolcpus=domain,managed_irq,2-3", "nohz_full=2-3"]);
+        assert_eq!(
+            compose(&[DOMAIN, NOHZ, MANAGED, NOHZ], &goal()),
+            ["isolcpus=domain,managed_irq,2-3", "nohz_full=2-3"]
+        );
     }
 }

@@ -88,7 +88,11 @@ mod tests {
         let m = Machine::at(dir.path());
         assert_eq!(
             files(&m, "/proc/irq/*/smp_affinity_list"),
-            ["/proc/irq/1/smp_affinity_list", "/proc/irq/2/smp_affinity_list", "/proc/irq/10/smp_affinity_list"]
+            [
+                "/proc/irq/1/smp_affinity_list",
+                "/proc/irq/2/smp_affinity_list",
+                "/proc/irq/10/smp_affinity_list"
+            ]
         );
         assert!(files(&m, "/proc/none/*/x").is_empty());
     }

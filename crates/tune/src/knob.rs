@@ -285,6 +285,8 @@ pub enum Effect {
     Removes,
     /// There is less of it.
     Lessens,
+    /// It may be the cause: nothing that was recorded tells.
+    Perhaps,
 }
 
 /// Culprits that a knob answers. All lists are of names with `*`.
@@ -295,7 +297,7 @@ pub struct Answer {
     /// with one of these names,
     pub names: &'static [&'static str],
     /// but none of these,
-    pub except: &'static [&'static str],
+    pub except: [&'static [&'static str]; 2],
     /// and, when not empty, a detail like this.
     pub detail: &'static str,
     /// What becomes of them.
@@ -306,19 +308,29 @@ impl Answer {
     /// Culprits that go away.
     #[must_use]
     pub const fn removes(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
-        Answer { kind, names, except: &[], detail: "", effect: Effect::Removes }
+        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Removes }
     }
 
     /// Culprits of which there will be less.
     #[must_use]
     pub const fn lessens(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
-        Answer { kind, names, except: &[], detail: "", effect: Effect::Lessens }
+        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Lessens }
     }
 
-    /// The same, but not these.
+    /// Culprits that it may or may not be the cause of.
+    #[must_use]
+    pub const fn perhaps(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
+        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Perhaps }
+    }
+
+    /// The same, but not these; two lists at most.
     #[must_use]
     pub const fn but_not(mut self, except: &'static [&'static str]) -> Answer {
-        self.except = except;
+        if self.except[0].is_empty() {
+            self.except[0] = except;
+        } else {
+            self.except[1] = except;
+        }
         self
     }
 
@@ -334,7 +346,7 @@ impl Answer {
     pub fn matches(&self, kind: CulpritKind, name: &str, detail: &str) -> bool {
         self.kind == kind
             && self.names.iter().any(|p| glob::matches(p, name))
-            && !self.except.iter().any(|p| glob::matches(p, name))
+            && !self.except.iter().flat_map(|list| list.iter()).any(|p| glob::matches(p, name))
             && (self.detail.is_empty() || glob::matches(self.detail, detail))
     }
 }

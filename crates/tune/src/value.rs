@@ -52,6 +52,16 @@ impl ValueKind {
         }
     }
 
+    /// As people want to see it: one line, without the choices not taken.
+    #[must_use]
+    pub fn shown(self, raw: &str) -> String {
+        let text = match self {
+            ValueKind::Choice => self.canonical(raw),
+            _ => raw.trim().to_owned(),
+        };
+        if text.is_empty() { "(empty)".into() } else { text.replace('\n', " ") }
+    }
+
     /// The CPUs in the value, for the two kinds that hold some.
     #[must_use]
     pub fn cpus(self, raw: &str) -> Option<CpuSet> {
