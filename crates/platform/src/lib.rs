@@ -2,3 +2,5 @@
 mod machine;
 
 pub use machine::{FileError, Machine};
+
+pub mod disturb;
