@@ -1,1 +1,4 @@
-//! placeholder
+//! A recording, and what is built upon it.
+#![forbid(unsafe_code)]
+
+pub mod selftest;
