@@ -9,7 +9,7 @@ use jitterscope_platform::disturb::{
     self, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection,
 };
 use jitterscope_platform::{Machine, current_affinity};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -30,6 +30,11 @@ fn main() -> ExitCode {
             }
         };
     }
+    if let [subcommand, kind] = arguments.as_slice()
+        && subcommand == "parent"
+    {
+        be_a_parent_that_will_be_killed(DisturbKind::parse(kind).unwrap());
+    }
     if arguments.iter().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -39,6 +44,8 @@ fn main() -> ExitCode {
     a_child_that_is_stopped_reports_what_it_did();
     a_dropped_child_is_gone();
     a_killed_child_leaves_a_note_that_puts_things_back();
+    a_child_ends_with_its_parent(DisturbKind::Fair);
+    a_child_ends_with_its_parent(DisturbKind::Writeback);
     a_child_without_its_parent_refuses();
     println!("disturb: all checks passed");
     ExitCode::SUCCESS
@@ -167,6 +174,47 @@ fn a_killed_child_leaves_a_note_that_puts_things_back() {
     assert_eq!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
     assert!(!scratch.exists(), "the scratch file is not left behind");
     println!("disturb: leftovers ok");
+}
+
+/// Starts a child, writes its process id (or nothing, where it cannot be had), and waits for its own end.
+fn be_a_parent_that_will_be_killed(kind: DisturbKind) -> ! {
+    let mut child = spawn(kind, &settings(1_000_000, Duration::from_millis(50)));
+    if let Some(child) = child.as_mut() {
+        child.go().unwrap();
+    }
+    println!("{}", child.as_ref().map_or(0, ChildHandle::pid));
+    loop {
+        std::thread::sleep(PATIENCE);
+    }
+}
+
+fn a_child_ends_with_its_parent(kind: DisturbKind) {
+    let knobs = knobs();
+    let mut parent = std::process::Command::new(command().program)
+        .args(["parent", kind.as_str()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let pid: u32 = line.trim().parse().unwrap();
+    if pid == 0 {
+        return;
+    }
+    // It may stay as a corpse, where nobody collects orphans.
+    let alive = || {
+        let stat = Machine::host().read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let started = Instant::now();
+    while alive() && started.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!alive(), "{kind} has outlived its parent");
+    assert_eq!(knobs, self::knobs(), "{kind} has put back what it changed");
+    println!("disturb: {kind} ended with its parent");
 }
 
 fn a_child_without_its_parent_refuses() {

@@ -70,12 +70,12 @@ pub struct Leftover {
     pub file: PathBuf,
     /// What it held before a killed child changed it.
     pub original: String,
-    /// Whether it was put back; false when somebody else had changed it since.
+    /// Whether it was put back; false when somebody else had changed or removed it since.
     pub restored: bool,
 }
 
 /// Puts back what children left changed because they were killed. Children that live are left alone, and
-/// so is a file that no longer holds what the child wrote.
+/// so is a file that no longer holds what the child wrote, or is gone.
 ///
 /// # Errors
 /// A control file or a note could not be written or removed; the note is kept, so that calling again
@@ -93,7 +93,11 @@ pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, FileError> 
                 continue;
             }
             if this_boot {
-                let restored = same_value(&machine.read_trimmed(&note.file)?, &note.changed);
+                let restored = match machine.read_trimmed(&note.file) {
+                    Ok(value) => same_value(&value, &note.changed),
+                    Err(error) if error.is_absent() => false,
+                    Err(error) => return Err(error),
+                };
                 if restored {
                     machine.write(&note.file, &note.original)?;
                 }
@@ -211,6 +215,16 @@ mod tests {
         machine.write(KNOB, "1").unwrap();
         assert!(!restore_leftovers(&machine).unwrap()[0].restored);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("1", 0));
+    }
+
+    #[test]
+    fn a_control_file_that_is_gone_keeps_no_note_alive() {
+        let (_dir, machine) = fake();
+        change_and_be_killed(&machine);
+        end_process(&machine);
+        fs::remove_file(machine.path(KNOB)).unwrap();
+        assert!(!restore_leftovers(&machine).unwrap()[0].restored);
+        assert_eq!(notes(&machine), 0);
     }
 
     #[test]

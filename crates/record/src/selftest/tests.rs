@@ -293,7 +293,7 @@ fn the_text_fits_and_says_why() {
     }];
     let text = render_text(&SelftestReport::new(vec![good, bad, none, broken], skipped));
     let expected = "\
-kind       expected culprit            injected   found   named  length verdict
+kind       expected culprit            injected   found   named len err verdict
 fifo       thread js-fifo-004d              100 100.0 % 100.0 %   2.0 %    pass
 fifo       thread js-fifo-004d              100 100.0 %  60.0 %   2.0 %    FAIL
 kworker    kworker a_function_of_a_ver      100   0.0 %   0.0 %       -    FAIL

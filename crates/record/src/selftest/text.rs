@@ -13,7 +13,7 @@ const EXPECTED: usize = 27;
 #[must_use]
 pub fn render_text(report: &SelftestReport) -> String {
     let mut out = String::new();
-    line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "length", "verdict"]);
+    line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "len err", "verdict"]);
     for row in &report.rows {
         let expected = row.expected.as_ref().map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
         let expected: String = expected.chars().take(EXPECTED).collect();
