@@ -103,7 +103,8 @@ fn every_kind_logs_what_it_injects(kind: DisturbKind) {
     assert_eq!(disturbed.injections.len(), 5, "{kind}");
     let mut last = before;
     for Injection { start_ticks, end_ticks, length_ticks } in &disturbed.injections {
-        assert!(last <= *start_ticks && start_ticks <= end_ticks, "{kind}: windows are in order");
+        assert!(before <= *start_ticks && start_ticks <= end_ticks, "{kind}");
+        assert!(last <= *end_ticks, "{kind}: in order");
         last = *end_ticks;
         if let Some(length) = length_ticks {
             assert!(settings.rate.nanos(*length) >= settings.length);

@@ -27,13 +27,13 @@ impl Timer {
     }
 
     /// The expiry on the recording's clock. Both clocks are read together just after the wake-up, so
-    /// that their rates need to agree over the lateness only.
+    /// that their rates need to agree over the lateness only; the timer's clock is read last, so that what
+    /// interrupts in between puts the start of the window too early, never behind the expiry.
     fn window(&self, deadline: Nanos) -> Injection {
         let (kind, rate) = (self.settings.clock, self.settings.rate);
         let end = clock::now(kind);
         let late = pace::monotonic().saturating_sub(deadline);
-        let start = clock::now(kind) - rate.ticks(late);
-        Injection { start_ticks: start.min(end), end_ticks: end, length_ticks: None }
+        Injection { start_ticks: end - rate.ticks(late), end_ticks: end, length_ticks: None }
     }
 }
 
