@@ -5,6 +5,7 @@
 //! or record stay free of both.
 
 pub mod clock;
+pub mod disturb;
 mod host;
 mod machine;
 mod memory;

@@ -15,6 +15,7 @@ mod names;
 mod observer;
 mod probes;
 mod recording;
+pub mod selftest;
 mod settings;
 mod sink;
 mod warnings;

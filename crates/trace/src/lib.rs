@@ -1,1 +1,25 @@
-//! placeholder
+//! Where kernel events come from.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ring`] | the kernel's ring-buffer pages: raw records and losses |
+//! | [`format`] | event formats as the kernel states them |
+//! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
+//! | [`symbols`], [`tasks`] | names of kernel functions and of threads |
+//!
+//! A [`TraceContext`] holds what pages need to be decoded anywhere, so that a stored run and a live one
+//! take the same path.
+#![forbid(unsafe_code)]
+
+mod context;
+pub mod decode;
+pub mod format;
+pub mod ring;
+pub mod symbols;
+pub mod tasks;
+
+pub use context::{ContextError, FormatText, TraceContext};
+pub use decode::{DecodeCounts, Decoder, PageInfo};
+pub use ring::{Page, PageError, PageLayout, PageLoss, RawRecord};
+pub use symbols::{Symbols, SymbolsError};
+pub use tasks::Tasks;
