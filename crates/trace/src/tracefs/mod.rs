@@ -38,3 +38,8 @@ pub fn clock_name(clock: ClockKind) -> &'static str {
         ClockKind::MonotonicRaw => "mono_raw",
     }
 }
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ pub struct StoredPage {
 
 /// Where the fixture is.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/local-1s")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/vm-1s")
 }
 
 #[allow(dead_code)]
