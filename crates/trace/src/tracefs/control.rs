@@ -14,8 +14,8 @@ pub(super) trait Control: Debug + Send + Sync {
     fn remove_dir(&self, path: &str) -> io::Result<()>;
     /// Writes a control file.
     fn write(&self, path: &str, value: &str) -> Result<(), FileError>;
-    /// Mounts a file system of the kernel.
-    fn mount(&self, kind: &str, at: &str) -> io::Result<()>;
+    /// Mounts a file system of the kernel, under a name that mountinfo shows.
+    fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()>;
     /// Unmounts it.
     fn unmount(&self, at: &str) -> io::Result<()>;
 }
@@ -37,12 +37,12 @@ impl Control for Live {
         self.0.write(path, value)
     }
 
-    fn mount(&self, kind: &str, at: &str) -> io::Result<()> {
+    fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {
         if !self.0.is_host() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RELATIME;
-        Ok(mount("nodev", at, kind, flags, None)?)
+        Ok(mount(name, at, kind, flags, None)?)
     }
 
     fn unmount(&self, at: &str) -> io::Result<()> {

@@ -160,8 +160,8 @@ impl Control for FakeControl {
         self.live.write(path, value)
     }
 
-    fn mount(&self, kind: &str, at: &str) -> io::Result<()> {
-        self.step(format!("mount {kind} {at}"))
+    fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {
+        self.step(format!("mount {kind} {at} as {name}"))
     }
 
     fn unmount(&self, at: &str) -> io::Result<()> {

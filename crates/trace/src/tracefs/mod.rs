@@ -16,6 +16,7 @@ mod filter;
 mod instance;
 mod mount;
 mod mountinfo;
+mod owner;
 mod pipe;
 mod recorder;
 mod side;

@@ -1,6 +1,7 @@
 //! tracefs, found or mounted.
 
 use super::control::{Control, Live};
+use super::owner::{self, Owner};
 use super::{TraceError, mountinfo};
 use jitterscope_platform::Machine;
 use std::fs::File;
@@ -39,7 +40,7 @@ impl Drop for Inner {
 
 impl Tracefs {
     /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (below debugfs on kernels without that
-    /// folder).
+    /// folder). The mount's name says whose it is, so that one left by a killed process is found.
     ///
     /// # Errors
     /// It cannot be mounted, cannot be read by this user, or the kernel has none.
@@ -50,7 +51,11 @@ impl Tracefs {
     pub(super) fn open_with(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
         let mountinfo = machine.read("/proc/self/mountinfo")?;
         let (root, mounted) = match mountinfo::find(&mountinfo) {
-            Some(root) => (root, Vec::new()),
+            // Left by a recording of ours that was killed, or that somebody kept busy: now it is ours.
+            Some(mount) if Owner::of(&mount.source).is_some_and(|owner| owner.is_dead(machine)) => {
+                (mount.point.clone(), vec![mount.point])
+            }
+            Some(mount) => (mount.point, Vec::new()),
             None => mount(machine, control.as_ref())?,
         };
         // From here on, dropping undoes the mount.
@@ -114,12 +119,13 @@ fn mount(machine: &Machine, control: &dyn Control) -> Result<(String, Vec<String
             _ => TraceError::MountRefused { at, source },
         }
     };
+    let name = || owner::name(machine, "mount");
     if machine.exists(TRACING) {
-        control.mount("tracefs", TRACING).map_err(refused(TRACING))?;
+        control.mount("tracefs", &name()?, TRACING).map_err(refused(TRACING))?;
         return Ok((TRACING.into(), vec![TRACING.into()]));
     }
     if machine.exists(DEBUG) {
-        control.mount("debugfs", DEBUG).map_err(refused(DEBUG))?;
+        control.mount("debugfs", &name()?, DEBUG).map_err(refused(DEBUG))?;
         // The kernel mounts tracefs there by itself on first use, on top of debugfs.
         let below = format!("{DEBUG}/tracing");
         return Ok((below.clone(), vec![below, DEBUG.into()]));

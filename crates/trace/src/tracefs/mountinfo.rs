@@ -3,19 +3,29 @@
 /// The place to look at first when there are several.
 const USUAL: &str = "/sys/kernel/tracing";
 
-/// The folder of tracefs: that of a tracefs mount, else `tracing` below a debugfs mount.
-pub(super) fn find(mountinfo: &str) -> Option<String> {
+/// A mount of tracefs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// Its folder.
+    pub(super) point: String,
+    /// What it was mounted as: a free text for a file system without a device.
+    pub(super) source: String,
+}
+
+/// Where tracefs is: a tracefs mount, else `tracing` below a debugfs mount.
+pub(super) fn find(mountinfo: &str) -> Option<Mount> {
     let mounts = |kind: &'static str| {
         mountinfo.lines().filter_map(move |line| {
-            // ... ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS...] - KIND SOURCE OPTIONS
+            // ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS...] - KIND SOURCE OPTIONS
             let (before, after) = line.split_once(" - ")?;
-            let point = before.split(' ').nth(4)?;
-            (after.split(' ').next()? == kind).then(|| unescape(point))
+            let point = unescape(before.split(' ').nth(4)?);
+            let mut after = after.split(' ');
+            (after.next()? == kind)
+                .then(|| Mount { point, source: after.next().map_or_else(String::new, unescape) })
         })
     };
-    mounts("tracefs")
-        .min_by_key(|point| point != USUAL)
-        .or_else(|| mounts("debugfs").next().map(|point| format!("{point}/tracing")))
+    let below = |mount: Mount| Mount { point: format!("{}/tracing", mount.point), ..mount };
+    mounts("tracefs").min_by_key(|mount| mount.point != USUAL).or_else(|| mounts("debugfs").next().map(below))
 }
 
 /// Undoes the octal escapes of blanks, tabs, newlines and backslashes.
@@ -46,6 +56,7 @@ mod tests {
         let debug = "30 23 0:7 / /sys/kernel/debug rw - debugfs nodev rw\n";
         let odd = "31 23 0:12 / /mnt/a\\040b rw,relatime shared:3 - tracefs none rw\n";
         let usual = "32 23 0:12 / /sys/kernel/tracing rw - tracefs none rw\n";
+        let find = |text: &str| find(text).map(|mount| mount.point);
         assert_eq!(find(&format!("{debug}{odd}{usual}")).as_deref(), Some(USUAL));
         assert_eq!(find(&format!("{debug}{odd}")).as_deref(), Some("/mnt/a b"));
         assert_eq!(find(debug).as_deref(), Some("/sys/kernel/debug/tracing"));

@@ -219,13 +219,28 @@ fn what_we_mount_we_unmount() {
     let tracefs = fake.open();
     assert!(tracefs.is_ours());
     drop(tracefs.clone());
-    assert_eq!(fake.log(), ["mount tracefs /sys/kernel/tracing"]);
+    let name = format!("jitterscope-{}-{START}-mount", std::process::id());
+    assert_eq!(fake.log(), [format!("mount tracefs /sys/kernel/tracing as {name}")]);
     drop(tracefs);
     assert_eq!(fake.log()[1], "unmount /sys/kernel/tracing");
     fake.refuse("mount", Errno::PERM);
     let error = Tracefs::open_with(&fake.machine(), fake.control.clone()).unwrap_err();
     assert!(matches!(error, TraceError::MountDenied));
     assert!(error.fix().contains("mount -t tracefs"));
+}
+
+#[test]
+fn a_mount_that_a_killed_recording_left_is_unmounted_too() {
+    for (owner, ours) in
+        [("jitterscope-4000000-1-mount", true), ("jitterscope-77-500-mount", false), ("nodev", false)]
+    {
+        let fake = Fake::new();
+        fake.put("/proc/77/stat", &stat(77, 500));
+        let line = format!("32 23 0:12 / /sys/kernel/tracing rw - tracefs {owner} rw\n");
+        fake.put("/proc/self/mountinfo", &line);
+        assert_eq!(fake.open().is_ours(), ours, "{owner}");
+        assert_eq!(fake.log().len(), usize::from(ours), "{owner}");
+    }
 }
 
 #[test]
