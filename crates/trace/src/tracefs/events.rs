@@ -1,5 +1,7 @@
 //! Which events are recorded, and what cannot be seen without each.
 
+use super::Tracefs;
+
 /// One tracepoint that we want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
@@ -69,3 +71,36 @@ pub(super) const SENDERS: &[(Wanted, Target)] = &[
     (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
     (want("sched", "sched_migrate_task", "who was moved to the CPU"), Target::Cpu("dest_cpu")),
 ];
+
+/// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether
+/// there is a `system/event`.
+fn missing<'a>(
+    wanted: impl Iterator<Item = &'a Wanted>,
+    has: impl Fn(&str) -> bool,
+) -> (Vec<String>, Vec<&'static str>) {
+    let lacking: Vec<&Wanted> =
+        wanted.filter(|w| !w.loses.is_empty() && !has(&format!("{}/{}", w.system, w.event))).collect();
+    let mut loses: Vec<&'static str> = lacking.iter().map(|w| w.loses).collect();
+    loses.dedup();
+    (lacking.iter().map(|w| format!("{}:{}", w.system, w.event)).collect(), loses)
+}
+
+fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
+    |event| tracefs.machine().exists(format!("{}/events/{event}/format", tracefs.root()))
+}
+
+/// Events of the measured CPUs that this kernel lacks, and what is lost by that.
+pub(crate) fn missing_local(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
+    let (mut names, mut loses) = missing(LOCAL.iter(), has(tracefs));
+    let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
+    if !vectors.iter().any(|name| name.ends_with("_entry")) {
+        names.push(format!("{VECTORS}:*"));
+        loses.push(VECTORS_LOSE);
+    }
+    (names, loses)
+}
+
+/// Events of senders that this kernel lacks, and what is lost by that.
+pub(crate) fn missing_senders(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
+    missing(SENDERS.iter().map(|(wanted, _)| wanted), has(tracefs))
+}

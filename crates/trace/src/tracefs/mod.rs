@@ -23,9 +23,11 @@ mod side;
 mod stats;
 
 pub use error::TraceError;
+pub(crate) use events::{missing_local, missing_senders};
 pub use instance::Leftover;
 pub use mount::{Clocks, Tracefs};
 pub use pipe::{CpuLoss, Drained};
+pub(crate) use recorder::refused;
 pub use recorder::{Recorder, RecorderSettings, Role};
 pub use stats::BufferStats;
 

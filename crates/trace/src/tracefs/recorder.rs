@@ -212,7 +212,7 @@ impl Recorder {
 }
 
 /// What cannot be told without the senders' events.
-pub(crate) const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
+const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
 
 /// The report of a source that could not be had.
 pub(crate) fn refused(name: &str, loses: &str, error: &TraceError) -> SourceReport {
