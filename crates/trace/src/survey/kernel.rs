@@ -6,7 +6,7 @@ use crate::symbols::{Symbols, SymbolsError};
 use crate::tracefs::{TraceError, Tracefs, clock_name, missing_local, missing_senders, refused};
 use jitterscope_model::{ClockKind, CpuId, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 const TRACEFS_LOSES: &str = "who caused a stall: stalls are counted, not attributed";
 const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
@@ -29,7 +29,8 @@ fn events(
         Err(error) => return refused(name, all_lost, error),
     };
     let instances = tracefs.machine().path(format!("{}/instances", tracefs.root()));
-    if rustix::fs::access(&instances, Access::WRITE_OK).is_err() {
+    // By the effective capabilities: plain access(2) ignores those of an ordinary user.
+    if accessat(CWD, &instances, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
         return refused(name, all_lost, &TraceError::NoPermission { path: instances });
     }
     let (missing, loses) = missing(tracefs);

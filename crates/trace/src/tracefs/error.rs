@@ -108,11 +108,14 @@ impl TraceError {
     pub fn fix(&self) -> String {
         match self {
             TraceError::NoPermission { .. } => {
-                "run as root, or let one group in: mount -o remount,gid=GROUP,mode=0770 /sys/kernel/tracing"
+                "run as root or with CAP_DAC_OVERRIDE, the one capability that tracefs' files need".into()
+            }
+            TraceError::MountDenied => {
+                "mount it as root, mount -t tracefs nodev /sys/kernel/tracing, then run with CAP_DAC_OVERRIDE"
                     .into()
             }
-            TraceError::MountDenied | TraceError::MountRefused { .. } => {
-                "mount it once: sudo mount -t tracefs nodev /sys/kernel/tracing".into()
+            TraceError::MountRefused { .. } => {
+                "mount it by hand: mount -t tracefs nodev /sys/kernel/tracing".into()
             }
             TraceError::NotSupported { .. } | TraceError::NoEvents(_) => {
                 "use a kernel built with CONFIG_EVENT_TRACING".into()
@@ -126,7 +129,8 @@ impl TraceError {
                 format!("bring it online (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online), or leave it out")
             }
             _ if self.status() == SourceStatus::Denied => {
-                "run as root; where even root is refused, kernel lockdown forbids tracing".into()
+                "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
+                    .into()
             }
             _ => String::new(),
         }
