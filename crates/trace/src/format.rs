@@ -34,6 +34,19 @@ pub enum FormatError {
     },
 }
 
+/// The first number in `text` that the library's arithmetic on 32 bits may not hold: none in a real
+/// format has ten digits.
+pub(crate) fn long_number(text: &str) -> Option<&str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|word| word.len() > 9 && word.bytes().any(|b| b.is_ascii_digit()) && !is_plain_name(word))
+}
+
+/// Whether digits in `word` stand only behind its letters, as in a field's name.
+fn is_plain_name(word: &str) -> bool {
+    let digits = word.bytes().skip_while(|b| !b.is_ascii_digit()).count();
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && digits <= 9
+}
+
 /// One event's format.
 #[derive(Debug)]
 pub struct EventFormat {
@@ -55,6 +68,11 @@ impl EventFormat {
         };
         if text.len() > LONGEST_TEXT {
             return Err(unreadable());
+        }
+        // How an event would be printed is of no use here, and is where long numbers may stand.
+        let text = text.find("\nprint fmt:").map_or(text, |end| &text[..=end]);
+        if let Some(number) = long_number(text) {
+            return Err(implausible(&number.chars().take(40).collect::<String>()));
         }
         for property in
             text.lines().filter(|l| l.trim_start().starts_with("field")).flat_map(|l| l.split(';'))
@@ -351,6 +369,8 @@ mod tests {
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("offset:4", "offset:65535");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         assert!(matches!(EventFormat::parse("s", "x", "name: x\n"), Err(FormatError::Unreadable { .. })));
+        let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         let text = format!("name: x\nID: 70000\nformat:\n{COMMON}");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
     }

@@ -129,10 +129,9 @@ impl Symbols {
             table.push(address, name);
             last_named = !name.is_empty();
         }
-        if let (true, Some(last)) = (last_named, table.addresses.last().copied()) {
-            if let Some(end) = last.checked_add(LAST_SYMBOL_LENGTH) {
-                table.push(end, "");
-            }
+        let end = table.addresses.last().and_then(|last| last.checked_add(LAST_SYMBOL_LENGTH));
+        if let (true, Some(end)) = (last_named, end) {
+            table.push(end, "");
         }
         table.addresses.shrink_to_fit();
         table.ends.shrink_to_fit();

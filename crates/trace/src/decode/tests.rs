@@ -97,6 +97,33 @@ fn queued_work_knows_a_bound_cpu_from_any() {
 }
 
 #[test]
+fn names_are_shared_and_masks_are_cut_to_64_bits() {
+    let mut decoder = Decoder::new(&context(vec![
+        format("irq", "irq_handler_entry", 1, &[("int irq", 8, 4, 1), ("__data_loc char[] name", 12, 4, 0)]),
+        format(
+            "ipi",
+            "ipi_send_cpumask",
+            2,
+            &[("__data_loc cpumask_t cpumask", 8, 4, 0), ("void * callback", 16, 8, 0)],
+        ),
+    ]))
+    .unwrap();
+    let eth0 = u32::from_le_bytes(*b"eth0");
+    let irq: &[u32] = &[24, 16 | 5 << 16, eth0, 0];
+    let mask: &[u32] = &[24 | 16 << 16, 0, 9, 0, 0x8000_0002, 1, 7, 7];
+    let kinds = decode(&mut decoder, &page(&[(1, irq), (2, mask), (1, irq)]));
+    let (EventKind::IrqEntry { irq, action: a }, EventKind::IrqEntry { action: b, .. }) =
+        (&kinds[0], &kinds[2])
+    else {
+        panic!("{kinds:?}");
+    };
+    assert_eq!((*irq, &**a), (24, "eth0"));
+    assert!(std::sync::Arc::ptr_eq(a, b));
+    let (callsite, callback) = (KernelAddr(0), KernelAddr(9));
+    assert_eq!(kinds[1], EventKind::IpiSendCpumask { targets: 0x1_8000_0002, callsite, callback });
+}
+
+#[test]
 fn idle_and_negative_lengths() {
     let mut decoder = Decoder::new(&context(vec![
         format("power", "cpu_idle", 1, &[("u32 state", 8, 4, 0), ("u32 cpu_id", 12, 4, 0)]),

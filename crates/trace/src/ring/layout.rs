@@ -1,5 +1,6 @@
 //! Where the fields of a page header lie, read from `events/header_page`.
 
+use crate::format::long_number;
 use tracepoint_decode::PerfFieldFormat;
 
 /// The largest sub-buffer accepted: the length field of a page header has 27 bits.
@@ -49,6 +50,9 @@ impl PageLayout {
             // The data size of a large sub-buffer does not fit the 16 bits of the library's parser.
             if let Some((offset, size)) = data_line(line) {
                 data = Some((offset, size));
+                continue;
+            }
+            if long_number(line).is_some() {
                 continue;
             }
             let Some(field) = PerfFieldFormat::parse(true, line) else { continue };

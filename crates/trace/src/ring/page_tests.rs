@@ -33,7 +33,7 @@ impl Writer {
 
     fn page(&self, flags: u64, after: &[u8]) -> Vec<u8> {
         let mut page = self.base.to_le_bytes().to_vec();
-        page.extend((self.words.len() as u64 * 4 | flags).to_le_bytes());
+        page.extend(((self.words.len() as u64 * 4) | flags).to_le_bytes());
         page.extend(self.words.iter().flat_map(|w| w.to_le_bytes()));
         page.extend(after);
         page.resize(4096.max(page.len()), 0);
