@@ -5,7 +5,7 @@ use crate::{CpuId, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// The time between two adjacent clock reads of a spinning probe, at or above the threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// The last read before the gap.
     pub start: Ticks,

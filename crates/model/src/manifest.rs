@@ -173,11 +173,18 @@ impl RunManifest {
     /// readings at the start: a step of the wall clock during the run does not bend the result.
     #[must_use]
     pub fn realtime_ns(&self, at: Ticks) -> u64 {
-        let base = self.clock_start;
-        if at >= base.ticks {
-            base.realtime_ns.saturating_add(self.rate.nanos(at.since(base.ticks)).0)
+        self.clock_start.realtime_of(at, self.rate)
+    }
+}
+
+impl ClockReading {
+    /// `at` in nanoseconds since the epoch, seen from this reading.
+    #[must_use]
+    pub fn realtime_of(&self, at: Ticks, rate: TickRate) -> u64 {
+        if at >= self.ticks {
+            self.realtime_ns.saturating_add(rate.nanos(at.since(self.ticks)).0)
         } else {
-            base.realtime_ns.saturating_sub(self.rate.nanos(base.ticks.since(at)).0)
+            self.realtime_ns.saturating_sub(rate.nanos(self.ticks.since(at)).0)
         }
     }
 }

@@ -1,7 +1,28 @@
 //! The machine: its clocks, CPUs, privileges and control files.
+//!
+//! Everything that asks the kernel for something goes through here: files below the injectable
+//! [`Machine`] root, and the raw system calls that have no safe wrapper elsewhere. Crates that measure
+//! or record stay free of both.
+
+pub mod clock;
+pub mod disturb;
+mod host;
 mod machine;
-
-pub use machine::{FileError, Machine};
-
+mod memory;
+mod rate;
+mod selection;
+mod thread;
 mod thread_affinity;
+mod topology;
+
+pub use host::host_facts;
+pub use machine::{FileError, Machine};
+pub use memory::{lock_in_memory, peak_rss_bytes, resident_bytes};
+pub use rate::{ClockChoice, ClockError, choose_clock};
+pub use selection::{CpuChoice, SelectionError, select_cpus};
+pub use thread::{
+    PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
+    name_current_thread, pin_current_thread, set_fifo, thread_usage,
+};
 pub use thread_affinity::set_thread_affinity;
+pub use topology::Topology;

@@ -1,7 +1,7 @@
 //! The machine's files behind one root, so that a test can hand over a fake machine.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of the machine that could not be read or written, and why.
@@ -68,8 +68,11 @@ impl Machine {
     /// The file cannot be opened or read.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String, FileError> {
         let path = self.path(path);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        // Some kernel files (tracefs' `header_page`) give their text in the first read or never, and
+        // `fs::read` begins with a small one.
+        let mut bytes = Vec::with_capacity(8192);
+        match fs::File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(source) => Err(FileError { path, source }),
         }
     }

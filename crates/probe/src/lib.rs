@@ -1,1 +1,11 @@
-//! placeholder
+//! The measuring loops.
+//!
+//! A probe runs on the CPU that it measures, so it may do nothing that would show up in its own
+//! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator,
+//! a logger or a system call. What it finds leaves through bounded queues that it never waits for.
+
+mod control;
+mod spin;
+
+pub use control::Control;
+pub use spin::{IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings};

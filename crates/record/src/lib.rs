@@ -1,1 +1,27 @@
-//! placeholder
+//! A recording, from start to end.
+//!
+//! [`record`] starts the probes and the sources, drains both on CPUs that are not measured, hands stalls
+//! and events to attribution and to the store, and ends everything whatever happens. It prints nothing:
+//! progress goes to an [`Observer`], the result is the run directory.
+#![forbid(unsafe_code)]
+
+mod audit;
+mod drain;
+mod error;
+mod evidence;
+mod hints;
+mod home;
+mod names;
+mod observer;
+mod probes;
+mod recording;
+pub mod selftest;
+mod settings;
+mod sink;
+mod warnings;
+
+pub use error::RecordError;
+pub use names::StoredNames;
+pub use observer::{Observer, Progress};
+pub use recording::{Outcome, record};
+pub use settings::RecordSettings;

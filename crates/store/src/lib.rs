@@ -1,1 +1,37 @@
-//! placeholder
+//! The run directory: its only reader and its only writer.
+//!
+//! A run is a folder `<utc>-<label>-<id>` below the folder of runs. It is built under a hidden name
+//! (`.partial-...`), synced, and renamed when whole, so that a killed recorder leaves nothing that looks
+//! like a run. Everything streams: a day takes no more memory than a minute.
+//!
+//! | file | what |
+//! |---|---|
+//! | `manifest.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows |
+//! | `gaps.parquet` | one row a stall |
+//! | `attributions.parquet` | one row a (stall, culprit) |
+//! | `intervals.parquet` | one row a (CPU, reporting interval) |
+//! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns |
+//! | `trace/context.json` | what is needed to decode the raw trace |
+//! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole) |
+//!
+//! Parquet columns and their units are listed in [`SCHEMA`]; times in `_ticks` are of the manifest's
+//! clock. Rows of all tables are in order of `stall_id` or of time.
+#![forbid(unsafe_code)]
+
+mod error;
+mod hlog;
+mod naming;
+mod pages;
+mod reader;
+mod runs;
+mod segment;
+mod tables;
+mod writer;
+
+pub use error::StoreError;
+pub use naming::check_label;
+pub use pages::TraceRole;
+pub use reader::{RunReader, StoredPage};
+pub use runs::{Partial, Problem, RunEntry, clean_partials, list, partials, resolve};
+pub use tables::{Column, SCHEMA};
+pub use writer::RunWriter;

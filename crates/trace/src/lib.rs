@@ -1,1 +1,35 @@
-//! placeholder
+//! Where kernel events come from.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ring`] | the kernel's ring-buffer pages: raw records and losses |
+//! | [`format`] | event formats as the kernel states them |
+//! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
+//! | [`tracefs`] | the live source: instances of our own, drained without waiting |
+//! | [`counters`] | the counters in `/proc`: without any privilege, correlation only |
+//! | [`smi`] | the processor's count of system management interrupts |
+//! | [`survey()`] | what of all this a machine has |
+//! | [`symbols`], [`tasks`] | names of kernel functions and of threads |
+//!
+//! A [`TraceContext`] holds what pages need to be decoded anywhere, so that a stored run and a live one
+//! take the same path.
+#![forbid(unsafe_code)]
+
+mod context;
+pub mod counters;
+pub mod decode;
+pub mod format;
+pub mod ring;
+pub mod smi;
+mod survey;
+pub mod symbols;
+pub mod tasks;
+pub mod tracefs;
+
+pub use context::{ContextError, FormatText, TraceContext};
+pub use decode::{DecodeCounts, Decoder, PageInfo};
+pub use ring::{Page, PageError, PageLayout, PageLoss, RawRecord};
+pub use survey::survey;
+pub use symbols::{Symbols, SymbolsError};
+pub use tasks::Tasks;
+pub use tracefs::{Recorder, RecorderSettings, Role, TraceError, Tracefs};

@@ -4,6 +4,9 @@ use super::observed;
 use crate::knob::{Answer, Control, Fact, Group, Knob, Risk, Weight};
 use jitterscope_model::CulpritKind as K;
 
+/// Time at the edges of what the kernel recorded, where a host may have run something else.
+const EDGES: &[&str] = &["between events", "before first event", "after last event"];
+
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
         id: "smi",
@@ -12,7 +15,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Firmware that stops all CPUs at once, unseen by the kernel.",
         control: Control::Look(observed::system_management),
         boot: &[],
-        answers: &[Answer::removes(K::Firmware, &["*"]), Answer::perhaps(K::Unresolved, &["*"])],
+        answers: &[
+            Answer::removes(K::Firmware, &["*"]),
+            Answer::perhaps(K::Unresolved, &["outside this kernel"]),
+        ],
         profiles: &[],
         risk: Risk::High,
         loses: "Firmware features, some of them for safety: never switch off thermal protection.",
@@ -31,7 +37,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Time in which the host runs something else in place of this CPU, and interrupts that it delivers late.",
         control: Control::Look(observed::host),
         boot: &[],
-        answers: &[Answer::removes(K::Hypervisor, &["*"]), Answer::perhaps(K::Unresolved, &["*"])],
+        answers: &[Answer::removes(K::Hypervisor, &["*"]), Answer::perhaps(K::Unresolved, EDGES)],
         profiles: &[],
         risk: Risk::Low,
         loses: "Capacity of the host: pinned CPUs are not there for other guests.",

@@ -20,6 +20,21 @@ const IRQ_WRITERS: &[Conflict] = &[
     },
 ];
 
+/// Interrupt vectors of the processor itself, which no affinity moves.
+const VECTORS: &[&str] = &[
+    "*_apic",
+    "*_apic_*",
+    "x86_platform_ipi",
+    "deferred_error",
+    "threshold",
+    "thermal",
+    "irq_work",
+    "error",
+    "spurious",
+    "*posted*",
+    "*hyperv*",
+];
+
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
         id: "irq-aff",
@@ -35,7 +50,7 @@ pub(super) const KNOBS: &[Knob] = &[
         }]),
         boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::removes(K::Irq, &["*"]),
+            Answer::removes(K::Irq, &["*"]).but_not(VECTORS),
             Answer::lessens(K::Softirq, &["NET_RX", "NET_TX", "BLOCK", "TASKLET", "HI", "IRQ_POLL"]),
         ],
         profiles: &[Profile::Isolation, Profile::Network],

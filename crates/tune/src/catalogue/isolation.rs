@@ -61,6 +61,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Answer::removes(K::Thread, &["*"]).but_not(BOUND_KTHREADS),
             Answer::removes(K::Softirq, &["SCHED"]),
             Answer::lessens(K::Thread, &["migration/*"]),
+            Answer::lessens(K::Ipi, &["reschedule"]),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -147,7 +148,13 @@ pub(super) const KNOBS: &[Knob] = &[
         answers: &[
             Answer::removes(
                 K::Timer,
-                &["tick_nohz_handler", "tick_sched_timer", "tick_nohz_highres_handler", "tick_periodic"],
+                &[
+                    "tick_nohz_handler",
+                    "tick_sched_timer",
+                    "tick_nohz_highres_handler",
+                    "tick_periodic",
+                    "local_timer",
+                ],
             ),
             Answer::lessens(K::Softirq, &["TIMER", "SCHED", "RCU"]),
         ],
@@ -456,7 +463,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["off", "forceoff", "notsupported", "notimplemented"]),
         )]),
         boot: &[BootParam { key: "nosmt", value: BootValue::Flag }],
-        answers: &[Answer::perhaps(K::Unresolved, &["*"])],
+        answers: &[Answer::perhaps(K::Unresolved, &["under 1 us"])],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Half of the logical CPUs. Leaving the siblings of the isolated CPUs idle (isolate them too) costs less.",

@@ -182,7 +182,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Stalls without any event, from others who evict the program's cache lines.",
         control: Control::Look(observed::cache_allocation),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["*"])],
+        answers: &[Answer::perhaps(K::Unresolved, &["under 1 us"])],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Cache for everybody else.",

@@ -134,7 +134,7 @@ pub(super) const KNOBS: &[Knob] = &[
         boot: &[],
         answers: &[
             Answer::removes(K::Kworker, &["edac_mc_workq_function"]),
-            Answer::lessens(K::Softirq, &["TIMER"]).with_detail("*ghes_poll*"),
+            Answer::removes(K::Timer, &["ghes_poll*"]),
         ],
         profiles: &[],
         risk: Risk::Medium,

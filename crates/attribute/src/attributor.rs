@@ -1,0 +1,236 @@
+//! Attribution of a whole recording, stall by stall, in bounded memory.
+
+use crate::costs::EdgeCosts;
+use crate::culprits::{self, OutsideQuestion, Scene};
+use crate::lexicon::Lexicon;
+use crate::senders::Senders;
+use crate::split;
+use crate::tally::EventTally;
+use crate::timeline::{Suspended, Timeline};
+use jitterscope_model::{
+    Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, Gap, KernelEvent, Nanos, Part,
+    Placement, Stall, TickRate, Ticks,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What attribution knows of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct AttributorSettings {
+    /// Ticks to nanoseconds.
+    pub rate: TickRate,
+    /// Whether a hypervisor can have taken the CPU.
+    pub virtual_machine: bool,
+    /// How many CPUs are measured.
+    pub measured: usize,
+}
+
+/// What was counted elsewhere around a stall, at the grain of the drain interval: evidence for stalls
+/// without events.
+#[derive(Clone, Debug, Default)]
+pub struct OutsideHints {
+    /// System management interrupts; `None` where they cannot be counted.
+    pub smi: Option<u64>,
+    /// Interrupt vectors without a tracepoint that counted up on the stall's CPU.
+    pub untraced: Vec<String>,
+}
+
+/// Stalls of different CPUs that begin within this time began together.
+const TOGETHER: Nanos = Nanos(5_000);
+/// A change of frequency is near a stall within this time of it.
+const NEAR_FREQUENCY_CHANGE: Nanos = Nanos(100_000);
+/// Losses remembered a CPU; older ones can only matter to stalls long since attributed.
+const KEPT_LOSSES: usize = 256;
+/// Gaps remembered a CPU to see stalls that begin together.
+const KEPT_GAPS: usize = 4096;
+/// Smallest shift of the control comparison.
+const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
+
+#[derive(Debug, Default)]
+struct Cpu {
+    /// Events not yet inside an attributed stall, in order.
+    pending: VecDeque<KernelEvent>,
+    suspended: Suspended,
+    /// Windows in which records were lost.
+    losses: VecDeque<(Ticks, Ticks)>,
+    recent: VecDeque<Gap>,
+    frequency_change: Option<Ticks>,
+}
+
+/// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
+/// only when all events up to its end were handed over.
+#[derive(Debug)]
+pub struct Attributor {
+    settings: AttributorSettings,
+    cpus: BTreeMap<CpuId, Cpu>,
+    senders: Senders,
+    costs: EdgeCosts,
+    tally: EventTally,
+    /// Events before it are warm-up.
+    measured_from: Ticks,
+    measured_until: Ticks,
+}
+
+impl Attributor {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(settings: AttributorSettings) -> Attributor {
+        Attributor {
+            settings,
+            cpus: BTreeMap::new(),
+            senders: Senders::default(),
+            costs: EdgeCosts::default(),
+            tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
+            measured_from: Ticks(u64::MAX),
+            measured_until: Ticks(u64::MAX),
+        }
+    }
+
+    /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
+    pub fn measure(&mut self, from: Ticks, until: Ticks) {
+        (self.measured_from, self.measured_until) = (from, until);
+    }
+
+    /// An event of a measured CPU.
+    pub fn event(&mut self, event: KernelEvent) {
+        if let EventKind::CpuFrequency { target, .. } = event.kind {
+            self.cpus.entry(target).or_default().frequency_change = Some(event.time);
+        }
+        self.cpus.entry(event.cpu).or_default().pending.push_back(event);
+    }
+
+    /// An event of a sender, from any CPU.
+    pub fn sender_event(&mut self, event: &KernelEvent) {
+        self.senders.note(event);
+    }
+
+    /// Records of a CPU were lost between two times: stalls that touch them get no verdict.
+    pub fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
+        let cpu = self.cpus.entry(cpu).or_default();
+        cpu.suspended.clear();
+        if cpu.losses.len() >= KEPT_LOSSES {
+            cpu.losses.pop_front();
+        }
+        cpu.losses.push_back((from, to));
+    }
+
+    /// A gap that will be attributed soon, so that stalls of other CPUs can be seen to begin with it.
+    pub fn announce(&mut self, cpu: CpuId, gap: Gap) {
+        let recent = &mut self.cpus.entry(cpu).or_default().recent;
+        if recent.len() >= KEPT_GAPS {
+            recent.pop_front();
+        }
+        recent.push_back(gap);
+        if gap.start >= self.measured_from {
+            self.tally.gap(cpu, gap);
+        }
+    }
+
+    /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
+    pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
+        let timeline = self.take_timeline(stall);
+        if !timeline.events.is_empty() {
+            let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
+            split::learn(&scene, &mut self.costs);
+        }
+    }
+
+    /// Splits a stall among its culprits, exactly.
+    pub fn attribute(&mut self, stall: &Stall, hints: &OutsideHints, lexicon: &dyn Lexicon) -> Attribution {
+        let timeline = self.take_timeline(stall);
+        let rate = self.settings.rate;
+        if self.is_near_loss(stall) {
+            return whole(stall, rate, culprits::lost(), Confidence::High, "lost records");
+        }
+        if timeline.events.is_empty() {
+            let (culprit, confidence, evidence) = culprits::unseen(&self.question(stall, hints));
+            return whole(stall, rate, culprit, confidence, &evidence);
+        }
+        let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
+        let attribution = split::split(&scene, &self.costs, self.settings.virtual_machine, rate);
+        split::learn(&scene, &mut self.costs);
+        attribution
+    }
+
+    /// Counts the events up to `until` that no stall took, and forgets them.
+    pub fn finish(&mut self, until: Ticks) {
+        let (from, end) = (self.measured_from, self.measured_until.min(until));
+        for (id, cpu) in &mut self.cpus {
+            for event in cpu.pending.drain(..) {
+                if from <= event.time && event.time <= end {
+                    self.tally.event(*id, event.time, false);
+                }
+            }
+        }
+    }
+
+    /// Events of measured CPUs inside and outside their gaps.
+    #[must_use]
+    pub fn events_in_gaps(&self) -> EventsInGaps {
+        self.tally.counts()
+    }
+
+    /// The costs learnt so far.
+    #[must_use]
+    pub fn costs(&self) -> &EdgeCosts {
+        &self.costs
+    }
+
+    /// Takes the events up to the stall's end: those inside become its timeline.
+    fn take_timeline(&mut self, stall: &Stall) -> Timeline {
+        let cpu = self.cpus.entry(stall.cpu).or_default();
+        let count = cpu.pending.partition_point(|e| e.time <= stall.end);
+        let events: Vec<KernelEvent> = cpu.pending.drain(..count).collect();
+        for event in &events {
+            if self.measured_from <= event.time && event.time <= self.measured_until {
+                self.tally.event(stall.cpu, event.time, stall.contains(event.time));
+            }
+        }
+        Timeline::build_with(stall, &events, self.settings.rate, &mut cpu.suspended)
+    }
+
+    fn is_near_loss(&self, stall: &Stall) -> bool {
+        self.cpus
+            .get(&stall.cpu)
+            .is_some_and(|cpu| cpu.losses.iter().any(|(from, to)| *from <= stall.end && stall.start <= *to))
+    }
+
+    fn question<'h>(&mut self, stall: &Stall, hints: &'h OutsideHints) -> OutsideQuestion<'h> {
+        let rate = self.settings.rate;
+        let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
+        let close = |a: Ticks, b: Ticks, within: Ticks| a.0.abs_diff(b.0) <= within.0;
+        let simultaneous = self
+            .cpus
+            .iter()
+            .filter(|(id, cpu)| {
+                **id != stall.cpu && cpu.recent.iter().rev().any(|g| close(g.start, stall.start, together))
+            })
+            .count();
+        let cpu = self.cpus.entry(stall.cpu).or_default();
+        let before = cpu.recent.partition_point(|g| g.start < stall.start);
+        let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);
+        OutsideQuestion {
+            length: rate.nanos(stall.length()),
+            virtual_machine: self.settings.virtual_machine,
+            simultaneous,
+            measured: self.settings.measured,
+            smi: hints.smi,
+            untraced: &hints.untraced,
+            frequency_change: cpu.frequency_change.is_some_and(|at| close(at, stall.start, near)),
+            adjacent,
+        }
+    }
+}
+
+/// A stall that has one culprit, or none.
+fn whole(
+    stall: &Stall,
+    rate: TickRate,
+    culprit: Culprit,
+    confidence: Confidence,
+    evidence: &str,
+) -> Attribution {
+    let net = rate.nanos(stall.length());
+    let part =
+        Part { culprit, net, gross: net, placement: Placement::Whole, confidence, evidence: evidence.into() };
+    Attribution { stall: stall.id, parts: vec![part] }
+}

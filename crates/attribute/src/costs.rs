@@ -1,0 +1,117 @@
+//! What entering and leaving the kernel costs beside the records: learnt from the run itself.
+//!
+//! A tracepoint fires some instructions after the kernel was entered and some before it is left, so the
+//! records of a stall never fill it. The smallest edge of each class that was ever seen bounds that cost
+//! from above: no stall is granted more than it, whatever it has.
+
+use jitterscope_model::{EventKind, KernelEvent, Ticks};
+
+/// The classes of edge: where it lies, and beside which record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// Before a first event that is an interrupt's entry.
+    LeadInterrupt,
+    /// Before a first event that is `sched_switch`.
+    LeadSwitch,
+    /// Before any other first event.
+    LeadOther,
+    /// Before a `sched_switch` in the middle.
+    HoleSwitch,
+    /// Before a softirq in the middle.
+    HoleSoftirq,
+    /// Before anything else in the middle.
+    HoleOther,
+    /// After a last event that is an interrupt's exit.
+    TrailInterrupt,
+    /// After a last event that is `sched_switch`.
+    TrailSwitch,
+    /// After any other last event.
+    TrailOther,
+}
+
+impl Edge {
+    pub(crate) fn lead(first: &KernelEvent) -> Edge {
+        match first.kind {
+            EventKind::VectorEntry { .. } | EventKind::IrqEntry { .. } => Edge::LeadInterrupt,
+            EventKind::SchedSwitch { .. } => Edge::LeadSwitch,
+            _ => Edge::LeadOther,
+        }
+    }
+
+    pub(crate) fn hole(next: &KernelEvent) -> Edge {
+        match next.kind {
+            EventKind::SchedSwitch { .. } => Edge::HoleSwitch,
+            EventKind::SoftirqEntry { .. } => Edge::HoleSoftirq,
+            _ => Edge::HoleOther,
+        }
+    }
+
+    pub(crate) fn trail(last: &KernelEvent) -> Edge {
+        match last.kind {
+            EventKind::VectorExit { .. } | EventKind::IrqExit { .. } | EventKind::SoftirqExit { .. } => {
+                Edge::TrailInterrupt
+            }
+            EventKind::SchedSwitch { .. } => Edge::TrailSwitch,
+            _ => Edge::TrailOther,
+        }
+    }
+}
+
+/// The cost of one class of edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCost {
+    /// The smallest seen; what is granted once there are [`EdgeCosts::ENOUGH`] samples.
+    pub smallest: Ticks,
+    /// How many were seen.
+    pub samples: u64,
+}
+
+/// Costs of all classes, learnt in passing.
+#[derive(Clone, Debug, Default)]
+pub struct EdgeCosts {
+    costs: [EdgeCost; Edge::TrailOther as usize + 1],
+}
+
+impl EdgeCosts {
+    /// Samples of a class before any of its edges is granted anything: a single long edge must not
+    /// set the price.
+    pub const ENOUGH: u64 = 8;
+
+    /// Learns from one edge.
+    pub fn learn(&mut self, edge: Edge, length: Ticks) {
+        let cost = &mut self.costs[edge as usize];
+        cost.smallest = if cost.samples == 0 { length } else { cost.smallest.min(length) };
+        cost.samples += 1;
+    }
+
+    /// What is known of a class.
+    #[must_use]
+    pub fn get(&self, edge: Edge) -> EdgeCost {
+        self.costs[edge as usize]
+    }
+
+    /// How much of an edge of this class and length counts as its neighbour's cost.
+    #[must_use]
+    pub fn grant(&self, edge: Edge, length: Ticks) -> Ticks {
+        let cost = self.get(edge);
+        if cost.samples >= Self::ENOUGH { length.min(cost.smallest) } else { Ticks(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_before_enough_was_seen_and_never_more_than_the_smallest() {
+        let mut costs = EdgeCosts::default();
+        for length in [900, 700, 5000, 800, 950, 1000, 880] {
+            costs.learn(Edge::LeadInterrupt, Ticks(length));
+            assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(10_000)), Ticks(0));
+        }
+        costs.learn(Edge::LeadInterrupt, Ticks(2000));
+        assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(10_000)), Ticks(700));
+        assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(30)), Ticks(30));
+        assert_eq!(costs.grant(Edge::LeadSwitch, Ticks(30)), Ticks(0));
+    }
+}

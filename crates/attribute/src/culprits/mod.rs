@@ -1,0 +1,117 @@
+//! The kinds of culprit, one file each, and the table of them.
+//!
+//! A [`Rule`] says which record opens a frame of its kind, which closes it, and how the frame is named. A
+//! new kind is one new file and one line in [`RULES`].
+
+mod exception;
+mod ipi;
+mod irq;
+mod kworker;
+mod loss;
+mod nmi;
+mod outside;
+mod rt_throttle;
+mod softirq;
+mod switch;
+mod thread;
+mod timer;
+
+use crate::lexicon::Lexicon;
+use crate::senders::Senders;
+use crate::timeline::{Frame, Timeline};
+use jitterscope_model::{Culprit, CulpritKind, EventKind, KernelEvent, Stall};
+
+pub(crate) use loss::lost;
+pub(crate) use nmi::NMI;
+pub(crate) use outside::{OutsideQuestion, edge, unseen};
+pub(crate) use switch::context_switch;
+pub(crate) use thread::THREAD;
+
+/// How frames of one kind open, close and are named.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// The tracepoints that it rests on, for the evidence column.
+    pub(crate) evidence: &'static str,
+    /// Whether this record opens such a frame.
+    pub(crate) opens: fn(&EventKind) -> bool,
+    /// Whether the second record closes the frame that the first one opened.
+    pub(crate) closes: fn(&KernelEvent, &KernelEvent) -> bool,
+    /// There is no exit record: the frame lasts until the next thing that must end it, and its extent is
+    /// known only to medium confidence.
+    pub(crate) endless: bool,
+    /// Whether the thread that it runs in may be switched out meanwhile, and the frame go on when the
+    /// thread does. Hardware interrupts cannot; on PREEMPT_RT softirqs can.
+    pub(crate) sleeps: bool,
+    /// Whether a frame nested in this one names it: the timer function names the timer interrupt.
+    pub(crate) named_by: fn(&Frame) -> bool,
+    /// Whom to blame.
+    pub(crate) culprit: fn(&Frame, &Scene<'_>) -> Culprit,
+}
+
+/// What naming a frame may look at.
+pub(crate) struct Scene<'a> {
+    pub(crate) stall: &'a Stall,
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) senders: &'a Senders,
+    pub(crate) lexicon: &'a dyn Lexicon,
+}
+
+/// Rules that records other than `sched_switch` and `nmi_handler` open. Those two open [`THREAD`] and
+/// [`NMI`] frames by themselves, for they say more than "it begins".
+const RULES: [&Rule; 8] = [
+    &timer::LOCAL_TIMER,
+    &timer::FUNCTION,
+    &irq::HANDLER,
+    &softirq::SOFTIRQ,
+    &ipi::VECTOR,
+    &ipi::FUNCTION,
+    &kworker::WORK,
+    &exception::FAULT,
+];
+
+/// The rule whose frames this record opens.
+pub(crate) fn rule_opened_by(event: &KernelEvent) -> Option<&'static Rule> {
+    RULES.into_iter().find(|rule| (rule.opens)(&event.kind))
+}
+
+/// Whether a record ends something.
+pub(crate) fn is_exit(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::IrqExit { .. }
+            | EventKind::SoftirqExit { .. }
+            | EventKind::VectorExit { .. }
+            | EventKind::TimerExit { .. }
+            | EventKind::HrtimerExit { .. }
+            | EventKind::CsdExit { .. }
+            | EventKind::WorkEnd { .. }
+    )
+}
+
+/// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown.
+pub(crate) fn culprit_of(index: usize, scene: &Scene<'_>) -> Culprit {
+    let frame = &scene.timeline.frames[index];
+    if !frame.closed && !frame.rule.endless {
+        return outside::left_open(frame.rule.evidence);
+    }
+    let naming_child = scene
+        .timeline
+        .frames
+        .iter()
+        .enumerate()
+        .filter(|(_, child)| child.parent == Some(index) && child.closed && (frame.rule.named_by)(child))
+        .max_by_key(|(at, child)| (child.gross(), std::cmp::Reverse(*at)));
+    match naming_child {
+        Some((child, _)) => culprit_of(child, scene),
+        None => (frame.rule.culprit)(frame, scene),
+    }
+}
+
+/// No frame names another of this kind.
+pub(crate) fn by_none(_: &Frame) -> bool {
+    false
+}
+
+pub(crate) fn culprit(kind: CulpritKind, name: &str, detail: &str) -> Culprit {
+    Culprit { kind, name: name.into(), detail: detail.into(), sender: None }
+}

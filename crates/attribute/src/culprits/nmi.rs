@@ -1,0 +1,20 @@
+//! Non-maskable interrupts: `nmi_handler`, written when the handler has ended.
+
+use super::{Rule, by_none, culprit};
+use jitterscope_model::{CulpritKind, EventKind};
+
+/// Frames of NMI handlers. The timeline opens them where their record says that they began.
+pub(crate) static NMI: Rule = Rule {
+    evidence: "nmi_handler",
+    opens: |_| false,
+    closes: |opening, event| opening == event,
+    endless: false,
+    sleeps: false,
+    named_by: by_none,
+    culprit: |frame, scene| match frame.opening.kind {
+        EventKind::NmiHandler { handler, .. } => {
+            culprit(CulpritKind::Nmi, &scene.lexicon.function(handler), "non-maskable interrupt")
+        }
+        _ => culprit(CulpritKind::Nmi, "unknown", ""),
+    },
+};

@@ -1,0 +1,173 @@
+//! Who set things going: senders of IPIs, wakers of threads, queuers of work, by what they sent.
+
+use crate::lexicon::Lexicon;
+use jitterscope_model::{CpuId, EventKind, KernelAddr, KernelEvent, Name, Sender, Ticks};
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+/// Records kept a key. Attribution follows recording by a fraction of a second, in which hardly any key
+/// is used this often; an older sender is then unknown, not wrong.
+const PER_KEY: usize = 64;
+/// Keys kept a kind before those not used lately are dropped.
+const KEYS: usize = 8192;
+
+#[derive(Clone, Debug)]
+struct Sent<T> {
+    time: Ticks,
+    tid: i32,
+    cpu: CpuId,
+    what: T,
+}
+
+/// Records by key, newest last.
+#[derive(Clone, Debug)]
+struct Index<K, T> {
+    sent: HashMap<K, VecDeque<Sent<T>>>,
+}
+
+impl<K, T> Default for Index<K, T> {
+    fn default() -> Self {
+        Index { sent: HashMap::new() }
+    }
+}
+
+impl<K: Hash + Eq + Copy, T> Index<K, T> {
+    fn insert(&mut self, key: K, event: &KernelEvent, what: T) {
+        if self.sent.len() >= KEYS && !self.sent.contains_key(&key) {
+            self.drop_older_half();
+        }
+        let queue = self.sent.entry(key).or_default();
+        if queue.len() >= PER_KEY {
+            queue.pop_front();
+        }
+        let record = Sent { time: event.time, tid: event.tid, cpu: event.cpu, what };
+        // Several CPUs' records arrive buffer by buffer, so the newest need not come last.
+        let at = queue.iter().rposition(|s| s.time <= record.time).map_or(0, |i| i + 1);
+        queue.insert(at, record);
+    }
+
+    fn drop_older_half(&mut self) {
+        let mut newest: Vec<Ticks> = self.sent.values().filter_map(|q| q.back().map(|s| s.time)).collect();
+        newest.sort_unstable();
+        let median = newest.get(newest.len() / 2).copied().unwrap_or_default();
+        self.sent.retain(|_, q| q.back().is_some_and(|s| s.time > median));
+    }
+
+    /// The last record of `key` that is not after `time`.
+    fn before(&self, key: K, time: Ticks) -> Option<&Sent<T>> {
+        self.sent.get(&key)?.iter().rev().find(|s| s.time <= time)
+    }
+}
+
+/// An index over the records of the sending side.
+#[derive(Clone, Debug, Default)]
+pub struct Senders {
+    wakers: Index<i32, ()>,
+    callers: Index<(u64, KernelAddr), KernelAddr>,
+    queuers: Index<u64, Name>,
+    reschedules: Index<CpuId, KernelAddr>,
+}
+
+impl Senders {
+    /// Takes note of a record, if it is one of a sender.
+    pub fn note(&mut self, event: &KernelEvent) {
+        match &event.kind {
+            EventKind::SchedWaking { task, .. } => self.wakers.insert(task.tid, event, ()),
+            EventKind::CsdQueued { function, csd, callsite, .. } => {
+                self.callers.insert((*csd, *function), event, *callsite);
+            }
+            EventKind::WorkQueued { work, workqueue, .. } => {
+                self.queuers.insert(*work, event, workqueue.clone());
+            }
+            EventKind::IpiSendCpu { target, callsite, callback } if *callback == KernelAddr(0) => {
+                self.reschedules.insert(*target, event, *callsite);
+            }
+            _ => {}
+        }
+    }
+
+    /// Who woke a thread before `time`.
+    pub(crate) fn waker(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+        self.wakers.before(tid, time).map(|sent| sender(sent, None, lexicon))
+    }
+
+    /// Who called a function on this CPU before `time`.
+    pub(crate) fn caller(
+        &self,
+        csd: u64,
+        function: KernelAddr,
+        time: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> Option<Sender> {
+        self.callers.before((csd, function), time).map(|sent| sender(sent, Some(sent.what), lexicon))
+    }
+
+    /// Who queued a work item before `time`, and on which workqueue.
+    pub(crate) fn queuer(
+        &self,
+        work: u64,
+        time: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> (Option<Sender>, Option<Name>) {
+        match self.queuers.before(work, time) {
+            Some(sent) => (Some(sender(sent, None, lexicon)), Some(sent.what.clone())),
+            None => (None, None),
+        }
+    }
+
+    /// Who last sent a reschedule interrupt to a CPU before `time`.
+    pub(crate) fn rescheduler(&self, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+        self.reschedules.before(cpu, time).map(|sent| sender(sent, Some(sent.what), lexicon))
+    }
+}
+
+fn sender<T>(sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
+    Sender {
+        comm: lexicon.comm(sent.tid),
+        tid: sent.tid,
+        cpu: sent.cpu,
+        via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, TaskRef};
+
+    struct NoNames;
+    impl Lexicon for NoNames {
+        fn function(&self, addr: KernelAddr) -> Name {
+            format!("{:#x}", addr.0).into()
+        }
+        fn comm(&self, _: i32) -> Option<Name> {
+            None
+        }
+    }
+
+    fn waking(time: u64, waker: i32, woken: i32) -> KernelEvent {
+        let task = TaskRef { tid: woken, comm: Comm::new("x"), prio: 120 };
+        let kind = EventKind::SchedWaking { task, target: CpuId(1) };
+        KernelEvent { time: Ticks(time), cpu: CpuId(0), tid: waker, kind }
+    }
+
+    #[test]
+    fn the_last_sender_before_the_moment_counts_whatever_the_order_of_arrival() {
+        let mut senders = Senders::default();
+        for event in [waking(300, 3, 9), waking(100, 1, 9), waking(200, 2, 9)] {
+            senders.note(&event);
+        }
+        let at = |time| senders.waker(9, Ticks(time), &NoNames).map(|s| s.tid);
+        assert_eq!([at(99), at(100), at(250), at(1000)], [None, Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn memory_stays_bounded_over_many_keys() {
+        let mut senders = Senders::default();
+        for n in 0..100_000 {
+            senders.note(&waking(n, 1, i32::try_from(n).unwrap()));
+        }
+        assert!(senders.wakers.sent.len() <= KEYS);
+        assert!(senders.waker(99_999, Ticks(100_000), &NoNames).is_some());
+    }
+}

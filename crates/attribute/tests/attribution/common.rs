@@ -1,0 +1,85 @@
+//! A machine on paper: one measured CPU, one victim, events written by hand. One tick is one nanosecond.
+
+use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
+use jitterscope_model::{
+    Attribution, Comm, CpuId, EventKind, Gap, KernelAddr, KernelEvent, Name, Stall, StallId, TaskRef,
+    ThreadRef, TickRate, Ticks,
+};
+
+pub const VICTIM: i32 = 100;
+pub const CPU: CpuId = CpuId(1);
+
+pub struct Names;
+
+impl Lexicon for Names {
+    fn function(&self, addr: KernelAddr) -> Name {
+        match addr.0 {
+            1 => "tick_nohz_handler".into(),
+            2 => "vmstat_update".into(),
+            3 => "ipi_mb".into(),
+            4 => "hrtimer_wakeup".into(),
+            5 => "clocksource_watchdog".into(),
+            other => format!("f{other}").into(),
+        }
+    }
+    fn comm(&self, tid: i32) -> Option<Name> {
+        (tid < 1000).then(|| format!("task{tid}").into())
+    }
+}
+
+pub fn task(tid: i32, comm: &str, prio: i32) -> TaskRef {
+    TaskRef { tid, comm: Comm::new(comm), prio }
+}
+
+pub fn victim() -> TaskRef {
+    task(VICTIM, "js-spin/1", 120)
+}
+
+pub fn at(time: u64, kind: EventKind) -> KernelEvent {
+    KernelEvent { time: Ticks(time), cpu: CPU, tid: VICTIM, kind }
+}
+
+pub fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {
+    at(time, EventKind::SchedSwitch { prev, prev_state: 0, next })
+}
+
+pub fn enter(time: u64, vector: &str) -> KernelEvent {
+    at(time, EventKind::VectorEntry { vector: vector.into() })
+}
+
+pub fn exit(time: u64, vector: &str) -> KernelEvent {
+    at(time, EventKind::VectorExit { vector: vector.into() })
+}
+
+pub fn hrtimer(time: u64, function: u64) -> KernelEvent {
+    at(time, EventKind::HrtimerEntry { hrtimer: 77, function: KernelAddr(function) })
+}
+
+pub fn hrtimer_exit(time: u64) -> KernelEvent {
+    at(time, EventKind::HrtimerExit { hrtimer: 77 })
+}
+
+pub fn stall(start: u64, end: u64) -> Stall {
+    let victim = ThreadRef { tid: VICTIM, comm: Comm::new("js-spin/1") };
+    Stall { id: StallId(0), cpu: CPU, victim, start: Ticks(start), end: Ticks(end) }
+}
+
+pub fn attributor(virtual_machine: bool) -> Attributor {
+    let mut attributor =
+        Attributor::new(AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine, measured: 2 });
+    attributor.measure(Ticks(0), Ticks(u64::MAX));
+    attributor
+}
+
+pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
+    for event in events {
+        attributor.event(event.clone());
+    }
+    attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
+    attributor.attribute(stall, &OutsideHints::default(), &Names)
+}
+
+/// `kind/name net` of each part.
+pub fn shown(attribution: &Attribution) -> Vec<String> {
+    attribution.parts.iter().map(|p| format!("{}/{} {}", p.culprit.kind, p.culprit.name, p.net.0)).collect()
+}

@@ -1,0 +1,5 @@
+//! Attribution against machines on paper.
+
+mod common;
+mod properties;
+mod scenarios;

@@ -1,0 +1,251 @@
+//! Stalls as they occur, and who must be blamed for them.
+
+use crate::common::*;
+use jitterscope_attribute::OutsideHints;
+use jitterscope_model::{CpuId, CulpritKind, EventKind, Gap, KernelAddr, KernelEvent, Placement, Ticks};
+
+#[test]
+fn a_tick_is_named_by_its_timer_function_and_a_long_lead_is_the_hypervisors() {
+    let mut a = attributor(true);
+    let events =
+        [enter(13_000, "local_timer"), hrtimer(13_500, 1), hrtimer_exit(15_000), exit(15_600, "local_timer")];
+    let got = attribute(&mut a, &stall(1000, 16_000), &events);
+    assert_eq!(
+        shown(&got),
+        [
+            "hypervisor/late interrupt 12000",
+            "timer/tick_nohz_handler 2600",
+            "unresolved/after last event 400"
+        ]
+    );
+}
+
+#[test]
+fn once_learnt_the_entry_and_exit_cost_goes_to_the_interrupt() {
+    let mut a = attributor(true);
+    for n in 1..=8 {
+        let t = n * 1_000_000;
+        let events = [enter(t + 300 + n, "local_timer"), exit(t + 900, "local_timer")];
+        attribute(&mut a, &stall(t, t + 1000), &events);
+    }
+    let t = 50_000_000;
+    let events = [enter(t + 5000, "local_timer"), exit(t + 6000, "local_timer")];
+    let got = attribute(&mut a, &stall(t, t + 6100), &events);
+    // Smallest lead 301, smallest trail 100.
+    assert_eq!(shown(&got), ["hypervisor/late interrupt 4699", "timer/local_timer 1401"]);
+}
+
+#[test]
+fn on_bare_metal_a_lead_is_not_blamed_on_a_hypervisor() {
+    let mut a = attributor(false);
+    let events = [enter(13_000, "local_timer"), exit(15_000, "local_timer")];
+    let got = attribute(&mut a, &stall(1000, 15_000), &events);
+    assert_eq!(shown(&got), ["unresolved/before first event 12000", "timer/local_timer 2000"]);
+}
+
+#[test]
+fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
+    let mut a = attributor(false);
+    let noise = task(200, "noise", 49);
+    a.sender_event(&KernelEvent {
+        time: Ticks(900),
+        cpu: CpuId(0),
+        tid: 300,
+        kind: EventKind::SchedWaking { task: noise, target: CPU },
+    });
+    let events = [
+        enter(1100, "reschedule"),
+        exit(1200, "reschedule"),
+        switch(1500, victim(), noise),
+        at(3000, EventKind::IrqEntry { irq: 25, action: "virtio0".into() }),
+        at(3400, EventKind::IrqExit { irq: 25 }),
+        switch(9500, noise, victim()),
+    ];
+    let got = attribute(&mut a, &stall(1000, 10_000), &events);
+    assert_eq!(
+        shown(&got),
+        [
+            "unresolved/before first event 100",
+            "ipi/reschedule 100",
+            "unresolved/between events 300",
+            "thread/noise 7600",
+            "irq/virtio0 400",
+            "unresolved/after last event 500",
+        ]
+    );
+    let thread = &got.parts[3];
+    assert_eq!(&*thread.culprit.detail, "pid 200, real-time 50");
+    assert_eq!(thread.gross.0, 8000);
+    let sender = thread.culprit.sender.as_ref().unwrap();
+    assert_eq!((sender.comm.as_deref(), sender.tid, sender.cpu), (Some("task300"), 300, CpuId(0)));
+}
+
+#[test]
+fn a_kworker_is_named_by_its_work_across_a_sleep() {
+    let mut a = attributor(false);
+    let worker = task(50, "kworker/1:2", 120);
+    a.sender_event(&KernelEvent {
+        time: Ticks(10),
+        cpu: CpuId(0),
+        tid: 7,
+        kind: EventKind::WorkQueued {
+            work: 9,
+            function: KernelAddr(2),
+            workqueue: "mm_percpu_wq".into(),
+            target: Some(CPU),
+        },
+    });
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    let worker_event = |time, kind| KernelEvent { tid: 50, ..at(time, kind) };
+    let first = [switch(1000, victim(), worker), worker_event(1200, start), switch(3000, worker, victim())];
+    let got = attribute(&mut a, &stall(1000, 3000), &first);
+    assert_eq!(shown(&got), ["kworker/vmstat_update 2000"]);
+    assert_eq!(&*got.parts[0].culprit.detail, "task50, workqueue mm_percpu_wq");
+    assert_eq!(got.parts[0].culprit.sender.as_ref().unwrap().tid, 7);
+    // The work slept in the middle; when its worker runs again it is still that work.
+    let second = [
+        switch(7000, victim(), worker),
+        worker_event(7700, EventKind::WorkEnd { work: 9 }),
+        switch(8000, worker, victim()),
+    ];
+    let got = attribute(&mut a, &stall(7000, 8000), &second);
+    assert_eq!(shown(&got), ["kworker/vmstat_update 1000"]);
+}
+
+#[test]
+fn an_ipi_has_its_function_and_the_sender_of_that_very_call() {
+    let mut a = attributor(false);
+    for (time, tid, csd) in [(500, 11, 1), (600, 12, 2), (2_000_000, 13, 1)] {
+        a.sender_event(&KernelEvent {
+            time: Ticks(time),
+            cpu: CpuId(0),
+            tid,
+            kind: EventKind::CsdQueued {
+                target: CPU,
+                function: KernelAddr(3),
+                csd,
+                callsite: KernelAddr(99),
+            },
+        });
+    }
+    let (function, csd) = (KernelAddr(3), 1);
+    let events = [
+        enter(1000, "call_function_single"),
+        at(1100, EventKind::CsdEntry { function, csd }),
+        at(1800, EventKind::CsdExit { function, csd }),
+        exit(2000, "call_function_single"),
+    ];
+    let got = attribute(&mut a, &stall(1000, 2000), &events);
+    assert_eq!(shown(&got), ["ipi/ipi_mb 1000"]);
+    let sender = got.parts[0].culprit.sender.as_ref().unwrap();
+    assert_eq!((sender.tid, sender.via.as_deref()), (11, Some("f99")));
+}
+
+#[test]
+fn a_timer_of_the_wheel_names_its_softirq() {
+    let mut a = attributor(false);
+    let events = [
+        at(1000, EventKind::SoftirqEntry { vec: 1 }),
+        at(1500, EventKind::TimerEntry { timer: 5, function: KernelAddr(5) }),
+        at(2500, EventKind::TimerExit { timer: 5 }),
+        at(3000, EventKind::SoftirqExit { vec: 1 }),
+        at(3000, EventKind::SoftirqEntry { vec: 9 }),
+        at(4000, EventKind::SoftirqExit { vec: 9 }),
+    ];
+    let got = attribute(&mut a, &stall(1000, 4000), &events);
+    assert_eq!(shown(&got), ["timer/clocksource_watchdog 2000", "softirq/RCU 1000"]);
+}
+
+#[test]
+fn an_nmi_takes_its_time_from_what_it_interrupted() {
+    let mut a = attributor(false);
+    let events = [
+        enter(1000, "local_timer"),
+        at(1800, EventKind::NmiHandler { handler: KernelAddr(8), delta_ns: 500 }),
+        exit(2000, "local_timer"),
+    ];
+    let got = attribute(&mut a, &stall(1000, 2000), &events);
+    assert_eq!(shown(&got), ["timer/local_timer 500", "nmi/f8 500"]);
+    assert_eq!(got.parts[0].gross.0, 1000);
+}
+
+#[test]
+fn a_page_fault_has_no_exit_so_it_lasts_to_the_end_at_medium_confidence() {
+    let mut a = attributor(true);
+    let events = [at(1400, EventKind::PageFault { user: true, address: 1, ip: 2 })];
+    let got = attribute(&mut a, &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["hypervisor/before first event 400", "page_fault/page_fault_user 3600"]);
+    assert_eq!(got.parts[1].confidence, jitterscope_model::Confidence::Medium);
+}
+
+#[test]
+fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
+    let mut a = attributor(false);
+    let rt_victim = task(VICTIM, "js-spin/1", 10);
+    let fair = task(200, "make", 120);
+    let events = [switch(1000, rt_victim, fair), switch(51_000, fair, rt_victim)];
+    let got = attribute(&mut a, &stall(1000, 51_000), &events);
+    assert_eq!(shown(&got), ["rt_throttle/RT throttling 50000"]);
+    assert_eq!(&*got.parts[0].culprit.detail, "let make run");
+}
+
+#[test]
+fn lost_records_withhold_the_verdict_only_near_the_loss() {
+    let mut a = attributor(false);
+    a.lost(CPU, Ticks(1500), Ticks(1600));
+    let events = [enter(1700, "local_timer"), exit(1900, "local_timer")];
+    let got = attribute(&mut a, &stall(1000, 2000), &events);
+    assert_eq!(shown(&got), ["loss/trace data lost 1000"]);
+    let events = [enter(5000, "local_timer"), exit(5900, "local_timer")];
+    let got = attribute(&mut a, &stall(5000, 6000), &events);
+    assert_eq!(got.parts[0].culprit.kind, CulpritKind::Timer);
+}
+
+#[test]
+fn a_frame_that_never_ended_explains_nothing() {
+    let mut a = attributor(false);
+    let got = attribute(&mut a, &stall(1000, 2000), &[enter(1000, "local_timer")]);
+    assert_eq!(shown(&got), ["unresolved/frame left open 1000"]);
+}
+
+#[test]
+fn a_stall_without_events_is_classified_by_exclusion() {
+    let classify = |virtual_machine, length, smi: Option<u64>, untraced: &[&str], others: bool| {
+        let mut a = attributor(virtual_machine);
+        let s = stall(1_000_000, 1_000_000 + length);
+        if others {
+            a.announce(CpuId(2), Gap { start: Ticks(1_000_100), length: Ticks(length) });
+        }
+        a.announce(CPU, Gap { start: s.start, length: s.length() });
+        let untraced = untraced.iter().map(|s| (*s).to_owned()).collect();
+        let got = a.attribute(&s, &OutsideHints { smi, untraced }, &Names);
+        assert_eq!(got.parts[0].placement, Placement::Whole);
+        shown(&got).remove(0)
+    };
+    assert_eq!(classify(true, 50_000, None, &[], false), "hypervisor/CPU taken 50000");
+    assert_eq!(classify(true, 50_000, None, &[], true), "hypervisor/virtual machine paused 50000");
+    assert_eq!(classify(true, 600, None, &[], false), "unresolved/under 1 us 600");
+    assert_eq!(classify(false, 50_000, None, &[], false), "unresolved/outside this kernel 50000");
+    assert_eq!(classify(false, 50_000, None, &[], true), "firmware/all CPUs at once 50000");
+    assert_eq!(classify(false, 50_000, Some(0), &[], true), "unresolved/outside this kernel 50000");
+    assert_eq!(classify(false, 50_000, Some(3), &[], true), "firmware/SMI 50000");
+    assert_eq!(classify(false, 50_000, None, &["PIN"], false), "unresolved/untraced interrupt 50000");
+}
+
+#[test]
+fn the_short_stall_behind_another_is_the_probes_own_bookkeeping() {
+    let mut a = attributor(true);
+    attribute(&mut a, &stall(1000, 9000), &[]);
+    let got = attribute(&mut a, &stall(9000, 9400), &[]);
+    assert_eq!(shown(&got), ["unresolved/own bookkeeping 400"]);
+}
+
+#[test]
+fn events_inside_and_outside_of_stalls_are_told_apart() {
+    let mut a = attributor(false);
+    attribute(&mut a, &stall(1000, 2000), &[enter(500, "local_timer"), enter(1500, "local_timer")]);
+    a.event(enter(5000, "local_timer"));
+    a.finish(Ticks(10_000));
+    let counts = a.events_in_gaps();
+    assert_eq!((counts.events, counts.inside), (3, 1));
+}

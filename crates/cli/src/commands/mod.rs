@@ -1,0 +1,24 @@
+//! One file a command: arguments, wiring, exit code.
+
+pub mod disturb;
+pub mod doctor;
+pub mod list;
+pub mod record;
+pub mod report;
+pub mod require;
+pub mod selftest;
+
+use crate::args::Cli;
+use crate::exit::Exit;
+use clap::CommandFactory;
+
+/// Prints a completion script.
+///
+/// # Errors
+/// stdout is closed.
+pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "jitterscope", &mut script);
+    crate::output::result(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Ok)
+}

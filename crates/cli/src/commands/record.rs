@@ -1,0 +1,162 @@
+//! `record`: the main job.
+
+use super::report::print_run;
+use super::require::require;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::progress::ProgressLine;
+use crate::signals;
+use crate::units::{duration, size, some_duration};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use jitterscope_model::{ClockKind, CpuList, Nanos};
+use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::{RecordError, RecordSettings, record};
+
+/// What to measure with.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum ProbeKind {
+    /// Reads the clock back to back
+    #[default]
+    Spin,
+}
+
+/// The clock to read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ClockArg {
+    /// The time stamp counter
+    Tsc,
+    /// CLOCK_MONOTONIC_RAW
+    MonotonicRaw,
+}
+
+/// Arguments of `record`.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// The probe
+    #[arg(value_enum, default_value = "spin")]
+    pub probe: ProbeKind,
+    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: the isolated ones, else the
+    /// highest]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub cpus: Option<CpuList>,
+    /// How long to measure
+    #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
+    pub duration: Nanos,
+    /// How long to spin before that; what happens then does not count
+    #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
+    pub warmup: Nanos,
+    /// The shortest stall
+    #[arg(long, short, default_value = "300ns", value_name = "TIME", value_parser = some_duration)]
+    pub threshold: Nanos,
+    /// Length of a reporting interval
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = interval)]
+    pub interval: Nanos,
+    /// Measure in the class SCHED_FIFO at this priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub priority: Option<u32>,
+    /// Name of this configuration, for comparing runs
+    #[arg(long, short, default_value = "spin", value_name = "NAME")]
+    pub label: String,
+    /// The clock [default: the TSC where it can be trusted]
+    #[arg(long, value_enum, value_name = "CLOCK")]
+    pub clock: Option<ClockArg>,
+    /// Only measure: record no kernel events, name nobody
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Trace buffer of each measured CPU
+    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
+    pub trace_buffer: u64,
+    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
+    pub trace_limit: u64,
+    /// End with code 4 unless this source is available (see doctor); may be repeated
+    #[arg(long, value_name = "SOURCE")]
+    pub require: Vec<String>,
+    /// End with code 3 if a stall is longer than this
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub fail_above: Option<Nanos>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(0..=999_999) => Err("must be at least 1ms".into()),
+        some => Ok(some),
+    }
+}
+
+fn trace_buffer(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0..=65_535 => Err("must be at least 64KiB".into()),
+        // The kernel counts buffers in KiB of an int.
+        some if some >> 10 > i32::MAX as u64 => Err("is larger than the kernel can count".into()),
+        some => Ok(some),
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Nothing could be recorded, or the report cannot be printed.
+pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
+    if !args.require.is_empty() {
+        require(&machine, &args.require)?;
+    }
+    let topology = Topology::read(&machine);
+    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
+    let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
+        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    if let (Some(because), false) = (&cpus.because, args.quiet) {
+        output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
+    }
+    let settings = RecordSettings {
+        cpus,
+        duration: args.duration,
+        warmup: args.warmup,
+        threshold: args.threshold,
+        interval: args.interval,
+        fifo_priority: args.priority,
+        clock: args.clock.map(|clock| match clock {
+            ClockArg::Tsc => ClockKind::Tsc,
+            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
+        }),
+        trace: !args.no_trace,
+        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
+        trace_limit_bytes: args.trace_limit,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: std::env::args().collect(),
+    };
+    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let mut line = ProgressLine::new(args.quiet);
+    let outcome = record(&machine, &settings, &stop, &mut line);
+    line.clear();
+    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    let summary = print_run(&outcome.path, args.json)?;
+    let worst = summary.probe.cpus.iter().map(|cpu| cpu.max_ns).max().unwrap_or_default();
+    match args.fail_above {
+        Some(limit) if worst > limit.0 => {
+            output::talk(format_args!(
+                "the worst stall, {}, is longer than --fail-above {limit}",
+                Nanos(worst)
+            ));
+            Ok(Exit::Exceeded)
+        }
+        _ => Ok(Exit::Ok),
+    }
+}
+
+fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
+    match error {
+        RecordError::Threshold { .. } | RecordError::WouldHang => UsageError(error.to_string()).into(),
+        other => other.into(),
+    }
+}

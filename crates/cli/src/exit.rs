@@ -1,0 +1,51 @@
+//! Exit codes: a contract that scripts rely on.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It did what was asked.
+    Ok,
+    /// It failed.
+    Failed,
+    /// The arguments are wrong; clap ends with the same code.
+    Usage,
+    /// It worked, and a limit that was asked for was exceeded.
+    Exceeded,
+    /// Something that `--require` asked for is not available.
+    Unavailable,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Ok => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Exceeded => 3,
+            Exit::Unavailable => 4,
+        })
+    }
+}
+
+/// An argument that parses but cannot be meant, found only when it met the machine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Something that was required is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnavailableError(pub String);
+
+/// The exit code of an error.
+pub fn of(error: &anyhow::Error) -> Exit {
+    if error.is::<UsageError>() {
+        Exit::Usage
+    } else if error.is::<UnavailableError>() {
+        Exit::Unavailable
+    } else {
+        Exit::Failed
+    }
+}

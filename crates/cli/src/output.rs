@@ -1,0 +1,77 @@
+//! Results to stdout, talk to stderr.
+
+use clap::ValueEnum;
+use owo_colors::OwoColorize;
+use std::io::{self, IsTerminal, Write};
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Color {
+    /// When writing to a terminal, and NO_COLOR is not set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Makes it the choice for everything printed from now on.
+    pub fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::AlwaysAnsi,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// Prints a result. Colours are stripped where they are not wanted.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn result(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Says something on the side.
+pub fn talk(text: impl std::fmt::Display) {
+    anstream::eprintln!("{text}");
+}
+
+/// Whether somebody looks at stderr.
+pub fn someone_watches() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether an error is only that the reader of our output has gone.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// An error with its causes. A cause whose text its parent already has is not repeated.
+pub fn error_text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.contains(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    format!("{} {text}", "error:".red().bold())
+}

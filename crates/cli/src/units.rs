@@ -1,0 +1,72 @@
+//! Arguments with units.
+
+use jitterscope_model::Nanos;
+
+/// A length of time with its unit: `10s`, `250us`, `1m30s`.
+///
+/// # Errors
+/// No unit, an unknown one, or more than 584 years.
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    let bad = |why: &dyn std::fmt::Display| {
+        format!("{why}; write a number and a unit (ns, us, ms, s, m, h), for example 10s, 250us or 1m30s")
+    };
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(bad(&format!("'{text}' has no unit")));
+    }
+    let parsed = humantime::parse_duration(text).map_err(|e| bad(&e))?;
+    u64::try_from(parsed.as_nanos()).map(Nanos).map_err(|_| bad(&"too long"))
+}
+
+/// A length of time that is not zero.
+///
+/// # Errors
+/// As [`duration`], or zero.
+pub fn some_duration(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(0) => Err("must be more than zero".into()),
+        some => Ok(some),
+    }
+}
+
+/// A size in bytes: `64KiB`, `8MiB`, `1GiB`, `1000000`.
+///
+/// # Errors
+/// Not a number with one of these units.
+pub fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err(format!("'{text}' is not a size; write for example 512KiB, 8MiB or 1GiB")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("'{text}' is not a size; write for example 8MiB"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("10s"), Ok(Nanos(10_000_000_000)));
+        assert_eq!(duration("250us"), Ok(Nanos(250_000)));
+        assert_eq!(duration("300ns"), Ok(Nanos(300)));
+        assert!(duration("10").unwrap_err().contains("no unit"));
+        assert!(duration("1.5").unwrap_err().contains("no unit"));
+        assert!(duration("10 parsecs").unwrap_err().contains("for example"));
+        assert!(some_duration("0s").unwrap_err().contains("more than zero"));
+    }
+
+    #[test]
+    fn sizes_take_binary_units() {
+        assert_eq!(size("8MiB"), Ok(8 << 20));
+        assert_eq!(size("64k"), Ok(64 << 10));
+        assert_eq!(size("12"), Ok(12));
+        assert!(size("MiB").is_err() && size("12 XB").is_err() && size("99999999999999G").is_err());
+    }
+}

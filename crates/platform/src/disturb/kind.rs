@@ -1,0 +1,90 @@
+//! The kinds of disturbance.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A kind of disturbance that can be injected on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisturbKind {
+    /// A SCHED_FIFO thread that wakes on the victim's CPU and works.
+    Fifo,
+    /// The same in the fair class, competing with the victim.
+    Fair,
+    /// A timer that expires on the victim's CPU for a process pinned there.
+    Timer,
+    /// Interrupts from another CPU, by membarrier.
+    Membarrier,
+    /// Packets from another CPU, steered to the victim's: the NET_RX softirq.
+    Softirq,
+    /// A work item queued on every CPU from another.
+    Kworker,
+    /// Writing dirty pages back, confined to the victim's CPU.
+    Writeback,
+}
+
+impl DisturbKind {
+    /// All kinds, in the order in which selftest runs them.
+    pub const ALL: [DisturbKind; 7] = [
+        DisturbKind::Fifo,
+        DisturbKind::Fair,
+        DisturbKind::Timer,
+        DisturbKind::Membarrier,
+        DisturbKind::Softirq,
+        DisturbKind::Kworker,
+        DisturbKind::Writeback,
+    ];
+
+    /// Its name in reports and on command lines.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DisturbKind::Fifo => "fifo",
+            DisturbKind::Fair => "fair",
+            DisturbKind::Timer => "timer",
+            DisturbKind::Membarrier => "membarrier",
+            DisturbKind::Softirq => "softirq",
+            DisturbKind::Kworker => "kworker",
+            DisturbKind::Writeback => "writeback",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<DisturbKind> {
+        DisturbKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// The name that the child's thread of this kind takes: unique among the machine's threads while it
+    /// lives, because it holds the end of its process id, and short enough for the kernel's 15 bytes.
+    #[must_use]
+    pub(super) fn thread_name(self, pid: u32) -> String {
+        let short = match self {
+            DisturbKind::Membarrier => "mb",
+            DisturbKind::Writeback => "wb",
+            other => other.as_str(),
+        };
+        format!("js-{short}-{:04x}", pid & 0xffff)
+    }
+}
+
+impl fmt::Display for DisturbKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_and_fit_the_kernel() {
+        for kind in DisturbKind::ALL {
+            assert_eq!(DisturbKind::parse(kind.as_str()), Some(kind));
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
+            assert!(kind.thread_name(u32::MAX).len() <= 15);
+        }
+        assert_eq!(DisturbKind::parse("earthquake"), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Disturbances injected on purpose, so that what a recording says of them can be checked.
+//!
+//! Each kind is one file: a child process disturbs the victim's CPU in a known way and logs when, on the
+//! recording's own clock ([`protocol`]). The parent starts it by executing itself again with a hidden
+//! subcommand ([`ChildHandle`]), and the subcommand calls [`run_command`]. [`SelftestPlan`] says what a
+//! selftest injects. What was found of it is scored elsewhere, by a pure function.
+//!
+//! A child lives no longer than its parent, changes nothing of the machine that it does not put back
+//! ([`restore_leftovers`] after a SIGKILL), and runs on the helper CPU except while it disturbs.
+
+mod burn;
+mod child;
+mod error;
+mod fair;
+mod fifo;
+mod kind;
+mod kworker;
+mod lifetime;
+pub mod membarrier;
+mod pace;
+mod plan;
+mod private_net;
+pub mod protocol;
+mod restore;
+mod softirq;
+mod timer;
+mod writeback;
+
+pub use child::{ChildCommand, ChildError, ChildHandle, Disturbed};
+pub use error::DisturbError;
+pub use kind::DisturbKind;
+pub use plan::{PlannedDisturbance, SelftestPlan};
+pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
+pub use restore::{Leftover, restore_leftovers};
+
+use crate::{Machine, current_tid, name_current_thread, pin_current_thread};
+use jitterscope_model::Nanos;
+use lifetime::OnOrphaned;
+use protocol::Line;
+use std::io::{self, Write};
+
+/// One way to disturb.
+trait Injector {
+    /// What a recording should make of it, when the thread `comm` (`tid`) injects.
+    fn expectation(&self, comm: &str, tid: i32) -> Expectation;
+
+    /// Goes where it will work from. Where it does not, it stays on the helper CPU.
+    fn begin(&mut self) -> Result<(), DisturbError> {
+        Ok(())
+    }
+
+    /// Waits until `deadline` (on `CLOCK_MONOTONIC`) and disturbs once; `None` when it is time to end.
+    fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError>;
+}
+
+/// Whether disturbances of this kind can be injected here; if not, why, in a phrase for the user. What
+/// only a try can tell is told by the child, which then ends before it is ready
+/// ([`ChildError::NotReady`]).
+///
+/// # Errors
+/// The reason.
+pub fn availability(kind: DisturbKind, machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+    match kind {
+        DisturbKind::Fifo => fifo::availability(machine),
+        DisturbKind::Fair | DisturbKind::Timer => Ok(()),
+        DisturbKind::Membarrier => membarrier::availability(machine, settings),
+        DisturbKind::Softirq => softirq::availability(machine, settings),
+        DisturbKind::Kworker => kworker::availability(machine, settings),
+        DisturbKind::Writeback => writeback::availability(machine, settings),
+    }
+}
+
+/// The hidden subcommand: [`run`] with the two arguments that [`ChildHandle::spawn`] appends.
+///
+/// # Errors
+/// The arguments are not from there; or as [`run`].
+pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(), DisturbError> {
+    let kind =
+        DisturbKind::parse(kind).ok_or_else(|| DisturbError::Arguments(format!("no kind '{kind}'")))?;
+    let settings =
+        serde_json::from_str(settings).map_err(|error| DisturbError::Arguments(error.to_string()))?;
+    run(kind, &settings, out)
+}
+
+/// Disturbs, in a process that does nothing else: prepares, writes the header to `out`, waits for `go` on
+/// stdin, injects, and writes what it did. It installs signal handlers, and may leave the process in
+/// namespaces of its own; call it once, from the main thread.
+///
+/// # Errors
+/// The disturbance could not be prepared or injected, or the parent is gone.
+pub fn run(kind: DisturbKind, settings: &DisturbSettings, out: &mut impl Write) -> Result<(), DisturbError> {
+    let orphaned = if kind == DisturbKind::Writeback { OnOrphaned::Asked } else { OnOrphaned::Killed };
+    lifetime::tie_to_parent(settings.parent_pid, orphaned)?;
+    let comm = kind.thread_name(std::process::id());
+    name_current_thread(&comm);
+    if let Some(helper) = settings.helper_cpu {
+        pin_current_thread(helper)?;
+    }
+    let mut injector = prepare(kind, settings)?;
+    let tid = current_tid();
+    let expected = injector.expectation(&comm, tid);
+    tell(out, &Line::Header(Header { kind, tid, comm, expected, settings: settings.clone() }))?;
+    if !lifetime::wait_for_go(&mut io::stdin().lock())? {
+        return Ok(());
+    }
+    let injections = pace::inject_all(injector.as_mut(), settings.period, settings.count)?;
+    // What it changed is put back before it reports, and nothing of the report runs beside the victim
+    // where that can be helped.
+    drop(injector);
+    if let Some(helper) = settings.helper_cpu {
+        pin_current_thread(helper)?;
+    }
+    for injection in &injections {
+        tell_later(out, &Line::Injection(*injection))?;
+    }
+    tell(out, &Line::Done { injected: injections.len() as u64 })
+}
+
+fn prepare(kind: DisturbKind, settings: &DisturbSettings) -> Result<Box<dyn Injector>, DisturbError> {
+    Ok(match kind {
+        DisturbKind::Fifo => Box::new(fifo::Fifo::new(settings)),
+        DisturbKind::Fair => Box::new(fair::Fair::new(settings)),
+        DisturbKind::Timer => Box::new(timer::Timer::new(settings)?),
+        DisturbKind::Membarrier => Box::new(membarrier::Membarrier::new(settings)),
+        DisturbKind::Softirq => Box::new(softirq::Softirq::new(settings)?),
+        DisturbKind::Kworker => Box::new(kworker::Kworker::new(settings)?),
+        DisturbKind::Writeback => Box::new(writeback::Writeback::new(settings)?),
+    })
+}
+
+fn tell_later(out: &mut impl Write, line: &Line) -> Result<(), DisturbError> {
+    let mut text = serde_json::to_string(line).map_err(|error| DisturbError::Parent(error.into()))?;
+    text.push('\n');
+    out.write_all(text.as_bytes()).map_err(DisturbError::Parent)
+}
+
+fn tell(out: &mut impl Write, line: &Line) -> Result<(), DisturbError> {
+    tell_later(out, line)?;
+    out.flush().map_err(DisturbError::Parent)
+}
+
+/// For kinds that come from another CPU than the victim's.
+fn needs_helper(settings: &DisturbSettings) -> Result<(), String> {
+    match settings.helper_cpu {
+        Some(helper) if helper != settings.cpu => Ok(()),
+        _ => Err("it comes from another CPU, and no unmeasured one is left".into()),
+    }
+}
+
+/// Whether this process holds a capability, by the kernel's number, as `/proc/self/status` says.
+fn has_capability(machine: &Machine, number: u32) -> bool {
+    let status = machine.read("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> number & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What a selftest injects.
+
+use super::{DisturbKind, DisturbSettings};
+use jitterscope_model::Nanos;
+use std::time::Duration;
+
+/// One kind's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedDisturbance {
+    /// What.
+    pub kind: DisturbKind,
+    /// Time from one injection to the next.
+    pub period: Nanos,
+    /// Length of one, for the kinds that can choose it; else zero.
+    pub length: Nanos,
+    /// How many.
+    pub count: u32,
+}
+
+impl PlannedDisturbance {
+    /// How long its injecting takes.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.period.0.saturating_mul(u64::from(self.count)))
+    }
+
+    /// How long to wait for its end before it is given up: twice the plan, after which the child gives up
+    /// by itself, and time for a slow machine to report.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.duration() * 2 + Duration::from_secs(10)
+    }
+
+    /// `common` with the period, the length and the count of this turn.
+    #[must_use]
+    pub fn settings(&self, common: &DisturbSettings) -> DisturbSettings {
+        DisturbSettings { period: self.period, length: self.length, count: self.count, ..common.clone() }
+    }
+}
+
+/// The turns, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelftestPlan {
+    /// In order.
+    pub turns: Vec<PlannedDisturbance>,
+}
+
+impl SelftestPlan {
+    /// How long the injecting takes, without what is between the turns.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        self.turns.iter().map(PlannedDisturbance::duration).sum()
+    }
+
+    /// The same turns with about `share` of the injections of each, one at least.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> SelftestPlan {
+        let scale = |turn: &PlannedDisturbance| PlannedDisturbance {
+            count: ((f64::from(turn.count) * share).round() as u32).max(1),
+            ..*turn
+        };
+        SelftestPlan { turns: self.turns.iter().map(scale).collect() }
+    }
+}
+
+impl Default for SelftestPlan {
+    /// All kinds, in about 17 seconds. The periods are no multiples of a tick's (1, 3.33, 4 or 10 ms), so
+    /// that the injections drift through the tick's phase instead of always, or never, meeting one.
+    fn default() -> SelftestPlan {
+        let turn = |kind, period_us: u64, length_us: u64, count| PlannedDisturbance {
+            kind,
+            period: Nanos(period_us * 1_000),
+            length: Nanos(length_us * 1_000),
+            count,
+        };
+        let turns = vec![
+            turn(DisturbKind::Fifo, 10_270, 200, 150),
+            turn(DisturbKind::Fair, 20_270, 1_000, 120),
+            turn(DisturbKind::Timer, 10_270, 0, 150),
+            turn(DisturbKind::Membarrier, 10_270, 0, 150),
+            turn(DisturbKind::Softirq, 10_270, 0, 150),
+            turn(DisturbKind::Kworker, 20_270, 0, 120),
+            // Each syncs a whole file system.
+            turn(DisturbKind::Writeback, 150_270, 0, 40),
+        ];
+        SelftestPlan { turns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_plan_is_short_and_has_enough_of_each() {
+        let plan = SelftestPlan::default();
+        assert!(plan.duration() < Duration::from_secs(20), "{:?}", plan.duration());
+        let kinds: Vec<_> = plan.turns.iter().map(|turn| turn.kind).collect();
+        assert_eq!(kinds, DisturbKind::ALL);
+        for turn in &plan.turns {
+            assert!(turn.count >= 100 || turn.kind == DisturbKind::Writeback);
+            for tick_us in [1_000, 3_333, 4_000, 10_000] {
+                assert!(turn.period.0 / 1_000 % tick_us > 100, "{turn:?} keeps step with a tick");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scaled_plan_keeps_one_of_each() {
+        let plan = SelftestPlan::default().scaled(0.001);
+        assert!(plan.turns.iter().all(|turn| turn.count == 1));
+    }
+}

@@ -1,0 +1,90 @@
+//! Packets from another CPU whose receive work is steered to the victim's (RPS): a function call
+//! interrupt, and the NET_RX softirq behind it. It happens on a private loopback device.
+
+use super::protocol::{DisturbSettings, Expectation, Injection};
+use super::{DisturbError, Injector, has_capability, needs_helper, pace, private_net};
+use crate::{Machine, clock};
+use jitterscope_model::{CpuSet, CulpritKind, Nanos, Ticks};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+
+const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
+
+/// How long a packet may take: far longer than a host takes the victim's CPU away.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// The kernel's capability numbers (`include/uapi/linux/capability.h`).
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+    needs_helper(settings)?;
+    if !machine.exists("/proc/self/ns/net") {
+        return Err("this kernel has no network namespaces (CONFIG_NET_NS)".into());
+    }
+    if !machine.exists(STEERING) {
+        return Err("this kernel cannot steer packets to a CPU (CONFIG_RPS)".into());
+    }
+    for (number, name) in [(CAP_SYS_ADMIN, "CAP_SYS_ADMIN"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")] {
+        if !has_capability(machine, number) {
+            return Err(format!("a private network needs {name}"));
+        }
+    }
+    Ok(())
+}
+
+/// See the module.
+pub(super) struct Softirq {
+    settings: DisturbSettings,
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+impl Softirq {
+    /// Enters the private network; there is no way back for this process.
+    pub(super) fn new(settings: &DisturbSettings) -> Result<Softirq, DisturbError> {
+        private_net::enter()?;
+        let victim: CpuSet = [settings.cpu].into_iter().collect();
+        Machine::host().write(STEERING, &victim.to_mask())?;
+        let bind = || UdpSocket::bind("127.0.0.1:0");
+        let sender = bind().map_err(DisturbError::refused("opening the sending socket"))?;
+        let receiver = bind().map_err(DisturbError::refused("opening the receiving socket"))?;
+        receiver
+            .set_nonblocking(true)
+            .and_then(|()| sender.connect(receiver.local_addr()?))
+            .map_err(DisturbError::refused("connecting the sockets"))?;
+        Ok(Softirq { settings: settings.clone(), sender, receiver })
+    }
+
+    /// Waits, without sleeping, until the packet is there: nobody needs to be woken for it on the
+    /// victim's CPU.
+    fn receive(&self, sent: Ticks) -> Result<Ticks, DisturbError> {
+        let patience = self.settings.rate.ticks(PATIENCE);
+        loop {
+            match self.receiver.recv(&mut [0; 8]) {
+                Ok(_) => return Ok(clock::now(self.settings.clock)),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(e) => return Err(DisturbError::refused("receiving a packet")(e)),
+            }
+            if clock::now(self.settings.clock).since(sent) > patience {
+                return Err(DisturbError::PacketLost(PATIENCE.0 / 1_000_000));
+            }
+        }
+    }
+}
+
+impl Injector for Softirq {
+    fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
+        Expectation { kind: CulpritKind::Softirq, name: "NET_RX".into(), sender: None }
+    }
+
+    fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
+        if !pace::sleep_until(deadline)? {
+            return Ok(None);
+        }
+        let start_ticks = clock::now(self.settings.clock);
+        self.sender.send(&[0; 8]).map_err(DisturbError::refused("sending a packet"))?;
+        let end_ticks = self.receive(start_ticks)?;
+        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+    }
+}

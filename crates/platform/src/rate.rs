@@ -1,0 +1,235 @@
+//! Which clock can be trusted here, and how fast it runs.
+
+use crate::clock;
+use crate::machine::Machine;
+use jitterscope_model::{ClockKind, Nanos, RateSource, TickRate};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+/// The clock that a recording will use.
+#[derive(Clone, Debug)]
+pub struct ClockChoice {
+    /// Which.
+    pub kind: ClockKind,
+    /// How fast.
+    pub rate: TickRate,
+    /// Why the TSC is not used, when it is not.
+    pub fallback_reason: Option<String>,
+}
+
+/// No clock could be had as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClockError {
+    /// The user insisted on the TSC.
+    #[error("the TSC cannot be trusted here: {0}. Leave out --clock to measure with CLOCK_MONOTONIC_RAW")]
+    TscUnusable(String),
+    /// The clock does not advance as clocks do.
+    #[error("the clock did not advance during calibration")]
+    Stuck,
+}
+
+/// Largest disagreement between a stated rate and our own calibration before the statement is dropped.
+const MAX_DISAGREEMENT_PPB: u64 = 500_000;
+
+/// Chooses the TSC when it is constant, never stops and is the kernel's own clock source, else
+/// `CLOCK_MONOTONIC_RAW`. `wanted` forces one. Takes `calibration` of real time.
+///
+/// # Errors
+/// The TSC was asked for and cannot be trusted, or the clock stands still.
+pub fn choose_clock(
+    machine: &Machine,
+    wanted: Option<ClockKind>,
+    calibration: Duration,
+) -> Result<ClockChoice, ClockError> {
+    let distrust = tsc_distrust(machine);
+    match (wanted, distrust) {
+        (Some(ClockKind::MonotonicRaw), _) => Ok(ClockChoice {
+            kind: ClockKind::MonotonicRaw,
+            rate: TickRate::NANOSECONDS,
+            fallback_reason: Some("asked for by the user".into()),
+        }),
+        (Some(ClockKind::Tsc), Some(reason)) => Err(ClockError::TscUnusable(reason)),
+        (None, Some(reason)) => Ok(ClockChoice {
+            kind: ClockKind::MonotonicRaw,
+            rate: TickRate::NANOSECONDS,
+            fallback_reason: Some(reason),
+        }),
+        (_, None) => {
+            let rate = tsc_rate(calibration)?;
+            Ok(ClockChoice { kind: ClockKind::Tsc, rate, fallback_reason: None })
+        }
+    }
+}
+
+/// Why the TSC must not be used on this machine; `None` when it may.
+fn tsc_distrust(machine: &Machine) -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("this architecture has no TSC".into());
+    }
+    let cpuinfo = machine.read("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &str| flags.split_whitespace().any(|f| f == flag);
+    if !has("constant_tsc") {
+        return Some("the CPU does not promise a constant TSC rate (no constant_tsc flag)".into());
+    }
+    if !has("nonstop_tsc") {
+        return Some("the TSC stops in deep idle states (no nonstop_tsc flag)".into());
+    }
+    match machine.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
+        Ok(source) if source == "tsc" => None,
+        Ok(source) => Some(format!("the kernel's clock source is {source}, not tsc")),
+        Err(error) => Some(format!("the kernel's clock source cannot be read ({error})")),
+    }
+}
+
+fn tsc_rate(calibration: Duration) -> Result<TickRate, ClockError> {
+    let (measured, uncertainty_ppb) = calibrate(calibration)?;
+    let stated = stated_rate();
+    let Some((hz, source)) = stated else {
+        return Ok(TickRate { hz: measured, error_ppb: uncertainty_ppb, source: RateSource::Calibrated });
+    };
+    let disagreement = ppb(hz.abs_diff(measured), measured);
+    if disagreement > MAX_DISAGREEMENT_PPB {
+        return Ok(TickRate { hz: measured, error_ppb: uncertainty_ppb, source: RateSource::Calibrated });
+    }
+    Ok(TickRate { hz, error_ppb: disagreement + uncertainty_ppb, source })
+}
+
+fn ppb(part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(part) * 1_000_000_000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
+}
+
+/// Ticks per second against `CLOCK_MONOTONIC_RAW`, and the bound of the error that the width of the two
+/// readings leaves, in parts per billion.
+fn calibrate(length: Duration) -> Result<(u64, u64), ClockError> {
+    let first = clock::read_all(ClockKind::Tsc);
+    std::thread::sleep(length);
+    let last = clock::read_all(ClockKind::Tsc);
+    let ticks = last.ticks.since(first.ticks).0;
+    let nanos = Nanos(last.monotonic_raw_ns.saturating_sub(first.monotonic_raw_ns)).0;
+    if ticks == 0 || nanos == 0 {
+        return Err(ClockError::Stuck);
+    }
+    let hz = u128::from(ticks) * 1_000_000_000 / u128::from(nanos);
+    let hz = u64::try_from(hz).unwrap_or(u64::MAX);
+    Ok((hz, ppb(first.width_ticks + last.width_ticks, ticks)))
+}
+
+/// The rate that the CPU, the hypervisor or the kernel states, most exact first.
+fn stated_rate() -> Option<(u64, RateSource)> {
+    cpuid_rate().or_else(|| kernel_log_rate().map(|hz| (hz, RateSource::Kernel)))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpuid_rate() -> Option<(u64, RateSource)> {
+    use core::arch::x86_64::__cpuid;
+    let highest = __cpuid(0).eax;
+    if highest >= 0x15 {
+        // Intel SDM volume 2, CPUID leaf 15H: TSC = crystal (ECX) * numerator (EBX) / denominator (EAX).
+        let leaf = __cpuid(0x15);
+        if leaf.eax != 0 && leaf.ebx != 0 && leaf.ecx != 0 {
+            let hz = u64::from(leaf.ecx) * u64::from(leaf.ebx) / u64::from(leaf.eax);
+            return Some((hz, RateSource::Cpuid));
+        }
+    }
+    let hypervisor = __cpuid(1).ecx & (1 << 31) != 0;
+    if hypervisor && (0x4000_0010..0x4001_0000).contains(&__cpuid(0x4000_0000).eax) {
+        // The timing leaf that VMware introduced and KVM shares: EAX is the TSC rate in kHz.
+        let khz = __cpuid(0x4000_0010).eax;
+        if khz != 0 {
+            return Some((u64::from(khz) * 1000, RateSource::HypervisorCpuid));
+        }
+    }
+    None
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpuid_rate() -> Option<(u64, RateSource)> {
+    None
+}
+
+/// The kernel's log, record by record, up to the boot messages that state the TSC rate.
+fn kernel_log_rate() -> Option<u64> {
+    let mut log =
+        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+    let mut record = [0u8; 8192];
+    let mut best = None;
+    // The buffer holds a bounded log; the limit only guards against a log that grows as it is read.
+    for _ in 0..20_000 {
+        match log.read(&mut record) {
+            Ok(0) => break,
+            Ok(n) => best = rate_in_message(&String::from_utf8_lossy(&record[..n])).or(best),
+            // EPIPE: records were overwritten meanwhile, reading goes on with the oldest left.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(_) => break,
+        }
+    }
+    best
+}
+
+/// The rate in a message such as `tsc: Refined TSC clocksource calibration: 2600.001 MHz`, in Hz.
+fn rate_in_message(message: &str) -> Option<u64> {
+    let text = message.lines().next()?.split_once(';')?.1;
+    let rest = text
+        .strip_prefix("tsc: Refined TSC clocksource calibration: ")
+        .or_else(|| text.strip_prefix("tsc: Detected ")?.strip_suffix(" TSC"))
+        .or_else(|| text.strip_prefix("tsc: Detected ")?.strip_suffix(" processor"))?;
+    let mhz = rest.strip_suffix(" MHz")?;
+    let (whole, fraction) = mhz.split_once('.').unwrap_or((mhz, "0"));
+    let whole: u64 = whole.parse().ok()?;
+    let thousandths: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    whole.checked_mul(1_000_000)?.checked_add(thousandths * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_kernel_log_states_the_rate() {
+        let hz = |m| rate_in_message(m);
+        assert_eq!(hz("6,1,0,-;tsc: Refined TSC clocksource calibration: 2600.001 MHz"), Some(2_600_001_000));
+        assert_eq!(hz("6,1,0,-;tsc: Detected 3333.3 MHz processor"), Some(3_333_300_000));
+        assert_eq!(hz("6,1,0,-;tsc: Detected 2600.000 MHz TSC\n SUBSYSTEM=x"), Some(2_600_000_000));
+        assert_eq!(hz("6,1,0,-;usb: tsc: Detected 3333.3 MHz processor"), None);
+        assert_eq!(hz("6,1,0,-;tsc: Detected 99999999999999999999 MHz processor"), None);
+        assert_eq!(hz("tsc"), None);
+    }
+
+    fn fake(flags: &str, clocksource: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let cs = dir.path().join("sys/devices/system/clocksource/clocksource0");
+        fs::create_dir_all(&cs).unwrap();
+        fs::create_dir_all(dir.path().join("proc")).unwrap();
+        fs::write(cs.join("current_clocksource"), clocksource).unwrap();
+        fs::write(dir.path().join("proc/cpuinfo"), format!("processor : 0\nflags\t\t: {flags}\n")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn the_tsc_is_refused_unless_constant_nonstop_and_current() {
+        for (flags, source, word) in [
+            ("fpu nonstop_tsc", "tsc", "constant_tsc"),
+            ("fpu constant_tsc", "tsc", "nonstop_tsc"),
+            ("constant_tsc nonstop_tsc", "hpet", "hpet"),
+        ] {
+            let dir = fake(flags, source);
+            let machine = Machine::at(dir.path());
+            let choice = choose_clock(&machine, None, Duration::from_millis(1)).unwrap();
+            assert_eq!(choice.kind, ClockKind::MonotonicRaw);
+            assert!(choice.fallback_reason.unwrap().contains(word));
+            let refused = choose_clock(&machine, Some(ClockKind::Tsc), Duration::from_millis(1));
+            assert!(refused.unwrap_err().to_string().contains(word));
+        }
+    }
+
+    #[test]
+    fn a_good_tsc_is_calibrated_to_a_stated_error() {
+        let dir = fake("constant_tsc nonstop_tsc", "tsc");
+        let choice = choose_clock(&Machine::at(dir.path()), None, Duration::from_millis(20)).unwrap();
+        assert_eq!(choice.kind, ClockKind::Tsc);
+        assert!(choice.rate.hz > 100_000_000 && choice.rate.error_ppb < MAX_DISAGREEMENT_PPB * 2);
+    }
+}

@@ -1,0 +1,164 @@
+//! From what the user wrote to the CPUs that will be measured.
+
+use crate::topology::Topology;
+use jitterscope_model::{CpuId, CpuList, CpuSet};
+
+/// The CPUs to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuChoice {
+    /// Which; never empty.
+    pub cpus: CpuSet,
+    /// Why these, when the user named none.
+    pub because: Option<String>,
+}
+
+/// The CPUs asked for cannot be measured.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// There is no such CPU.
+    #[error("CPU {cpu} does not exist: this machine has CPUs {present}")]
+    NotPresent {
+        /// The CPU.
+        cpu: CpuId,
+        /// What there is.
+        present: CpuSet,
+    },
+    /// It is there, but switched off.
+    #[error(
+        "CPU {cpu} is offline (online: {online}); write 1 to /sys/devices/system/cpu/cpu{cpu}/online to start it"
+    )]
+    Offline {
+        /// The CPU.
+        cpu: CpuId,
+        /// What is online.
+        online: CpuSet,
+    },
+    /// The cpuset of this process leaves it out.
+    #[error(
+        "CPU {cpu} is outside this process's cpuset ({cpuset}); start jitterscope from a cgroup whose cpuset has it"
+    )]
+    OutsideCpuset {
+        /// The CPU.
+        cpu: CpuId,
+        /// What the cpuset has.
+        cpuset: CpuSet,
+    },
+    /// `isolated` was asked for and there are none.
+    #[error(
+        "no CPU is isolated (isolcpus= or an isolated cpuset partition); name CPUs with --cpus, online are {online}"
+    )]
+    NoneIsolated {
+        /// What is online.
+        online: CpuSet,
+    },
+    /// Nothing is left to measure.
+    #[error("no CPU is both online and allowed to this process")]
+    Nothing,
+}
+
+/// Resolves `wanted` against the machine; without it the isolated CPUs, else the highest CPU that
+/// `allowed` (the affinity mask of this process) has.
+///
+/// # Errors
+/// A named CPU is absent, offline or outside the cpuset, or nothing is left.
+pub fn select_cpus(
+    wanted: Option<&CpuList>,
+    topology: &Topology,
+    allowed: &CpuSet,
+) -> Result<CpuChoice, SelectionError> {
+    let named = |cpus: CpuSet| {
+        check(&cpus, topology)?;
+        Ok(CpuChoice { cpus, because: None })
+    };
+    let isolated = topology.isolated.intersection(&topology.online);
+    match wanted {
+        Some(CpuList::Set(cpus)) if cpus.is_empty() => Err(SelectionError::Nothing),
+        Some(CpuList::Set(cpus)) => named(cpus.clone()),
+        Some(CpuList::All) => named(match &topology.cpuset {
+            Some(cpuset) => topology.online.intersection(cpuset),
+            None => topology.online.clone(),
+        }),
+        Some(CpuList::Isolated) if isolated.is_empty() => {
+            Err(SelectionError::NoneIsolated { online: topology.online.clone() })
+        }
+        Some(CpuList::Isolated) => named(isolated),
+        None => {
+            let usable = match &topology.cpuset {
+                Some(cpuset) => isolated.intersection(cpuset),
+                None => isolated,
+            };
+            if !usable.is_empty() {
+                let because = format!("CPUs {usable} are isolated");
+                return Ok(CpuChoice { cpus: usable, because: Some(because) });
+            }
+            let highest = allowed.intersection(&topology.online).last().ok_or(SelectionError::Nothing)?;
+            Ok(CpuChoice {
+                cpus: [highest].into_iter().collect(),
+                because: Some("no CPU is isolated, and this is the highest one allowed".into()),
+            })
+        }
+    }
+}
+
+fn check(cpus: &CpuSet, topology: &Topology) -> Result<(), SelectionError> {
+    for cpu in cpus.iter() {
+        if !topology.present.contains(cpu) && !topology.online.contains(cpu) {
+            return Err(SelectionError::NotPresent { cpu, present: topology.present.clone() });
+        }
+        if !topology.online.contains(cpu) {
+            return Err(SelectionError::Offline { cpu, online: topology.online.clone() });
+        }
+        if let Some(cpuset) = topology.cpuset.as_ref().filter(|set| !set.contains(cpu)) {
+            return Err(SelectionError::OutsideCpuset { cpu, cpuset: cpuset.clone() });
+        }
+    }
+    if cpus.is_empty() { Err(SelectionError::Nothing) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    fn topology() -> Topology {
+        Topology {
+            present: set("0-7"),
+            online: set("0-6"),
+            isolated: set("5-6"),
+            nohz_full: set(""),
+            cpuset: Some(set("0-3,5-6")),
+        }
+    }
+
+    fn select(list: &str) -> Result<CpuChoice, SelectionError> {
+        select_cpus(Some(&list.parse().unwrap()), &topology(), &set("0-3"))
+    }
+
+    #[test]
+    fn isolated_cpus_come_first_then_the_highest_allowed() {
+        let choice = select_cpus(None, &topology(), &set("0-3")).unwrap();
+        assert_eq!(choice.cpus, set("5-6"));
+        assert!(choice.because.unwrap().contains("isolated"));
+        let plain = Topology { isolated: set(""), ..topology() };
+        assert_eq!(select_cpus(None, &plain, &set("0-3")).unwrap().cpus, set("3"));
+    }
+
+    #[test]
+    fn named_isolated_cpus_work_though_the_affinity_mask_hides_them() {
+        assert_eq!(select("5").unwrap().cpus, set("5"));
+        assert_eq!(select("all").unwrap().cpus, set("0-3,5-6"));
+    }
+
+    #[test]
+    fn each_refusal_says_which_cpu_and_what_there_is() {
+        assert!(matches!(select("9"), Err(SelectionError::NotPresent { cpu: CpuId(9), .. })));
+        assert!(matches!(select("0,7"), Err(SelectionError::Offline { cpu: CpuId(7), .. })));
+        assert!(matches!(select("4"), Err(SelectionError::OutsideCpuset { cpu: CpuId(4), .. })));
+        let plain = Topology { isolated: set(""), ..topology() };
+        let none = select_cpus(Some(&CpuList::Isolated), &plain, &set("0-3"));
+        assert!(matches!(none, Err(SelectionError::NoneIsolated { .. })));
+    }
+}

@@ -1,0 +1,130 @@
+//! Which CPUs there are, and how they hang together.
+
+use crate::machine::Machine;
+use jitterscope_model::{CpuId, CpuSet};
+
+const CPU_DIR: &str = "/sys/devices/system/cpu";
+
+/// The CPUs of a machine as the kernel lists them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// Plugged in.
+    pub present: CpuSet,
+    /// Running.
+    pub online: CpuSet,
+    /// Outside every scheduling domain (`isolcpus=domain` or an isolated cpuset partition).
+    pub isolated: CpuSet,
+    /// Able to stop the tick while one task runs.
+    pub nohz_full: CpuSet,
+    /// CPUs of the cpuset that this process lives in, when it can be read.
+    pub cpuset: Option<CpuSet>,
+}
+
+impl Topology {
+    /// Reads it. What a kernel does not tell is left empty, but the online CPUs are always known.
+    #[must_use]
+    pub fn read(machine: &Machine) -> Topology {
+        let list = |path: &str| -> CpuSet {
+            machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+        };
+        let mut online = list(&format!("{CPU_DIR}/online"));
+        if online.is_empty() {
+            online = cpuinfo_cpus(machine);
+        }
+        let mut isolated = list(&format!("{CPU_DIR}/isolated"));
+        for cpu in list("/sys/fs/cgroup/cpuset.cpus.isolated").iter() {
+            isolated.insert(cpu);
+        }
+        let mut present = list(&format!("{CPU_DIR}/present"));
+        if present.is_empty() {
+            present = online.clone();
+        }
+        Topology {
+            present,
+            isolated,
+            // The file holds "(null)" on kernels built for it and booted without; that parses as empty.
+            nohz_full: list(&format!("{CPU_DIR}/nohz_full")),
+            cpuset: own_cpuset(machine),
+            online,
+        }
+    }
+
+    /// CPUs that share `cpu`'s physical core, without it.
+    #[must_use]
+    pub fn siblings(machine: &Machine, cpu: CpuId) -> CpuSet {
+        let path = format!("{CPU_DIR}/cpu{cpu}/topology/thread_siblings_list");
+        let all: CpuSet =
+            machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        all.iter().filter(|c| *c != cpu).collect()
+    }
+}
+
+fn cpuinfo_cpus(machine: &Machine) -> CpuSet {
+    let text = machine.read("/proc/cpuinfo").unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.strip_prefix("processor")?.split_once(':')?.1.trim().parse().ok().map(CpuId))
+        .collect()
+}
+
+/// The CPUs that the process's cgroup may use, from the v1 cpuset controller or the unified hierarchy.
+fn own_cpuset(machine: &Machine) -> Option<CpuSet> {
+    let groups = machine.read("/proc/self/cgroup").ok()?;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let files = if controllers.split(',').any(|c| c == "cpuset") {
+            let dir = format!("/sys/fs/cgroup/cpuset{path}");
+            [format!("{dir}/cpuset.effective_cpus"), format!("{dir}/cpuset.cpus")]
+        } else if controllers.is_empty() {
+            let dir = format!("/sys/fs/cgroup{path}");
+            [format!("{dir}/cpuset.cpus.effective"), format!("{dir}/../cpuset.cpus.effective")]
+        } else {
+            continue;
+        };
+        for file in files {
+            match machine.read_trimmed(&file).ok().and_then(|text| text.parse::<CpuSet>().ok()) {
+                Some(cpus) if !cpus.is_empty() => return Some(cpus),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_tuned_machine_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "/sys/devices/system/cpu/online", "0-7\n");
+        write(dir.path(), "/sys/devices/system/cpu/present", "0-7\n");
+        write(dir.path(), "/sys/devices/system/cpu/isolated", "6-7\n");
+        write(dir.path(), "/sys/devices/system/cpu/nohz_full", "  (null)\n");
+        write(dir.path(), "/proc/self/cgroup", "4:cpu,cpuacct:/\n3:cpuset:/box\n0::/unified\n");
+        write(dir.path(), "/sys/fs/cgroup/cpuset/box/cpuset.effective_cpus", "0-5\n");
+        let topology = Topology::read(&Machine::at(dir.path()));
+        assert_eq!(topology.online.to_string(), "0-7");
+        assert_eq!(topology.isolated.to_string(), "6-7");
+        assert!(topology.nohz_full.is_empty());
+        assert_eq!(topology.cpuset.unwrap().to_string(), "0-5");
+    }
+
+    #[test]
+    fn without_sysfs_the_cpus_come_from_cpuinfo() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "/proc/cpuinfo", "processor\t: 0\nmodel : x\n\nprocessor\t: 1\n");
+        let topology = Topology::read(&Machine::at(dir.path()));
+        assert_eq!(topology.online.to_string(), "0-1");
+        assert_eq!(topology.present, topology.online);
+    }
+}

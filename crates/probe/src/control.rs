@@ -1,0 +1,69 @@
+//! How the controlling thread starts and stops probes that it cannot wait for.
+
+use jitterscope_model::Ticks;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Shared by the controller and all probes of a recording. Probes look at it every few milliseconds at
+/// most, so that its cache line stays theirs.
+#[derive(Debug)]
+pub struct Control {
+    ready: AtomicU32,
+    start: AtomicU64,
+    end: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Default for Control {
+    fn default() -> Control {
+        Control {
+            ready: AtomicU32::new(0),
+            start: AtomicU64::new(u64::MAX),
+            end: AtomicU64::new(u64::MAX),
+            stop: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Control {
+    /// No probe ready, no start set.
+    #[must_use]
+    pub fn new() -> Control {
+        Control::default()
+    }
+
+    /// A probe has faulted in its memory and spins.
+    pub(crate) fn report_ready(&self) {
+        self.ready.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many probes spin by now.
+    #[must_use]
+    pub fn ready(&self) -> u32 {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Lets all probes measure from `start` (in the future) to `end`.
+    pub fn measure(&self, start: Ticks, end: Ticks) {
+        self.end.store(end.0, Ordering::Release);
+        self.start.store(start.0, Ordering::Release);
+    }
+
+    /// Ends warm-up and measurement as soon as the probes see it; what was measured stays.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Control::stop`] was called.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn start(&self) -> Ticks {
+        Ticks(self.start.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn end(&self) -> Ticks {
+        Ticks(self.end.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,131 @@
+//! The spin probe: reads the clock back to back and keeps account of every delta.
+//!
+//! The reads are chained: each ends one delta and begins the next. Whatever the probe does between two
+//! reads, its own bookkeeping included, therefore lies inside a measured delta, and the deltas sum to the
+//! whole time from the first read to the last. In particular the clock is not read again after a gap was
+//! stored; such a re-read would be a hole into which kernel events fall unseen.
+
+mod counts;
+mod thread;
+
+use jitterscope_model::{CpuId, Gap, ProbeResult, Ticks};
+use jitterscope_platform::PinError;
+use jitterscope_platform::clock::Clock;
+use rtrb::{Consumer, RingBuffer};
+use std::sync::Arc;
+
+use crate::control::Control;
+use counts::Counts;
+use thread::Spinner;
+
+/// How one spin probe is set.
+#[derive(Clone, Copy, Debug)]
+pub struct SpinSettings {
+    /// The CPU to measure.
+    pub cpu: CpuId,
+    /// Deltas of at least this many ticks are stalls. Shorter ones are counted a tick each, in a table
+    /// of this size; at most [`SpinSettings::MAX_THRESHOLD`].
+    pub threshold: Ticks,
+    /// Length of a reporting interval.
+    pub interval: Ticks,
+    /// How often the probe looks whether it should end.
+    pub poll: Ticks,
+    /// SCHED_FIFO priority, `None` for the fair class.
+    pub fifo_priority: Option<u32>,
+    /// Stalls that fit in the queue to the drain thread.
+    pub queue: usize,
+}
+
+impl SpinSettings {
+    /// The largest threshold: the tables of counts then take 8 MiB.
+    pub const MAX_THRESHOLD: Ticks = Ticks(1 << 17);
+}
+
+/// A probe that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SpinError {
+    /// Pinning or the scheduling class was refused.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// The threshold is outside what can be counted a tick each.
+    #[error("a threshold of {0:?} is out of range: 1 to {max} ticks", max = SpinSettings::MAX_THRESHOLD.0)]
+    Threshold(Ticks),
+    /// The histogram of stalls cannot be made.
+    #[error("the histogram of stalls cannot be made: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+}
+
+/// The stalls of one reporting interval, exact even when records were dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntervalMark {
+    /// Start of the interval.
+    pub start: Ticks,
+    /// Its end: the first read at or after the planned one.
+    pub end: Ticks,
+    /// Stalls that ended in it.
+    pub count: u64,
+    /// The longest.
+    pub max: Ticks,
+    /// Their sum.
+    pub sum: Ticks,
+}
+
+/// The receiving end of one probe, for a thread on another CPU.
+pub struct SpinOutput {
+    /// The CPU that is measured.
+    pub cpu: CpuId,
+    /// Every stall, warm-up included, in order.
+    pub gaps: Consumer<Gap>,
+    /// Every completed interval of the measurement, in order.
+    pub intervals: Consumer<IntervalMark>,
+}
+
+/// A spin probe, its memory allocated, not yet on its CPU.
+pub struct SpinProbe<C: Clock> {
+    clock: C,
+    settings: SpinSettings,
+    spinner: Spinner,
+}
+
+/// Intervals that fit in the queue: at the shortest interval of 1 ms this is a second.
+const INTERVAL_QUEUE: usize = 1024;
+
+impl<C: Clock> SpinProbe<C> {
+    /// Allocates everything that the probe will touch.
+    ///
+    /// # Errors
+    /// The threshold is out of range.
+    pub fn new(clock: C, settings: SpinSettings) -> Result<(SpinProbe<C>, SpinOutput), SpinError> {
+        if settings.threshold.0 == 0 || settings.threshold > SpinSettings::MAX_THRESHOLD {
+            return Err(SpinError::Threshold(settings.threshold));
+        }
+        let (gap_sender, gaps) = RingBuffer::new(settings.queue.max(16));
+        let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
+        let counts = Counts::new(settings.threshold)?;
+        let spinner = Spinner::new(settings, counts, gap_sender, interval_sender);
+        let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
+        Ok((SpinProbe { clock, settings, spinner }, output))
+    }
+
+    /// Runs on the calling thread, which it pins: warms up until [`Control::measure`]'s start, measures
+    /// until its end or until [`Control::stop`].
+    ///
+    /// # Errors
+    /// The thread cannot be put on its CPU or in its scheduling class.
+    pub fn run(mut self, control: &Arc<Control>) -> Result<ProbeResult, SpinError> {
+        jitterscope_platform::pin_current_thread(self.settings.cpu)?;
+        if let Some(priority) = self.settings.fifo_priority {
+            jitterscope_platform::set_fifo(priority)?;
+        }
+        self.spinner.prefault();
+        control.report_ready();
+        self.spinner.warm_up(self.clock, control);
+        let before = jitterscope_platform::thread_usage();
+        self.spinner.measure(self.clock, control);
+        let after = jitterscope_platform::thread_usage();
+        let mut result = self.spinner.result();
+        result.page_faults = after.page_faults.saturating_sub(before.page_faults);
+        result.involuntary_switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
+        Ok(result)
+    }
+}

@@ -1,0 +1,186 @@
+//! Everything that the probes and the kernel recorded, to attribution and to the store.
+
+use crate::error::RecordError;
+use crate::evidence::{Evidence, PageKeeper};
+use crate::observer::Progress;
+use crate::probes::{Probes, thread_name};
+use crate::sink::Sink;
+use hdrhistogram::{CreationError, Histogram};
+use jitterscope_model::{
+    ClockReading, Comm, CpuId, Gap, IntervalRow, Nanos, Stall, StallId, ThreadRef, TickRate, Ticks,
+};
+use jitterscope_probe::{IntervalMark, SpinOutput};
+use jitterscope_store::StoreError;
+use std::time::{Duration, Instant};
+
+/// Longest stall that an interval's histogram tells apart: an hour, in nanoseconds.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// One probe's receiving end and what is being gathered from it.
+struct Channel {
+    output: SpinOutput,
+    victim: ThreadRef,
+    /// Stalls of the interval that is not yet complete.
+    lengths: Histogram<u64>,
+}
+
+/// Where the recording is.
+#[derive(Clone, Copy)]
+enum Phase {
+    WarmUp,
+    Measuring { start: Ticks },
+}
+
+/// Empties the queues and the trace buffers, again and again.
+pub(crate) struct Drain {
+    channels: Vec<Channel>,
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) sink: Sink,
+    rate: TickRate,
+    phase: Phase,
+    next_id: u64,
+    worst: Nanos,
+}
+
+impl Drain {
+    pub(crate) fn new(
+        probes: &Probes,
+        outputs: Vec<SpinOutput>,
+        evidence: Option<Evidence>,
+        sink: Sink,
+        rate: TickRate,
+    ) -> Result<Drain, RecordError> {
+        let channel = |output: SpinOutput| {
+            let comm = Comm::new(&thread_name(output.cpu));
+            let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
+            Ok(Channel { victim, lengths: Histogram::new_with_bounds(1, LONGEST_NS, 3)?, output })
+        };
+        let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(channel).collect();
+        Ok(Drain {
+            channels: channels?,
+            evidence,
+            sink,
+            rate,
+            phase: Phase::WarmUp,
+            next_id: 0,
+            worst: Nanos::ZERO,
+        })
+    }
+
+    /// Drains for some time, or until `stop` says so.
+    pub(crate) fn run_for(&mut self, every: Duration, time: Nanos, stop: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_nanos(time.0);
+        while !stop() && Instant::now() < until {
+            std::thread::sleep(every.min(until.saturating_duration_since(Instant::now())));
+            self.cycle();
+        }
+    }
+
+    /// From `start` on stalls count.
+    pub(crate) fn begin(&mut self, clock: ClockReading, start: Ticks, end: Ticks) -> Result<(), StoreError> {
+        self.phase = Phase::Measuring { start };
+        if let Some(evidence) = &mut self.evidence {
+            evidence.measure(start, end);
+        }
+        self.sink.begin(clock, self.rate)
+    }
+
+    /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
+    /// when it is closed; gaps before kernel events, so that a gap's events are all here when it is
+    /// attributed.
+    pub(crate) fn cycle(&mut self) {
+        let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> = Vec::with_capacity(self.channels.len());
+        for channel in &mut self.channels {
+            let marks = take(&mut channel.output.intervals);
+            batches.push((marks, take(&mut channel.output.gaps)));
+        }
+        if let Some(evidence) = &mut self.evidence {
+            evidence.drain(&mut self.sink);
+            for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
+                for gap in gaps {
+                    evidence.announce(channel.output.cpu, *gap);
+                }
+            }
+        }
+        for (index, (marks, gaps)) in batches.into_iter().enumerate() {
+            let mut marks = marks.into_iter().peekable();
+            for gap in gaps {
+                while let Some(mark) = marks.next_if(|mark| mark.end < gap.end()) {
+                    self.close_interval(index, mark);
+                }
+                self.stall(index, gap);
+            }
+            for mark in marks {
+                self.close_interval(index, mark);
+            }
+        }
+    }
+
+    fn stall(&mut self, index: usize, gap: Gap) {
+        let channel = &mut self.channels[index];
+        let mut stall = Stall {
+            id: StallId(self.next_id),
+            cpu: channel.output.cpu,
+            victim: channel.victim,
+            start: gap.start,
+            end: gap.end(),
+        };
+        let measured = matches!(self.phase, Phase::Measuring { start } if gap.start >= start);
+        if !measured {
+            if let Some(evidence) = &mut self.evidence {
+                evidence.learn(&stall);
+            }
+            return;
+        }
+        let length = self.rate.nanos(gap.length);
+        channel.lengths.saturating_record(length.0);
+        self.worst = self.worst.max(length);
+        stall.id = StallId(self.next_id);
+        self.next_id += 1;
+        self.sink.stall(&stall);
+        if let Some(evidence) = &mut self.evidence {
+            let attribution = evidence.attribute(&stall);
+            self.sink.attribution(&attribution);
+        }
+    }
+
+    fn close_interval(&mut self, index: usize, mark: IntervalMark) {
+        let rate = self.rate;
+        let channel = &mut self.channels[index];
+        let cpu = channel.output.cpu;
+        self.sink.interval(
+            &IntervalRow {
+                cpu,
+                start: mark.start,
+                end: mark.end,
+                count: mark.count,
+                max: rate.nanos(mark.max),
+                stolen: rate.nanos(mark.sum),
+            },
+            &channel.lengths,
+        );
+        channel.lengths.reset();
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self, now: Ticks, total: Nanos) -> Progress {
+        let elapsed = match self.phase {
+            Phase::WarmUp => Nanos::ZERO,
+            Phase::Measuring { start } => self.rate.nanos(now.since(start)).min(total),
+        };
+        Progress { elapsed, total, stalls: self.next_id, worst: self.worst }
+    }
+}
+
+/// Everything that is in a queue now.
+fn take<T>(queue: &mut rtrb::Consumer<T>) -> Vec<T> {
+    let ready = queue.slots();
+    let mut taken = Vec::with_capacity(ready);
+    for _ in 0..ready {
+        match queue.pop() {
+            Ok(item) => taken.push(item),
+            Err(_) => break,
+        }
+    }
+    taken
+}

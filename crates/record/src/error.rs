@@ -1,0 +1,62 @@
+//! Why a recording failed as a whole. What fails in part is a warning of the run instead.
+
+use jitterscope_model::CpuId;
+
+/// A recording that has no run to show.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// No clock as asked.
+    #[error(transparent)]
+    Clock(#[from] jitterscope_platform::ClockError),
+    /// The run directory cannot be written.
+    #[error(transparent)]
+    Store(#[from] jitterscope_store::StoreError),
+    /// A probe could not be set up.
+    #[error("the probe for CPU {cpu} could not start: {source}")]
+    Probe {
+        /// The CPU.
+        cpu: CpuId,
+        /// Why.
+        source: jitterscope_probe::SpinError,
+    },
+    /// A probe's thread could not be made.
+    #[error("a thread for CPU {cpu} could not be started: {source}")]
+    Thread {
+        /// The CPU.
+        cpu: CpuId,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A probe ended without a result.
+    #[error("the probe of CPU {0} panicked; this is a bug")]
+    ProbePanicked(CpuId),
+    /// The measurement would take the whole machine.
+    #[error(
+        "SCHED_FIFO probes on every CPU would leave none to end them: leave a CPU out of --cpus, or leave out --priority"
+    )]
+    WouldHang,
+    /// The threshold does not fit the counters.
+    #[error("a threshold of {threshold} ns is {ticks} ticks of this clock; it must be 1 to {max} ticks")]
+    Threshold {
+        /// As asked.
+        threshold: u64,
+        /// In ticks.
+        ticks: u64,
+        /// The most.
+        max: u64,
+    },
+    /// A histogram cannot be made.
+    #[error("a histogram cannot be made: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+    /// The user ended it before there was anything to keep.
+    #[error("interrupted before the measurement began; nothing was recorded")]
+    InterruptedEarly,
+    /// The machine's own state could not be read.
+    #[error("{what}: {source}")]
+    Machine {
+        /// What was asked.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,215 @@
+//! Matching injections with stalls.
+
+use super::report::{SelftestRow, WrongVerdict};
+use jitterscope_model::{Attribution, Culprit, Nanos, Part, Sender, Stall, TickRate, Ticks};
+use jitterscope_platform::disturb::{Expectation, ExpectedSender, Header, Injection};
+use std::collections::HashMap;
+
+/// The share of the injections that must be found, and named, for a kind to pass.
+pub const PASS_PERCENT: u32 = 95;
+
+/// One kind's turn, and what was recorded meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Episode<'a> {
+    /// What the child said that it would do.
+    pub header: &'a Header,
+    /// What it did, in any order.
+    pub injections: &'a [Injection],
+    /// The stalls of that time, of any CPU, in any order.
+    pub stalls: &'a [Stall],
+    /// Their attributions, in any order.
+    pub attributions: &'a [Attribution],
+    /// The rate of the clock of all of these.
+    pub rate: TickRate,
+}
+
+/// Scores one kind.
+///
+/// An injection is *found* when a stall on the victim's CPU overlaps its window, and *named* when one of
+/// these stalls is attributed, in part, to the expected culprit. Where the expectation has a sender, it
+/// must be the culprit's too.
+#[must_use]
+pub fn score(episode: &Episode<'_>) -> SelftestRow {
+    let header = episode.header;
+    let victims = VictimStalls::new(episode);
+    let mut injections = episode.injections.to_vec();
+    injections.sort_by_key(|injection| (injection.start_ticks, injection.end_ticks));
+    let half = episode.rate.ticks(Nanos(header.settings.period.0 / 2));
+
+    let mut row = SelftestRow::failed(header.kind, String::new());
+    row.expected = Some(header.expected.clone());
+    let mut wrong: HashMap<String, u64> = HashMap::new();
+    for injection in &injections {
+        let met: Vec<_> = victims.meeting(injection).collect();
+        row.injected += 1;
+        row.found += u64::from(!met.is_empty());
+        if met.iter().any(|(_, met)| met.names(&header.expected)) {
+            row.named += 1;
+        } else {
+            *wrong.entry(said_instead(&met, &header.expected)).or_default() += 1;
+        }
+        let later = Injection {
+            start_ticks: injection.start_ticks + half,
+            end_ticks: injection.end_ticks + half,
+            ..*injection
+        };
+        row.named_when_shifted +=
+            u64::from(victims.meeting(&later).any(|(_, met)| met.names(&header.expected)));
+    }
+    row.wrong = wrong.into_iter().map(|(said, count)| WrongVerdict { said, count }).collect();
+    row.wrong.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.said.cmp(&b.said)));
+    row.length_error = length_error(&injections, &victims, &header.expected, episode.rate);
+    row.judge()
+}
+
+/// A stall with its parts; none when it was not attributed.
+struct VictimStall<'a> {
+    start: Ticks,
+    end: Ticks,
+    parts: &'a [Part],
+}
+
+impl VictimStall<'_> {
+    fn names(&self, expected: &Expectation) -> bool {
+        self.parts.iter().any(|part| is_expected(&part.culprit, expected))
+    }
+
+    /// Time that it gives to the expected culprit.
+    fn net(&self, expected: &Expectation) -> Nanos {
+        self.parts.iter().filter(|part| is_expected(&part.culprit, expected)).map(|part| part.net).sum()
+    }
+}
+
+/// The stalls of the victim's CPU, so ordered that those within a window are quickly found. They may
+/// overlap each other, as those of several victims on one CPU do.
+struct VictimStalls<'a> {
+    stalls: Vec<VictimStall<'a>>,
+    /// The latest end among the stalls up to each, so that it ascends.
+    latest_end: Vec<Ticks>,
+}
+
+impl<'a> VictimStalls<'a> {
+    fn new(episode: &Episode<'a>) -> VictimStalls<'a> {
+        let parts: HashMap<_, _> =
+            episode.attributions.iter().map(|a| (a.stall, a.parts.as_slice())).collect();
+        let mut stalls: Vec<VictimStall<'a>> = episode
+            .stalls
+            .iter()
+            .filter(|stall| stall.cpu == episode.header.settings.cpu)
+            .map(|stall| VictimStall {
+                start: stall.start,
+                end: stall.end,
+                parts: parts.get(&stall.id).copied().unwrap_or_default(),
+            })
+            .collect();
+        stalls.sort_by_key(|stall| (stall.start, stall.end));
+        let latest_end = stalls
+            .iter()
+            .scan(Ticks(0), |latest, stall| {
+                *latest = (*latest).max(stall.end);
+                Some(*latest)
+            })
+            .collect();
+        VictimStalls { stalls, latest_end }
+    }
+
+    /// Those that overlap the window, its borders included, with their indices.
+    fn meeting(&self, window: &Injection) -> impl Iterator<Item = (usize, &VictimStall<'a>)> {
+        let Injection { start_ticks, end_ticks, .. } = *window;
+        let first = self.latest_end.partition_point(|end| *end < start_ticks);
+        let behind = self.stalls.partition_point(|stall| stall.start <= end_ticks);
+        let candidates = self.stalls.get(first..behind).unwrap_or_default();
+        (first..).zip(candidates).filter(move |(_, stall)| stall.end >= start_ticks)
+    }
+}
+
+fn is_expected(culprit: &Culprit, expected: &Expectation) -> bool {
+    is_same(culprit, expected)
+        && expected
+            .sender
+            .as_ref()
+            .is_none_or(|wanted| culprit.sender.as_ref().is_some_and(|sender| is_sender(sender, wanted)))
+}
+
+fn is_same(culprit: &Culprit, expected: &Expectation) -> bool {
+    culprit.kind == expected.kind && *culprit.name == *expected.name
+}
+
+/// The name decides: it is unique, while a thread's id is another one outside of its PID namespace, where
+/// the kernel traces. The id serves when the name is not known.
+fn is_sender(sender: &Sender, wanted: &ExpectedSender) -> bool {
+    match &sender.comm {
+        Some(comm) => **comm == *wanted.comm,
+        None => sender.tid == wanted.tid,
+    }
+}
+
+/// What was said of an injection that was not named, in a few words.
+fn said_instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> String {
+    let parts = || met.iter().flat_map(|(_, stall)| stall.parts);
+    if met.is_empty() {
+        return "no stall".into();
+    }
+    if let Some(part) = parts().find(|part| is_same(&part.culprit, expected)) {
+        return match &part.culprit.sender {
+            None => "the right culprit without its sender".into(),
+            Some(Sender { comm: Some(comm), .. }) => format!("the right culprit, sent by {comm}"),
+            Some(sender) => format!("the right culprit, sent by thread {}", sender.tid),
+        };
+    }
+    match parts().max_by_key(|part| part.net) {
+        Some(part) => format!("{} {}", part.culprit.kind, part.culprit.name),
+        None => "a stall without attribution".into(),
+    }
+}
+
+/// Median relative error of the culprit's time. One stall may hold several injections, and one injection
+/// may take several stalls: those that hang together are compared by their sums.
+fn length_error(
+    injections: &[Injection],
+    victims: &VictimStalls<'_>,
+    expected: &Expectation,
+    rate: TickRate,
+) -> Option<f64> {
+    let mut groups: Vec<Group> = Vec::new();
+    for injection in injections {
+        let named = || victims.meeting(injection).filter(|(_, met)| met.names(expected)).map(|(i, _)| i);
+        let (Some(length), Some(first), Some(last)) = (injection.length_ticks, named().min(), named().max())
+        else {
+            continue;
+        };
+        let length = rate.nanos(length);
+        match groups.last_mut() {
+            Some(group) if first <= group.last => {
+                group.injected += length;
+                group.last = group.last.max(last);
+            }
+            _ => groups.push(Group { first, last, injected: length }),
+        }
+    }
+    let mut errors: Vec<f64> = groups
+        .iter()
+        .filter(|group| group.injected > Nanos::ZERO)
+        .map(|group| {
+            let stalls = victims.stalls.get(group.first..=group.last).unwrap_or_default();
+            let seen: Nanos = stalls.iter().map(|stall| stall.net(expected)).sum();
+            seen.0.abs_diff(group.injected.0) as f64 / group.injected.0 as f64
+        })
+        .collect();
+    errors.sort_by(f64::total_cmp);
+    match errors.len() {
+        0 => None,
+        n if n % 2 == 1 => errors.get(n / 2).copied(),
+        n => Some((errors.get(n / 2 - 1)? + errors.get(n / 2)?) / 2.0),
+    }
+}
+
+/// Injections and stalls that hang together.
+struct Group {
+    /// Index of the first stall.
+    first: usize,
+    /// Index of the last.
+    last: usize,
+    /// Sum of the injections' lengths.
+    injected: Nanos,
+}

@@ -1,0 +1,322 @@
+use super::*;
+use jitterscope_model::{
+    Attribution, ClockKind, Confidence, CpuId, Culprit, CulpritKind, Nanos, Part, Placement, Sender, Stall,
+    StallId, ThreadRef, TickRate, Ticks,
+};
+use jitterscope_platform::disturb::{
+    DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection,
+};
+
+/// One tick is one nanosecond in these tests, and a period is 10 ms.
+const PERIOD: u64 = 10_000_000;
+
+fn header(kind: DisturbKind, culprit: CulpritKind, name: &str, sender: Option<(&str, i32)>) -> Header {
+    Header {
+        kind,
+        tid: 77,
+        comm: "js-x-004d".into(),
+        expected: Expectation {
+            kind: culprit,
+            name: name.into(),
+            sender: sender.map(|(comm, tid)| ExpectedSender { comm: comm.into(), tid }),
+        },
+        settings: DisturbSettings {
+            cpu: CpuId(1),
+            helper_cpu: Some(CpuId(0)),
+            period: Nanos(PERIOD),
+            length: Nanos(200_000),
+            count: 100,
+            clock: ClockKind::MonotonicRaw,
+            rate: TickRate::NANOSECONDS,
+            parent_pid: 1,
+            work_dir: "/".into(),
+        },
+    }
+}
+
+fn fifo() -> Header {
+    header(DisturbKind::Fifo, CulpritKind::Thread, "js-fifo-004d", None)
+}
+
+fn window(start: u64, end: u64, length: Option<u64>) -> Injection {
+    Injection { start_ticks: Ticks(start), end_ticks: Ticks(end), length_ticks: length.map(Ticks) }
+}
+
+fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
+    Part {
+        culprit: Culprit { kind, name: name.into(), detail: "".into(), sender: None },
+        net: Nanos(net),
+        gross: Nanos(net),
+        placement: Placement::Inside,
+        confidence: Confidence::High,
+        evidence: String::new(),
+    }
+}
+
+fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
+    part.culprit.sender = Some(Sender { comm: comm.map(Into::into), tid, cpu: CpuId(0), via: None });
+    part
+}
+
+/// Collects stalls with their parts; ids are dealt out in order.
+#[derive(Default)]
+struct Recorded {
+    stalls: Vec<Stall>,
+    attributions: Vec<Attribution>,
+}
+
+impl Recorded {
+    fn stall(&mut self, cpu: u32, start: u64, end: u64, parts: Vec<Part>) {
+        let id = StallId(self.stalls.len() as u64);
+        let victim = ThreadRef { tid: 5, comm: Default::default() };
+        self.stalls.push(Stall { id, cpu: CpuId(cpu), victim, start: Ticks(start), end: Ticks(end) });
+        self.attributions.push(Attribution { stall: id, parts });
+    }
+
+    fn score(&self, header: &Header, injections: &[Injection]) -> SelftestRow {
+        let Recorded { stalls, attributions } = self;
+        let rate = TickRate::NANOSECONDS;
+        super::score(&Episode { header, injections, stalls, attributions, rate })
+    }
+}
+
+fn thread(net: u64) -> Part {
+    part(CulpritKind::Thread, "js-fifo-004d", net)
+}
+
+/// A hundred injections of 200 us, and the stalls that they cause.
+fn textbook() -> (Recorded, Vec<Injection>) {
+    let mut recorded = Recorded::default();
+    let mut injections = Vec::new();
+    for n in 1..=100 {
+        let at = n * PERIOD;
+        injections.push(window(at, at + 200_000, Some(200_000)));
+        let parts = vec![part(CulpritKind::Switch, "switch", 2_000), thread(204_000)];
+        recorded.stall(1, at - 3_000, at + 203_000, parts);
+    }
+    (recorded, injections)
+}
+
+#[test]
+fn all_found_and_named_passes_with_its_length_error() {
+    let (recorded, injections) = textbook();
+    let row = recorded.score(&fifo(), &injections);
+    assert_eq!((row.injected, row.found, row.named, row.named_when_shifted), (100, 100, 100, 0));
+    assert!((row.length_error.unwrap() - 0.02).abs() < 1e-9);
+    assert!(row.passed && row.reason.is_empty() && row.wrong.is_empty());
+}
+
+#[test]
+fn the_order_of_the_inputs_does_not_matter() {
+    let (mut recorded, mut injections) = textbook();
+    let sorted = recorded.score(&fifo(), &injections);
+    recorded.stalls.reverse();
+    recorded.attributions.rotate_left(33);
+    injections.reverse();
+    assert_eq!(recorded.score(&fifo(), &injections), sorted);
+}
+
+#[test]
+fn ninety_five_percent_is_the_bar() {
+    for (kept, passes) in [(95, true), (94, false)] {
+        let (mut recorded, injections) = textbook();
+        recorded.stalls.truncate(kept);
+        let row = recorded.score(&fifo(), &injections);
+        assert_eq!((row.found, row.passed), (kept as u64, passes));
+        assert_eq!(row.wrong, [WrongVerdict { said: "no stall".into(), count: 100 - kept as u64 }]);
+        assert_eq!(row.reason.starts_with("found 94 of 100"), !passes);
+    }
+}
+
+#[test]
+fn nothing_injected_is_no_pass() {
+    let (recorded, _) = textbook();
+    let row = recorded.score(&fifo(), &[]);
+    assert!(!row.passed && row.length_error.is_none());
+    assert_eq!(row.reason, "nothing was injected");
+    assert!(!SelftestReport::new(vec![row], vec![]).passed);
+    assert!(!SelftestReport::new(vec![], vec![]).passed, "nothing ran");
+}
+
+#[test]
+fn a_wrong_name_or_kind_is_found_but_not_named() {
+    let mut recorded = Recorded::default();
+    let injections: Vec<_> = (1..=10).map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100))).collect();
+    for n in 1..=10 {
+        let parts = match n {
+            1..=6 => vec![part(CulpritKind::Thread, "js-fifo-0000", 90), part(CulpritKind::Timer, "t", 10)],
+            7..=9 => vec![part(CulpritKind::Unresolved, "no kernel event", 100)],
+            // The right name of the wrong kind.
+            _ => vec![part(CulpritKind::Irq, "js-fifo-004d", 100)],
+        };
+        recorded.stall(1, n * PERIOD, n * PERIOD + 100, parts);
+    }
+    let row = recorded.score(&fifo(), &injections);
+    assert_eq!((row.found, row.named, row.length_error), (10, 0, None));
+    let wrong: Vec<_> = row.wrong.iter().map(|w| (w.said.as_str(), w.count)).collect();
+    assert_eq!(
+        wrong,
+        [("thread js-fifo-0000", 6), ("unresolved no kernel event", 3), ("irq js-fifo-004d", 1)]
+    );
+    assert_eq!(
+        row.reason,
+        "named 0 of 10, 95 % are needed; most often instead: thread js-fifo-0000, 6 times"
+    );
+}
+
+#[test]
+fn an_injection_split_among_stalls_is_found_once_and_summed() {
+    let mut recorded = Recorded::default();
+    let header = header(DisturbKind::Fair, CulpritKind::Thread, "js-fifo-004d", None);
+    // The first piece is named, an unrelated tick lies between, the second piece follows.
+    recorded.stall(1, 1_000, 1_600, vec![thread(600)]);
+    recorded.stall(1, 1_700, 1_750, vec![part(CulpritKind::Timer, "tick_nohz_handler", 50)]);
+    recorded.stall(1, 1_900, 2_400, vec![thread(500)]);
+    let row = recorded.score(&header, &[window(1_010, 2_390, Some(1_000))]);
+    assert_eq!((row.injected, row.found, row.named), (1, 1, 1));
+    assert!((row.length_error.unwrap() - 0.1).abs() < 1e-9);
+}
+
+#[test]
+fn overlapping_windows_share_a_stall_but_not_its_time() {
+    let mut recorded = Recorded::default();
+    recorded.stall(1, 1_000, 2_000, vec![thread(1_000)]);
+    // Two injections within one stall, windows overlapping: their lengths together make the stall.
+    let injections = [window(1_000, 1_600, Some(500)), window(1_500, 2_000, Some(500))];
+    let row = recorded.score(&fifo(), &injections);
+    assert_eq!((row.injected, row.found, row.named), (2, 2, 2));
+    assert_eq!(row.length_error, Some(0.0));
+}
+
+#[test]
+fn a_chain_of_stalls_and_injections_is_one_group() {
+    let mut recorded = Recorded::default();
+    recorded.stall(1, 0, 100, vec![thread(100)]);
+    recorded.stall(1, 200, 300, vec![thread(100)]);
+    recorded.stall(1, 5_000, 5_100, vec![thread(50)]);
+    let injections =
+        [window(50, 210, Some(120)), window(220, 300, Some(80)), window(5_000, 5_100, Some(100))];
+    let row = recorded.score(&fifo(), &injections);
+    // 200 of 200 in the first group, 50 of 100 in the second: the median lies between.
+    assert!((row.length_error.unwrap() - 0.25).abs() < 1e-9);
+}
+
+#[test]
+fn stalls_of_other_cpus_and_of_other_times_do_not_count() {
+    let mut recorded = Recorded::default();
+    recorded.stall(0, 1_000, 2_000, vec![thread(1_000)]);
+    recorded.stall(1, 2_001, 2_500, vec![thread(499)]);
+    let row = recorded.score(&fifo(), &[window(1_000, 2_000, Some(1_000))]);
+    assert_eq!((row.found, row.named), (0, 0));
+    // The border belongs to the window.
+    let row = recorded.score(&fifo(), &[window(1_000, 2_001, Some(1_000))]);
+    assert_eq!((row.found, row.named), (1, 1));
+}
+
+#[test]
+fn a_long_stall_before_short_ones_is_not_overlooked() {
+    let mut recorded = Recorded::default();
+    recorded.stall(1, 0, 10_000, vec![thread(10_000)]);
+    recorded.stall(1, 100, 200, vec![]);
+    recorded.stall(1, 300, 400, vec![]);
+    let row = recorded.score(&fifo(), &[window(5_000, 5_001, None)]);
+    assert_eq!((row.found, row.named, row.length_error), (1, 1, None));
+}
+
+#[test]
+fn a_stall_without_attribution_is_found_and_not_named() {
+    let mut recorded = Recorded::default();
+    recorded.stall(1, 0, 100, vec![thread(100)]);
+    recorded.attributions.clear();
+    let row = recorded.score(&fifo(), &[window(0, 100, Some(100))]);
+    assert_eq!((row.found, row.named), (1, 0));
+    assert!(row.reason.contains("a stall without attribution"));
+}
+
+#[test]
+fn an_interrupt_needs_the_right_sender() {
+    let header = header(DisturbKind::Membarrier, CulpritKind::Ipi, "ipi_mb", Some(("js-mb-004d", 77)));
+    let ipi = || part(CulpritKind::Ipi, "ipi_mb", 100);
+    let named = |culprit: Part| {
+        let mut recorded = Recorded::default();
+        recorded.stall(1, 0, 100, vec![culprit]);
+        let row = recorded.score(&header, &[window(0, 100, None)]);
+        (row.named == 1, row.reason)
+    };
+    assert!(named(sent(ipi(), Some("js-mb-004d"), 77)).0);
+    assert!(named(sent(ipi(), None, 77)).0, "the thread id serves where the name is unknown");
+    assert!(named(sent(ipi(), Some("js-mb-004d"), 9_077)).0, "ids differ outside of a PID namespace");
+    assert!(named(sent(ipi(), Some("chrome"), 77)).1.contains("the right culprit, sent by chrome"));
+    assert!(named(sent(ipi(), None, 78)).1.contains("sent by thread 78"));
+    assert!(named(ipi()).1.contains("the right culprit without its sender"));
+}
+
+#[test]
+fn naming_by_chance_shows_in_the_control() {
+    let mut recorded = Recorded::default();
+    // The culprit is said to run all the time.
+    recorded.stall(1, 0, 100 * PERIOD, vec![thread(100 * PERIOD)]);
+    let injections: Vec<_> = (1..=50).map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100))).collect();
+    let row = recorded.score(&fifo(), &injections);
+    assert_eq!((row.named, row.named_when_shifted), (50, 50));
+    assert!(row.length_error.unwrap() > 1_000.0);
+}
+
+#[test]
+fn the_report_is_json_both_ways() {
+    let (recorded, injections) = textbook();
+    let skipped = vec![SkippedKind { kind: DisturbKind::Softirq, reason: "no RPS".into() }];
+    let report = SelftestReport::new(vec![recorded.score(&fifo(), &injections)], skipped);
+    let json = serde_json::to_string(&report).unwrap();
+    assert!(json.starts_with("{\"schema_version\":1,\"rows\":[{\"kind\":\"fifo\""), "{json}");
+    assert_eq!(serde_json::from_str::<SelftestReport>(&json).unwrap(), report);
+}
+
+#[test]
+fn the_text_fits_and_says_why() {
+    let (mut recorded, injections) = textbook();
+    let good = recorded.score(&fifo(), &injections);
+    for attribution in &mut recorded.attributions[..40] {
+        attribution.parts = vec![part(CulpritKind::Hypervisor, "late interrupt", 206_000)];
+    }
+    let bad = recorded.score(&fifo(), &injections);
+    let sender = Some(("js-kworker-004d", 77));
+    let kworker =
+        header(DisturbKind::Kworker, CulpritKind::Kworker, "a_function_of_a_very_long_name", sender);
+    let none = Recorded::default().score(&kworker, &injections);
+    let broken = SelftestRow::failed(DisturbKind::Timer, "the child ended with signal 9".into());
+    let skipped = vec![SkippedKind {
+        kind: DisturbKind::Writeback,
+        reason: "/sys/devices/virtual/workqueue/writeback/cpumask: Permission denied (os error 13); \
+                 confining writeback to one CPU needs root"
+            .into(),
+    }];
+    let text = render_text(&SelftestReport::new(vec![good, bad, none, broken], skipped));
+    let expected = "\
+kind       expected culprit            injected   found   named len err verdict
+fifo       thread js-fifo-004d              100 100.0 % 100.0 %   2.0 %    pass
+fifo       thread js-fifo-004d              100 100.0 %  60.0 %   2.0 %    FAIL
+kworker    kworker a_function_of_a_ver      100   0.0 %   0.0 %       -    FAIL
+timer      -                                  0       -       -       -    FAIL
+writeback                                     -       -       -       - skipped
+
+fifo failed: named 60 of 100, 95 % are needed; most often instead: hypervisor
+  late interrupt, 40 times
+kworker failed: found 0 of 100, 95 % are needed
+timer failed: the child ended with signal 9
+writeback skipped: /sys/devices/virtual/workqueue/writeback/cpumask: Permission
+  denied (os error 13); confining writeback to one CPU needs root
+
+selftest failed: 1 of 4 kinds passed, 1 skipped
+";
+    assert_eq!(text, expected);
+    assert!(text.lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn all_but_one_is_not_shown_as_all() {
+    let row =
+        SelftestRow { injected: 10_000, found: 9_999, ..SelftestRow::failed(DisturbKind::Fair, "".into()) };
+    let text = render_text(&SelftestReport::new(vec![row], vec![]));
+    assert!(text.contains("99.9 %"), "{text}");
+}

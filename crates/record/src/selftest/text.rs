@@ -1,0 +1,97 @@
+//! A selftest's report as plain text, at most 80 columns wide.
+
+use super::{SelftestReport, SelftestRow};
+use jitterscope_platform::disturb::DisturbKind;
+use std::fmt::Write;
+
+const WIDTH: usize = 80;
+
+/// Widest name of a culprit; longer ones are cut.
+const EXPECTED: usize = 27;
+
+/// A table of the kinds, the reasons of those that failed or were skipped, and the verdict.
+#[must_use]
+pub fn render_text(report: &SelftestReport) -> String {
+    let mut out = String::new();
+    line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "len err", "verdict"]);
+    for row in &report.rows {
+        let expected = row.expected.as_ref().map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
+        let expected: String = expected.chars().take(EXPECTED).collect();
+        line(
+            &mut out,
+            [
+                row.kind.as_str(),
+                &expected,
+                &row.injected.to_string(),
+                &share(row.found, row.injected),
+                &share(row.named, row.injected),
+                &row.length_error.map_or_else(|| "-".into(), |e| format!("{:.1} %", e * 100.0)),
+                if row.passed { "pass" } else { "FAIL" },
+            ],
+        );
+    }
+    for skipped in &report.skipped {
+        line(&mut out, [skipped.kind.as_str(), "", "-", "-", "-", "-", "skipped"]);
+    }
+    notes(&mut out, report);
+    out
+}
+
+fn line(out: &mut String, [kind, expected, injected, found, named, length, verdict]: [&str; 7]) {
+    let text = format!(
+        "{kind:<10} {expected:<EXPECTED$} {injected:>8} {found:>7} {named:>7} {length:>7} {verdict:>7}"
+    );
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+/// A part of a whole in percent, rounded down, so that only all of it is 100 %.
+fn share(part: u64, whole: u64) -> String {
+    match (u128::from(part) * 1000).checked_div(u128::from(whole)) {
+        Some(thousandths) => format!("{}.{} %", thousandths / 10, thousandths % 10),
+        None => "-".into(),
+    }
+}
+
+fn notes(out: &mut String, report: &SelftestReport) {
+    let failed: Vec<&SelftestRow> = report.rows.iter().filter(|row| !row.passed).collect();
+    if !failed.is_empty() || !report.skipped.is_empty() {
+        out.push('\n');
+    }
+    for row in &failed {
+        note(out, row.kind, "failed", &row.reason);
+    }
+    for skipped in &report.skipped {
+        note(out, skipped.kind, "skipped", &skipped.reason);
+    }
+    let ran = report.rows.len();
+    let passed = ran - failed.len();
+    let skipped = match report.skipped.len() {
+        0 => String::new(),
+        n => format!(", {n} skipped"),
+    };
+    let verdict = match (report.passed, ran) {
+        (true, _) => "selftest passed",
+        (false, 0) => "selftest failed: no kind could be run",
+        (false, _) => "selftest failed",
+    };
+    let _ = writeln!(out, "\n{verdict}: {passed} of {ran} kinds passed{skipped}");
+}
+
+/// One reason, wrapped, its further lines indented.
+fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
+    let mut column = 0;
+    for word in format!("{kind} {what}: {reason}").split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > WIDTH {
+            out.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out.push('\n');
+}

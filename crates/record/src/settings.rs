@@ -1,0 +1,36 @@
+//! What is recorded, resolved from what the user asked for.
+
+use jitterscope_model::{ClockKind, Nanos};
+use jitterscope_platform::CpuChoice;
+use std::path::PathBuf;
+
+/// Settings of one recording.
+#[derive(Clone, Debug)]
+pub struct RecordSettings {
+    /// CPUs to measure.
+    pub cpus: CpuChoice,
+    /// Length of the measurement.
+    pub duration: Nanos,
+    /// Length of the discarded warm-up.
+    pub warmup: Nanos,
+    /// Deltas at or above this are stalls.
+    pub threshold: Nanos,
+    /// Length of a reporting interval.
+    pub interval: Nanos,
+    /// SCHED_FIFO priority of the probes.
+    pub fifo_priority: Option<u32>,
+    /// The clock, when the user insists on one.
+    pub clock: Option<ClockKind>,
+    /// Whether kernel events are recorded.
+    pub trace: bool,
+    /// Size of each measured CPU's trace buffer, KiB.
+    pub trace_buffer_kib: u32,
+    /// Raw trace kept with the run at most, bytes.
+    pub trace_limit_bytes: u64,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Where runs are kept.
+    pub runs_dir: PathBuf,
+    /// The command line, for the manifest.
+    pub command_line: Vec<String>,
+}

@@ -1,0 +1,74 @@
+//! The store as a recording sees it: a failure to write must not end the measurement.
+
+use crate::evidence::PageKeeper;
+use hdrhistogram::Histogram;
+use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
+use jitterscope_store::{RunWriter, StoreError, TraceRole};
+use jitterscope_trace::{Role, TraceContext};
+use std::path::PathBuf;
+
+/// Writes a run. The first error is kept for the end; what follows it is dropped.
+pub(crate) struct Sink {
+    writer: RunWriter,
+    error: Option<StoreError>,
+    begun: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(writer: RunWriter) -> Sink {
+        Sink { writer, error: None, begun: false }
+    }
+
+    pub(crate) fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
+        self.begun = true;
+        self.writer.begin(clock, rate)
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<(), StoreError>) {
+        if self.begun && self.error.is_none() {
+            self.error = write(&mut self.writer).err();
+        }
+    }
+
+    pub(crate) fn stall(&mut self, stall: &Stall) {
+        self.attempt(|w| w.stall(stall));
+    }
+
+    pub(crate) fn attribution(&mut self, attribution: &Attribution) {
+        self.attempt(|w| w.attribution(attribution));
+    }
+
+    pub(crate) fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
+        self.attempt(|w| {
+            w.interval(row)?;
+            w.interval_histogram("spin", row.cpu, row.start, row.end, lengths)
+        });
+    }
+
+    pub(crate) fn context(&mut self, context: &TraceContext) {
+        self.attempt(|w| w.trace_context(context));
+    }
+
+    /// Whether everything was written so far.
+    pub(crate) fn failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Closes the run.
+    pub(crate) fn finish(self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writer.finish(manifest),
+        }
+    }
+}
+
+impl PageKeeper for Sink {
+    fn keep(&mut self, role: Role, cpu: CpuId, first: Ticks, last: Ticks, page: &[u8]) {
+        let role = match role {
+            Role::Local => TraceRole::Local,
+            Role::Senders => TraceRole::Senders,
+        };
+        self.attempt(|w| w.trace_page(role, cpu, first, last, page));
+    }
+}

@@ -1,0 +1,109 @@
+//! What the reader of a report must know, each with what to do about it.
+
+use jitterscope_model::{CpuId, CpuSet, Warning};
+
+/// A circumstance that limits what a run can say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Circumstance {
+    /// Stalls are counted, not attributed.
+    NoKernelEvents { reason: String, fix: String },
+    /// Our own threads share the measured CPUs.
+    NoFreeCpu { measured: CpuSet },
+    /// Our own threads run on the other hardware thread of a measured core.
+    SiblingBusy { cpu: CpuId, siblings: CpuSet },
+    /// Real-time throttling will stall the probe by itself.
+    RtThrottling { runtime_us: i64, period_us: i64 },
+    /// The TSC is not used.
+    ClockFallback { reason: String },
+    /// Some stalls have no record.
+    DroppedRecords { cpu: CpuId, dropped: u64 },
+    /// The ring buffer overran.
+    TraceLost { lost: u64 },
+    /// A CPU's measurement ended early.
+    EndedEarly { cpu: CpuId, why: String },
+    /// The probe faulted while measuring.
+    PageFaults { cpu: CpuId, faults: u64 },
+    /// Recording instances of an earlier, killed recorder were removed.
+    LeftoversRemoved { count: usize },
+    /// Storing failed in mid-run, and room was made.
+    TraceDiscarded { why: String },
+    /// The user ended the recording early.
+    Interrupted,
+    /// The trace clock is not the probe's.
+    TraceClock { reason: String },
+}
+
+impl Circumstance {
+    pub(crate) fn warning(&self) -> Warning {
+        let (id, text) = match self {
+            Circumstance::NoKernelEvents { reason, fix } => {
+                ("no-kernel-events", format!("Stalls were measured but not attributed: {reason}. {fix}"))
+            }
+            Circumstance::NoFreeCpu { measured } => (
+                "no-free-cpu",
+                format!(
+                    "Every usable CPU ({measured}) is measured, so our own threads stalled the probes too. \
+                     Leave a CPU out of --cpus."
+                ),
+            ),
+            Circumstance::SiblingBusy { cpu, siblings } => (
+                "smt-sibling",
+                format!(
+                    "Our own threads could run on CPU {siblings}, which shares a core with measured CPU {cpu}. \
+                     Restrict jitterscope to another core with taskset, or measure both."
+                ),
+            ),
+            Circumstance::RtThrottling { runtime_us, period_us } => (
+                "rt-throttling",
+                format!(
+                    "A SCHED_FIFO probe may run {runtime_us} us of every {period_us} us \
+                     (kernel.sched_rt_runtime_us): the kernel stalls it by itself. Set it to -1 for the \
+                     measurement, or leave out --priority."
+                ),
+            ),
+            Circumstance::ClockFallback { reason } => (
+                "clock-fallback",
+                format!(
+                    "Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it."
+                ),
+            ),
+            Circumstance::DroppedRecords { cpu, dropped } => (
+                "dropped-records",
+                format!(
+                    "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full. \
+                     Raise --threshold."
+                ),
+            ),
+            Circumstance::TraceLost { lost } => (
+                "trace-lost",
+                format!(
+                    "{lost} kernel events were lost to full buffers; stalls near them have no verdict. \
+                     Raise --trace-buffer."
+                ),
+            ),
+            Circumstance::EndedEarly { cpu, why } => {
+                ("cpu-ended-early", format!("CPU {cpu} was not measured to the end: {why}."))
+            }
+            Circumstance::PageFaults { cpu, faults } => (
+                "own-page-faults",
+                format!(
+                    "The probe of CPU {cpu} took {faults} page faults of its own while measuring; they show \
+                     as stalls. Check for memory pressure, and whether it may lock memory."
+                ),
+            ),
+            Circumstance::LeftoversRemoved { count } => (
+                "leftovers-removed",
+                format!("{count} tracing instances of an earlier jitterscope that was killed were removed."),
+            ),
+            Circumstance::TraceDiscarded { why } => (
+                "trace-discarded",
+                format!("The raw trace was not kept: {why}. Stalls cannot be shown as timelines."),
+            ),
+            Circumstance::Interrupted => {
+                ("interrupted", "The recording was ended before its time; what was measured is kept.".into())
+            }
+            Circumstance::TraceClock { reason } => ("trace-clock", reason.clone()),
+        };
+        Warning { id: id.into(), text }
+    }
+}

@@ -1,0 +1,106 @@
+//! What can go wrong with a run directory.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The label does not fit into a folder name.
+    #[error("label '{label}' has '{bad}': use letters, digits, '_', '-' and '.', up to 64, not '.' first")]
+    Label {
+        /// The label.
+        label: String,
+        /// The offending character.
+        bad: String,
+    },
+    /// The folder of runs cannot be written.
+    #[error("runs cannot be kept in {}: {source}. Name another folder with --runs", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Too little space to begin.
+    #[error("{} has {free_mib} MiB free, a run needs at least {needed_mib} MiB. Make room, or name another folder with --runs", path.display())]
+    Space {
+        /// The folder.
+        path: PathBuf,
+        /// What is free.
+        free_mib: u64,
+        /// What is wanted.
+        needed_mib: u64,
+    },
+    /// The disk filled up while recording.
+    #[error("{}: the disk is full", path.display())]
+    Full {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        why: String,
+    },
+    /// The run was written by a version that this one cannot read.
+    #[error("{} has schema version {found}; this jitterscope reads version {known}", path.display())]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// Ours.
+        known: u32,
+    },
+    /// No run is meant.
+    #[error("no run '{wanted}' in {}{hint}", dir.display())]
+    NoSuchRun {
+        /// What was asked for.
+        wanted: String,
+        /// Where.
+        dir: PathBuf,
+        /// What there is instead.
+        hint: String,
+    },
+    /// Rows arrived before the clock was known.
+    #[error("rows were written before the run began; this is a bug")]
+    NotBegun,
+}
+
+impl StoreError {
+    pub(crate) fn write(path: &std::path::Path, source: io::Error) -> StoreError {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+            _ => StoreError::Write { path, source },
+        }
+    }
+
+    pub(crate) fn read(path: &std::path::Path, source: io::Error) -> StoreError {
+        StoreError::Read { path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn damaged(path: &std::path::Path, why: impl ToString) -> StoreError {
+        StoreError::Damaged { path: path.to_path_buf(), why: why.to_string() }
+    }
+}

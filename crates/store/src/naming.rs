@@ -1,0 +1,79 @@
+//! Names of run folders: `<utc>-<label>-<id>`.
+
+use crate::error::StoreError;
+
+const LONGEST_LABEL: usize = 64;
+
+/// Checks that a label can be part of a folder name.
+///
+/// # Errors
+/// It is empty, too long, or has a character outside `A-Za-z0-9_.-`.
+pub fn check_label(label: &str) -> Result<(), StoreError> {
+    let refuse = |bad: String| Err(StoreError::Label { label: label.to_owned(), bad });
+    if label.is_empty() {
+        return refuse("nothing in it".into());
+    }
+    if label.len() > LONGEST_LABEL {
+        return refuse(format!("{} characters", label.len()));
+    }
+    if label.starts_with('.') {
+        return refuse("'.' first".into());
+    }
+    match label.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
+        Some(bad) => refuse(format!("{bad:?}")),
+        None => Ok(()),
+    }
+}
+
+/// A short id that is unique enough among one machine's runs: six digits of base 36 out of the time, the
+/// process and a counter, mixed.
+pub(crate) fn short_id(realtime_ns: u64) -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut mixed = realtime_ns
+        ^ u64::from(std::process::id()).rotate_left(40)
+        ^ COUNT.fetch_add(1, Ordering::Relaxed).rotate_left(20);
+    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads every input bit over the output.
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    (0..6)
+        .map(|_| {
+            let digit = (mixed % 36) as u8;
+            mixed /= 36;
+            char::from(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 })
+        })
+        .collect()
+}
+
+/// `20261121T004214Z` of a time since the epoch.
+pub(crate) fn compact_utc(realtime_ns: u64) -> String {
+    let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(0);
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) => time.strftime("%Y%m%dT%H%M%SZ").to_string(),
+        Err(_) => format!("{seconds}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_leave_the_folder_are_refused() {
+        for good in ["BASELINE", "perf-governor", "a.b_c"] {
+            assert!(check_label(good).is_ok(), "{good}");
+        }
+        for bad in ["", "..", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
+            assert!(check_label(bad).is_err(), "{bad}");
+        }
+        assert!(check_label("a/b").unwrap_err().to_string().contains("'/'"));
+    }
+
+    #[test]
+    fn ids_differ_and_times_sort() {
+        assert_ne!(short_id(1), short_id(1));
+        assert_eq!(short_id(1).len(), 6);
+        assert_eq!(compact_utc(1_795_213_189_826_000_000), "20261120T221949Z");
+    }
+}

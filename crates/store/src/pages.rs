@@ -1,0 +1,220 @@
+//! The raw trace of a run being written, within its limit.
+
+use crate::error::StoreError;
+use crate::segment::{FrameHeader, HEADER, MAGIC};
+use jitterscope_model::{CpuId, Stall, StoredTrace, Ticks};
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Size at which a segment is closed and the next begun.
+const SEGMENT: u64 = 1 << 20;
+/// Stalls remembered that a page still to come may overlap: pages arrive a fraction of a second late.
+const RECENT_STALLS: usize = 4096;
+
+/// Which side of a recording a page comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TraceRole {
+    /// What ran on the measured CPUs.
+    Local,
+    /// What was aimed at them, from any CPU.
+    Senders,
+}
+
+impl TraceRole {
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            TraceRole::Local => 0,
+            TraceRole::Senders => 1,
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<TraceRole> {
+        [TraceRole::Local, TraceRole::Senders].into_iter().find(|role| role.to_byte() == byte)
+    }
+}
+
+struct Segment {
+    path: PathBuf,
+    bytes: u64,
+    first: Ticks,
+    last: Ticks,
+    /// Length of the longest stall that any of its pages overlaps.
+    worst: Ticks,
+}
+
+/// Writes pages into segments. Over the limit, the segment whose stalls are the shortest is given up.
+pub(crate) struct TracePages {
+    folder: PathBuf,
+    limit: u64,
+    closed: Vec<Segment>,
+    open: Option<(Segment, BufWriter<File>)>,
+    number: u32,
+    recent: VecDeque<(Ticks, Ticks)>,
+    complete: bool,
+    discarded: bool,
+}
+
+impl TracePages {
+    pub(crate) fn create(folder: PathBuf, limit: u64) -> Result<TracePages, StoreError> {
+        fs::create_dir_all(&folder).map_err(|e| StoreError::write(&folder, e))?;
+        Ok(TracePages {
+            folder,
+            limit,
+            closed: Vec::new(),
+            open: None,
+            number: 0,
+            recent: VecDeque::new(),
+            complete: true,
+            discarded: false,
+        })
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    pub(crate) fn stall(&mut self, stall: &Stall) {
+        if self.recent.len() >= RECENT_STALLS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((stall.start, stall.end));
+        let open = self.open.as_mut().map(|(segment, _)| segment);
+        // Newest first: a stall overlaps what was written last.
+        for segment in self.closed.iter_mut().rev().take(64).chain(open) {
+            if segment.first <= stall.end && stall.start <= segment.last {
+                segment.worst = segment.worst.max(stall.length());
+            }
+        }
+    }
+
+    pub(crate) fn page(
+        &mut self,
+        role: TraceRole,
+        cpu: CpuId,
+        first: Ticks,
+        last: Ticks,
+        page: &[u8],
+    ) -> Result<(), StoreError> {
+        if self.discarded {
+            return Ok(());
+        }
+        if self.limit == 0 {
+            self.complete = false;
+            return Ok(());
+        }
+        let length = u32::try_from(page.len()).unwrap_or(u32::MAX);
+        let header = FrameHeader { role: role.to_byte(), cpu, first, last, length };
+        if self.open.is_none() {
+            self.open = Some(self.new_segment(first)?);
+        }
+        let Some((segment, file)) = &mut self.open else { return Ok(()) };
+        file.write_all(&header.to_bytes())
+            .and_then(|()| file.write_all(page))
+            .map_err(|e| StoreError::write(&segment.path, e))?;
+        segment.bytes += (HEADER + page.len()) as u64;
+        segment.first = segment.first.min(first);
+        segment.last = segment.last.max(last);
+        for (start, end) in self.recent.iter().rev() {
+            if first <= *end && *start <= last {
+                segment.worst = segment.worst.max(end.since(*start));
+            }
+        }
+        if segment.bytes >= SEGMENT {
+            self.close_segment()?;
+            self.keep_limit()?;
+        }
+        Ok(())
+    }
+
+    fn new_segment(&mut self, first: Ticks) -> Result<(Segment, BufWriter<File>), StoreError> {
+        self.number += 1;
+        let path = self.folder.join(format!("{:06}.seg", self.number));
+        let file = File::create(&path).map_err(|e| StoreError::write(&path, e))?;
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        file.write_all(MAGIC).map_err(|e| StoreError::write(&path, e))?;
+        let segment = Segment { path, bytes: MAGIC.len() as u64, first, last: first, worst: Ticks(0) };
+        Ok((segment, file))
+    }
+
+    fn close_segment(&mut self) -> Result<(), StoreError> {
+        if let Some((segment, file)) = self.open.take() {
+            let file = file.into_inner().map_err(|e| StoreError::write(&segment.path, e.into_error()))?;
+            file.sync_data().map_err(|e| StoreError::write(&segment.path, e))?;
+            self.closed.push(segment);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.closed.iter().map(|s| s.bytes).sum()
+    }
+
+    fn keep_limit(&mut self) -> Result<(), StoreError> {
+        while self.bytes() > self.limit && self.closed.len() > 1 {
+            let least = self.closed.iter().enumerate().min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
+            let Some(least) = least else { break };
+            let segment = self.closed.remove(least);
+            remove(&segment.path)?;
+            self.complete = false;
+        }
+        Ok(())
+    }
+
+    /// Gives up the raw trace, to make room.
+    pub(crate) fn discard(&mut self) -> Result<(), StoreError> {
+        self.discarded = true;
+        self.complete = false;
+        let open = self.open.take().map(|(segment, _)| segment);
+        for segment in self.closed.drain(..).chain(open) {
+            remove(&segment.path)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<StoredTrace, StoreError> {
+        self.close_segment()?;
+        self.keep_limit()?;
+        Ok(StoredTrace { bytes: self.bytes(), complete: self.complete, limit_bytes: self.limit })
+    }
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    fs::remove_file(path).map_err(|e| StoreError::write(path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment;
+    use jitterscope_model::{Comm, StallId, ThreadRef};
+
+    fn stall(start: u64, end: u64) -> Stall {
+        let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
+        Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(start), end: Ticks(end) }
+    }
+
+    #[test]
+    fn over_the_limit_the_worst_stalls_pages_survive() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pages = TracePages::create(dir.path().join("segments"), 3 * SEGMENT).unwrap();
+        let page = vec![0u8; 4000];
+        for n in 0..3000u64 {
+            let (first, last) = (n * 1000, n * 1000 + 900);
+            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
+            // One long stall early on, short ones all along.
+            let length = if n == 100 { 800 } else { 10 };
+            pages.stall(&stall(first, first + length));
+        }
+        let stored = pages.finish().unwrap();
+        assert!(!stored.complete && stored.bytes <= 3 * SEGMENT + SEGMENT);
+        let mut kept = Vec::new();
+        for file in fs::read_dir(dir.path().join("segments")).unwrap() {
+            let file = File::open(file.unwrap().path()).unwrap();
+            segment::read(file, |_| true, |header, _| kept.push(header.first.0 / 1000)).unwrap();
+        }
+        assert!(kept.contains(&100), "the page of the worst stall is gone");
+        assert!(kept.len() < 3000);
+    }
+}

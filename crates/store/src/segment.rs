@@ -1,0 +1,145 @@
+//! The container of raw trace pages.
+//!
+//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders), three zero bytes,
+//! CPU u32, first and last record's time u64 each, length u32, then as many bytes of a ring-buffer page.
+//! All numbers are little-endian. A segment that ends in the middle of a frame lost its tail, no more.
+
+use jitterscope_model::{CpuId, Ticks};
+use std::io::{self, Read};
+
+pub(crate) const MAGIC: &[u8; 8] = b"JSTRACE1";
+pub(crate) const HEADER: usize = 28;
+/// No kernel's sub-buffer is larger: its size is an order of pages of at most 64 KiB.
+const LONGEST_PAGE: u32 = 1 << 24;
+
+/// What stands before a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) role: u8,
+    pub(crate) cpu: CpuId,
+    pub(crate) first: Ticks,
+    pub(crate) last: Ticks,
+    pub(crate) length: u32,
+}
+
+impl FrameHeader {
+    pub(crate) fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.role;
+        bytes[4..8].copy_from_slice(&self.cpu.0.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.first.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.last.0.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; HEADER]) -> FrameHeader {
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        FrameHeader {
+            role: bytes[0],
+            cpu: CpuId(u32_at(4)),
+            first: Ticks(u64_at(8)),
+            last: Ticks(u64_at(16)),
+            length: u32_at(24),
+        }
+    }
+}
+
+/// Why a segment ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Behind a whole frame.
+    Clean,
+    /// In the middle of one, or in nonsense.
+    Damaged(&'static str),
+}
+
+/// Hands every frame that `wanted` asks for to `sink`, page bytes and all.
+pub(crate) fn read(
+    mut from: impl Read,
+    mut wanted: impl FnMut(&FrameHeader) -> bool,
+    mut sink: impl FnMut(FrameHeader, Vec<u8>),
+) -> io::Result<End> {
+    let mut magic = [0; 8];
+    if !fill(&mut from, &mut magic)? || &magic != MAGIC {
+        return Ok(End::Damaged("it does not begin as a trace segment does"));
+    }
+    loop {
+        let mut bytes = [0; HEADER];
+        match read_up_to(&mut from, &mut bytes)? {
+            0 => return Ok(End::Clean),
+            HEADER => {}
+            _ => return Ok(End::Damaged("it ends inside a frame's header")),
+        }
+        let header = FrameHeader::from_bytes(&bytes);
+        if header.length > LONGEST_PAGE {
+            return Ok(End::Damaged("a frame claims an impossible length"));
+        }
+        let mut page = vec![0; header.length as usize];
+        if !fill(&mut from, &mut page)? {
+            return Ok(End::Damaged("it ends inside a page"));
+        }
+        if wanted(&header) {
+            sink(header, page);
+        }
+    }
+}
+
+fn read_up_to(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    Ok(read_up_to(from, buffer)? == buffer.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header(length: u32) -> FrameHeader {
+        FrameHeader { role: 1, cpu: CpuId(300), first: Ticks(1 << 60), last: Ticks(u64::MAX), length }
+    }
+
+    #[test]
+    fn headers_round_trip() {
+        let h = header(4096);
+        assert_eq!(FrameHeader::from_bytes(&h.to_bytes()), h);
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_segments_never_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), magic: bool) {
+            if magic && bytes.len() >= 8 {
+                bytes[..8].copy_from_slice(MAGIC);
+            }
+            let _ = read(&bytes[..], |_| true, |_, _| {});
+        }
+
+        #[test]
+        fn a_cut_segment_loses_only_its_tail(pages in proptest::collection::vec(0usize..50, 1..6), cut in 0usize..400) {
+            let mut bytes = MAGIC.to_vec();
+            for length in &pages {
+                bytes.extend(header(*length as u32).to_bytes());
+                bytes.extend(vec![7; *length]);
+            }
+            let whole = bytes.len();
+            bytes.truncate(whole.saturating_sub(cut));
+            let mut got = Vec::new();
+            let end = read(&bytes[..], |_| true, |_, page| got.push(page.len())).unwrap();
+            prop_assert!(pages.starts_with(&got));
+            prop_assert_eq!(end == End::Clean && bytes.len() == whole, got == pages && cut == 0);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `/proc/interrupts` and `/proc/softirqs`: a row a counter, a column a CPU.
+
+use super::CounterRow;
+use jitterscope_model::CpuId;
+
+/// Reads the table. Its first line names the CPUs, which need not be all nor in one piece. Rows that
+/// do not have a number for each of them (`ERR`, `MIS`: one for the whole machine) are left out, and so
+/// is what makes no sense.
+#[must_use]
+pub fn parse_table(text: &str) -> Vec<CounterRow> {
+    let mut lines = text.lines();
+    let cpus: Vec<CpuId> = lines
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|word| Some(CpuId(word.strip_prefix("CPU")?.parse().ok()?)))
+        .collect();
+    if cpus.is_empty() {
+        return Vec::new();
+    }
+    lines.filter_map(|line| row(line, &cpus)).collect()
+}
+
+fn row(line: &str, cpus: &[CpuId]) -> Option<CounterRow> {
+    let (name, rest) = line.split_once(':')?;
+    let mut words = rest.split_ascii_whitespace();
+    let mut values = Vec::with_capacity(cpus.len());
+    for cpu in cpus {
+        values.push((*cpu, words.next()?.parse().ok()?));
+    }
+    let description: Vec<&str> = words.collect();
+    Some(CounterRow { name: name.trim().into(), description: description.join(" ").into(), values })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "           CPU0       CPU2       \n\
+        \x2024:          1          0  IO-APIC   5-edge      ACPI:Ged\n\
+        LOC:     102451     105414   Local timer interrupts\n\
+        ERR:          0\nMIS:          0\nPIN:   3  x  Posted-interrupt notification event\n";
+
+    #[test]
+    fn columns_belong_to_the_cpus_that_the_header_names() {
+        let rows = parse_table(TEXT);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((&*rows[0].name, &*rows[0].description), ("24", "IO-APIC 5-edge ACPI:Ged"));
+        assert_eq!(rows[1].values, [(CpuId(0), 102_451), (CpuId(2), 105_414)]);
+        assert_eq!(&*rows[1].description, "Local timer interrupts");
+        assert!(parse_table("LOC: 1 2\n").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(CPU[0-9]{0,12}|[A-Z]{3}|:|[0-9]{0,22}| |\n|\\PC){0,80}") {
+            let _ = parse_table(&text);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Pages to kernel events.
+//!
+//! [`Decoder`] is made from a [`TraceContext`](crate::TraceContext): each known event's format becomes a
+//! plan (`plan`), found by the event's number. What it cannot decode it skips and counts: an event it
+//! does not know, one shorter than its format, a page that ends in nonsense.
+
+mod names;
+mod plan;
+
+use crate::context::{ContextError, TraceContext};
+use crate::format::NumberField;
+use crate::ring::{Page, PageError, PageLayout, PageLoss};
+use jitterscope_model::{CpuId, KernelEvent, Ticks};
+use names::Names;
+use plan::Compiled;
+
+/// What was decoded, and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecodeCounts {
+    /// Pages.
+    pub pages: u64,
+    /// Events decoded.
+    pub events: u64,
+    /// Events of a number that no format was given for, or that is no kind of ours.
+    pub unknown: u64,
+    /// Events shorter than their format says.
+    pub malformed: u64,
+    /// Pages that were cut short, or ended in bytes that make no sense.
+    pub damaged_pages: u64,
+    /// Events that the ring buffer says were lost.
+    pub lost: u64,
+    /// Pages before which an unknown number of events was lost.
+    pub lost_unknown: u64,
+}
+
+/// What one page held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageInfo {
+    /// Times of its first and last event, known ones or not.
+    pub range: Option<(Ticks, Ticks)>,
+    /// Events decoded.
+    pub events: u64,
+    /// What was lost before it.
+    pub loss: PageLoss,
+    /// Whether it ended in bytes that make no sense: what followed is lost.
+    pub damaged: bool,
+}
+
+/// Decodes pages of one recording instance.
+#[derive(Debug)]
+pub struct Decoder {
+    layout: PageLayout,
+    /// By event number.
+    plans: Vec<Option<Compiled>>,
+    id: NumberField,
+    pid: NumberField,
+    names: Names,
+    counts: DecodeCounts,
+}
+
+impl Decoder {
+    /// A decoder for the pages that `context` belongs to.
+    ///
+    /// # Errors
+    /// The context does not describe pages or formats.
+    pub fn new(context: &TraceContext) -> Result<Decoder, ContextError> {
+        let layout = context.layout()?;
+        let mut names = Names::default();
+        let mut plans: Vec<Option<Compiled>> = Vec::new();
+        let (mut id, mut pid) = (NumberField::default(), NumberField::default());
+        for format in context.formats()? {
+            // Common to all events of a kernel.
+            id = format.number("common_type");
+            pid = format.number("common_pid");
+            let index = usize::from(format.id());
+            if index >= plans.len() {
+                plans.resize_with(index + 1, || None);
+            }
+            plans[index] = Compiled::new(&format, &mut names);
+        }
+        Ok(Decoder { layout, plans, id, pid, names, counts: DecodeCounts::default() })
+    }
+
+    /// The layout of the pages.
+    #[must_use]
+    pub fn layout(&self) -> &PageLayout {
+        &self.layout
+    }
+
+    /// What was decoded so far.
+    #[must_use]
+    pub fn counts(&self) -> DecodeCounts {
+        self.counts
+    }
+
+    /// Decodes one page of `cpu`'s buffer and hands each event to `sink`, in order of time.
+    ///
+    /// # Errors
+    /// The bytes are fewer than a page header.
+    pub fn page(
+        &mut self,
+        cpu: CpuId,
+        bytes: &[u8],
+        mut sink: impl FnMut(KernelEvent),
+    ) -> Result<PageInfo, PageError> {
+        let page = Page::parse(&self.layout, bytes)?;
+        let mut info = PageInfo { loss: page.loss(), ..PageInfo::default() };
+        let mut records = page.records();
+        let (mut unknown, mut malformed) = (0, 0);
+        let mut first = None;
+        let mut last = Ticks(0);
+        for record in records.by_ref() {
+            first.get_or_insert(record.time);
+            last = record.time;
+            let id = self.id.u32(record.data) as usize;
+            let Some(Some(plan)) = self.plans.get(id) else {
+                unknown += 1;
+                continue;
+            };
+            if record.data.len() < plan.length {
+                malformed += 1;
+                continue;
+            }
+            let kind = plan.decode(record.data, &mut self.names);
+            info.events += 1;
+            sink(KernelEvent { time: record.time, cpu, tid: self.pid.i32(record.data), kind });
+        }
+        info.range = first.map(|first| (first, last));
+        info.damaged = records.is_damaged();
+        self.counts.pages += 1;
+        self.counts.events += info.events;
+        self.counts.unknown += unknown;
+        self.counts.malformed += malformed;
+        self.counts.damaged_pages += u64::from(info.damaged);
+        match info.loss {
+            PageLoss::None => {}
+            PageLoss::Lost(n) => self.counts.lost = self.counts.lost.saturating_add(n),
+            PageLoss::LostUnknown => self.counts.lost_unknown += 1,
+        }
+        Ok(info)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

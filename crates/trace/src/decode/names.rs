@@ -1,0 +1,27 @@
+//! Names that many records share, made once.
+
+use jitterscope_model::Name;
+use std::collections::HashMap;
+
+/// How many different names are kept; more than that only a hostile trace has.
+const CAPACITY: usize = 4096;
+
+/// Names by their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: HashMap<Box<[u8]>, Name>,
+}
+
+impl Names {
+    /// The shared name of these bytes; what is not UTF-8 is replaced.
+    pub(super) fn get(&mut self, bytes: &[u8]) -> Name {
+        if let Some(name) = self.known.get(bytes) {
+            return name.clone();
+        }
+        let name: Name = String::from_utf8_lossy(bytes).into();
+        if self.known.len() < CAPACITY {
+            self.known.insert(bytes.into(), name.clone());
+        }
+        name
+    }
+}

@@ -1,0 +1,392 @@
+//! Event formats as the kernel states them, and accessors of single fields made from them.
+//!
+//! No offset in this crate is written by hand: a kernel that moves, widens or drops a field says so in
+//! the event's `format` file, and the accessor follows. A field that is not there reads as zero.
+
+use jitterscope_model::{Comm, KernelAddr};
+use tracepoint_decode::{PerfEventFormat, PerfFieldArray, PerfFieldFormat};
+
+/// Field ends beyond this cannot be in a page's event, and the library adds them as 16 bits.
+const FURTHEST_FIELD: u32 = 0x3fff;
+/// The longest `format` text accepted; real ones have a few kilobytes.
+const LONGEST_TEXT: usize = 1 << 18;
+
+/// What is wrong with the text of a `format` file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// It has no name or no id, or is absurdly long.
+    #[error("the format of {system}:{event} has no readable name and ID")]
+    Unreadable {
+        /// The event's folder.
+        system: String,
+        /// The event.
+        event: String,
+    },
+    /// A field lies outside any possible event, or the id is not one of the ring buffer's.
+    #[error("the format of {system}:{event} states a number that cannot be: {number}")]
+    Implausible {
+        /// The event's folder.
+        system: String,
+        /// The event.
+        event: String,
+        /// The number.
+        number: String,
+    },
+}
+
+/// The first number in `text` that the library's arithmetic on 32 bits may not hold: none in a real
+/// format has ten digits.
+pub(crate) fn long_number(text: &str) -> Option<&str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|word| word.len() > 9 && word.bytes().any(|b| b.is_ascii_digit()) && !is_plain_name(word))
+}
+
+/// Whether digits in `word` stand only behind its letters, as in a field's name.
+fn is_plain_name(word: &str) -> bool {
+    let digits = word.bytes().skip_while(|b| !b.is_ascii_digit()).count();
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && digits <= 9
+}
+
+/// One event's format.
+#[derive(Debug)]
+pub struct EventFormat {
+    id: u16,
+    format: PerfEventFormat,
+}
+
+impl EventFormat {
+    /// Reads the text of `events/SYSTEM/EVENT/format`.
+    ///
+    /// # Errors
+    /// The text is not a format, or states impossible numbers.
+    pub fn parse(system: &str, event: &str, text: &str) -> Result<EventFormat, FormatError> {
+        let unreadable = || FormatError::Unreadable { system: system.into(), event: event.into() };
+        let implausible = |number: &str| FormatError::Implausible {
+            system: system.into(),
+            event: event.into(),
+            number: number.into(),
+        };
+        if text.len() > LONGEST_TEXT {
+            return Err(unreadable());
+        }
+        // How an event would be printed is of no use here, and is where long numbers may stand.
+        let text = text.find("\nprint fmt:").map_or(text, |end| &text[..=end]);
+        if let Some(number) = long_number(text) {
+            return Err(implausible(&number.chars().take(40).collect::<String>()));
+        }
+        for property in
+            text.lines().filter(|l| l.trim_start().starts_with("field")).flat_map(|l| l.split(';'))
+        {
+            if let Some(("offset" | "size", value)) = property.trim().split_once(':') {
+                match value.trim().parse::<u32>() {
+                    Ok(n) if n <= FURTHEST_FIELD => {}
+                    _ => return Err(implausible(property.trim())),
+                }
+            }
+        }
+        let format = PerfEventFormat::parse(true, system, text).ok_or_else(unreadable)?;
+        let id = u16::try_from(format.id()).map_err(|_| implausible(&format.id().to_string()))?;
+        Ok(EventFormat { id, format })
+    }
+
+    /// The number that begins each of the event's records.
+    #[must_use]
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The event's folder.
+    #[must_use]
+    pub fn system(&self) -> &str {
+        self.format.system_name()
+    }
+
+    /// The event's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.format.name()
+    }
+
+    fn find(&self, name: &str) -> Option<&PerfFieldFormat> {
+        self.format.fields().iter().find(|field| field.name() == name)
+    }
+
+    /// Whether there is such a field.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// Whether the field is a signed number; false when it is not there.
+    #[must_use]
+    pub fn is_signed(&self, name: &str) -> bool {
+        self.find(name).and_then(PerfFieldFormat::signed).unwrap_or(false)
+    }
+
+    /// An accessor of a number; of one that reads zero when there is no such field.
+    #[must_use]
+    pub fn number(&self, name: &str) -> NumberField {
+        match self.find(name) {
+            Some(f) if f.array() == PerfFieldArray::None && matches!(f.size(), 1 | 2 | 4 | 8) => {
+                NumberField { offset: f.offset(), size: f.size() as u8, signed: f.signed().unwrap_or(false) }
+            }
+            _ => NumberField::default(),
+        }
+    }
+
+    /// An accessor of a text or of other bytes; of one that reads empty when there is no such field.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> BytesField {
+        let Some(field) = self.find(name) else { return BytesField::Absent };
+        let (offset, length) = (usize::from(field.offset()), usize::from(field.size()));
+        match (field.array(), length) {
+            (PerfFieldArray::Fixed, _) => BytesField::Fixed { offset, length },
+            (PerfFieldArray::DataLoc4, 4) => BytesField::Located { offset, relative_to: 0 },
+            (PerfFieldArray::RelLoc4, 4) => BytesField::Located { offset, relative_to: offset + 4 },
+            _ => BytesField::Absent,
+        }
+    }
+}
+
+/// Where a number lies within an event's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumberField {
+    offset: u16,
+    /// Zero: the kernel has no such field.
+    size: u8,
+    signed: bool,
+}
+
+impl NumberField {
+    /// Whether the kernel has this field.
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        self.size != 0
+    }
+
+    /// Bytes that an event must have for this field to be read.
+    #[must_use]
+    pub fn end(self) -> usize {
+        usize::from(self.offset) + usize::from(self.size)
+    }
+
+    /// The number, sign-extended when it is a signed one; zero when it is not there.
+    #[must_use]
+    #[inline]
+    pub fn i64(self, event: &[u8]) -> i64 {
+        fn at<const N: usize>(event: &[u8], offset: u16) -> [u8; N] {
+            event.get(usize::from(offset)..).and_then(|b| b.first_chunk::<N>()).copied().unwrap_or([0; N])
+        }
+        match (self.size, self.signed) {
+            (8, _) => i64::from_le_bytes(at(event, self.offset)),
+            (4, true) => i32::from_le_bytes(at(event, self.offset)).into(),
+            (4, false) => u32::from_le_bytes(at(event, self.offset)).into(),
+            (2, true) => i16::from_le_bytes(at(event, self.offset)).into(),
+            (2, false) => u16::from_le_bytes(at(event, self.offset)).into(),
+            (1, true) => i8::from_le_bytes(at(event, self.offset)).into(),
+            (1, false) => u8::from_le_bytes(at(event, self.offset)).into(),
+            _ => 0,
+        }
+    }
+
+    /// The number's bits as an unsigned one.
+    #[must_use]
+    #[inline]
+    pub fn u64(self, event: &[u8]) -> u64 {
+        self.i64(event) as u64
+    }
+
+    /// The low 32 bits.
+    #[must_use]
+    #[inline]
+    pub fn u32(self, event: &[u8]) -> u32 {
+        self.i64(event) as u32
+    }
+
+    /// The low 32 bits, signed.
+    #[must_use]
+    #[inline]
+    pub fn i32(self, event: &[u8]) -> i32 {
+        self.i64(event) as i32
+    }
+
+    /// The number as a kernel address.
+    #[must_use]
+    #[inline]
+    pub fn address(self, event: &[u8]) -> KernelAddr {
+        KernelAddr(self.u64(event))
+    }
+}
+
+/// Where bytes lie within an event's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BytesField {
+    /// The kernel has no such field.
+    #[default]
+    Absent,
+    /// Always at the same place.
+    Fixed {
+        /// From the start of the event.
+        offset: usize,
+        /// How many.
+        length: usize,
+    },
+    /// Where a word says: its low half is the offset, its high half the length.
+    Located {
+        /// Of the word, from the start of the event.
+        offset: usize,
+        /// What the offset in the word counts from.
+        relative_to: usize,
+    },
+}
+
+impl BytesField {
+    /// Bytes that an event must have for the fixed part to be read.
+    #[must_use]
+    pub fn end(self) -> usize {
+        match self {
+            BytesField::Absent => 0,
+            BytesField::Fixed { offset, length } => offset + length,
+            BytesField::Located { offset, .. } => offset + 4,
+        }
+    }
+
+    /// The bytes; none when they are not there or would lie outside the event.
+    #[must_use]
+    #[inline]
+    pub fn get(self, event: &[u8]) -> &[u8] {
+        let range = match self {
+            BytesField::Absent => return &[],
+            BytesField::Fixed { offset, length } => offset..offset + length,
+            BytesField::Located { offset, relative_to } => {
+                let word = event.get(offset..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or([0; 4]);
+                let word = u32::from_le_bytes(word);
+                let start = relative_to + (word & 0xffff) as usize;
+                start..start + (word >> 16) as usize
+            }
+        };
+        event.get(range).unwrap_or(&[])
+    }
+
+    /// The bytes up to the first NUL.
+    #[must_use]
+    #[inline]
+    pub fn text(self, event: &[u8]) -> &[u8] {
+        let bytes = self.get(event);
+        bytes.iter().position(|b| *b == 0).map_or(bytes, |end| &bytes[..end])
+    }
+
+    /// The text as a thread's name.
+    #[must_use]
+    #[inline]
+    pub fn comm(self, event: &[u8]) -> Comm {
+        // The common case, a field of 16 bytes that ends in NUL, needs no search byte by byte.
+        match <[u8; 16]>::try_from(self.get(event)) {
+            Ok(bytes) if bytes[15] == 0 => Comm(clear_after_nul(bytes)),
+            _ => Comm::from_bytes(self.get(event)),
+        }
+    }
+
+    /// The first 64 bits of a bitmap.
+    #[must_use]
+    pub fn bitmap(self, event: &[u8]) -> u64 {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(self.get(event)) {
+            *to = *from;
+        }
+        u64::from_le_bytes(word)
+    }
+}
+
+/// Zeroes what follows the first NUL, so that equal names are equal bytes.
+fn clear_after_nul(bytes: [u8; 16]) -> [u8; 16] {
+    let word = u128::from_le_bytes(bytes);
+    // The lowest byte that is zero: the usual trick, of which only the lowest set bit is exact.
+    let ones = u128::from_le_bytes([1; 16]);
+    let zeros = word.wrapping_sub(ones) & !word & (ones << 7);
+    let keep = if zeros == 0 { u128::MAX } else { (1u128 << (zeros.trailing_zeros() / 8 * 8)) - 1 };
+    (word & keep).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+
+    fn format(fields: &str) -> EventFormat {
+        let text = format!("name: x\nID: 77\nformat:\n{COMMON}{fields}\nprint fmt: \"a\"\n");
+        EventFormat::parse("s", "x", &text).unwrap()
+    }
+
+    #[test]
+    fn numbers_of_every_width_and_sign() {
+        let f = format(
+            "\tfield:short a;\toffset:8;\tsize:2;\tsigned:1;\n\
+             \tfield:unsigned int b;\toffset:12;\tsize:4;\tsigned:0;\n\
+             \tfield:void * c;\toffset:16;\tsize:8;\tsigned:0;\n",
+        );
+        let mut event = [0u8; 24];
+        event[8..10].copy_from_slice(&(-2i16).to_le_bytes());
+        event[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+        event[16..].copy_from_slice(&0xffff_ffff_8100_0000u64.to_le_bytes());
+        assert_eq!(f.id(), 77);
+        assert_eq!(f.number("a").i64(&event), -2);
+        assert_eq!(f.number("b").i64(&event), i64::from(u32::MAX));
+        assert_eq!(f.number("c").address(&event), KernelAddr(0xffff_ffff_8100_0000));
+        assert_eq!(f.number("none").i64(&event), 0);
+        assert!(!f.number("none").is_present());
+        assert_eq!(f.number("c").u64(&event[..20]), 0);
+    }
+
+    #[test]
+    fn texts_fixed_located_and_relative() {
+        let f = format(
+            "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+             \tfield:__data_loc char[] name;\toffset:24;\tsize:4;\tsigned:0;\n\
+             \tfield:__rel_loc char[] rel;\toffset:28;\tsize:4;\tsigned:0;\n\
+             \tfield:__data_loc cpumask_t mask;\toffset:32;\tsize:4;\tsigned:0;\n",
+        );
+        let mut event = [0u8; 48];
+        event[8..13].copy_from_slice(b"ab\0cd");
+        event[24..28].copy_from_slice(&(36u32 | 5 << 16).to_le_bytes());
+        event[28..32].copy_from_slice(&(4u32 | 3 << 16).to_le_bytes());
+        event[32..36].copy_from_slice(&(41u32 | 2 << 16).to_le_bytes());
+        event[36..41].copy_from_slice(b"eth0\0");
+        event[41..43].copy_from_slice(&[2, 1]);
+        assert_eq!(f.bytes("comm").comm(&event), Comm::new("ab"));
+        assert_eq!(f.bytes("name").text(&event), b"eth0");
+        assert_eq!(f.bytes("rel").text(&event), b"eth");
+        assert_eq!(f.bytes("mask").bitmap(&event), 0x0102);
+        event[24..28].copy_from_slice(&(36u32 | 500 << 16).to_le_bytes());
+        assert_eq!(f.bytes("name").text(&event), b"");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("offset:4", "offset:65535");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
+        assert!(matches!(EventFormat::parse("s", "x", "name: x\n"), Err(FormatError::Unreadable { .. })));
+        let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
+        let text = format!("name: x\nID: 70000\nformat:\n{COMMON}");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_comm_is_cut_at_its_nul(bytes in any::<[u8; 16]>(), zeros in prop::collection::vec(0usize..16, 0..3)) {
+            let mut bytes = bytes;
+            zeros.iter().for_each(|z| bytes[*z] = 0);
+            let field = BytesField::Fixed { offset: 0, length: 16 };
+            prop_assert_eq!(field.comm(&bytes), Comm::from_bytes(&bytes));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "(name: |ID: |format:|\t|field:|;|offset:|size:|signed:|[0-9]{1,6}|\n|\\[|\\]|char|__data_loc |\\PC){0,60}") {
+            let _ = EventFormat::parse("s", "e", &text);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Pages of the kernel's ring buffer, as `per_cpu/cpuN/trace_pipe_raw` hands them out.
+//!
+//! A page begins with a header whose field offsets the kernel states in `events/header_page`
+//! ([`PageLayout`]): a base time, a length with two flags about lost events, then the records. A record
+//! is a 32-bit word (5 bits type, 27 bits time since the record before) and what its type says:
+//!
+//! | type | meaning | length after the word |
+//! |---|---|---|
+//! | 1 to 28 | an event | 4 x type bytes |
+//! | 0 | a longer event | the next word counts itself and the event |
+//! | 29 | padding; with a zero delta the page ends here | the next word counts itself |
+//! | 30 | the next word is the upper part of the delta | 4 bytes |
+//! | 31 | an absolute time, whose top five bits are those of the time before | 4 bytes |
+//!
+//! [`Page`] checks every length against the bytes at hand: hostile bytes end a page early, never the
+//! program.
+
+mod layout;
+mod page;
+
+pub use layout::{LayoutError, PageLayout};
+pub use page::{Page, PageError, PageLoss, Records};
+
+/// One event as the ring buffer holds it: not yet decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRecord<'a> {
+    /// When, on the trace clock.
+    pub time: jitterscope_model::Ticks,
+    /// The event's bytes, from its `common_type` field on; padded to a multiple of four.
+    pub data: &'a [u8],
+}

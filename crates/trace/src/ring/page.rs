@@ -1,0 +1,216 @@
+//! One page: its header, its loss and a streaming iterator over its records.
+
+use super::{PageLayout, RawRecord};
+use jitterscope_model::Ticks;
+
+/// Low bits of the commit field: how many bytes of records follow the header.
+const COMMIT_LENGTH: u64 = (1 << 27) - 1;
+/// Commit bit: events were lost between the page before and this one.
+const COMMIT_LOST: u64 = 1 << 31;
+/// Commit bit: how many were lost is stored right after the records.
+const COMMIT_LOST_STORED: u64 = 1 << 30;
+
+const TYPE_PADDING: u32 = 29;
+const TYPE_TIME_EXTEND: u32 = 30;
+const TYPE_ABSOLUTE: u32 = 31;
+const DELTA_BITS: u32 = 27;
+/// The part of a time that an absolute record does not carry.
+const INHERITED: u64 = 0b1_1111 << 59;
+
+/// Why bytes are no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// There are fewer bytes than a header has.
+    #[error("{length} bytes are no trace page: its header alone has {header}")]
+    TooShort {
+        /// Bytes at hand.
+        length: usize,
+        /// Bytes of the header.
+        header: usize,
+    },
+}
+
+/// What the ring buffer lost before this page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageLoss {
+    /// Nothing.
+    #[default]
+    None,
+    /// So many events.
+    Lost(u64),
+    /// Some events; the page had no room for their number.
+    LostUnknown,
+}
+
+/// A page of the ring buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    base: u64,
+    records: &'a [u8],
+    loss: PageLoss,
+    complete: bool,
+}
+
+fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*word), rest))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*chunk))
+}
+
+impl<'a> Page<'a> {
+    /// Reads the header. A page cut short keeps the records that are there and is not
+    /// [complete](Page::is_complete).
+    ///
+    /// # Errors
+    /// There are fewer bytes than a header has.
+    pub fn parse(layout: &PageLayout, bytes: &'a [u8]) -> Result<Page<'a>, PageError> {
+        let too_short = PageError::TooShort { length: bytes.len(), header: layout.data };
+        let base = long(bytes, layout.timestamp).ok_or(too_short)?;
+        let commit = match layout.commit_size {
+            4 => bytes.get(layout.commit..).and_then(word).map(|(commit, _)| u64::from(commit)),
+            _ => long(bytes, layout.commit),
+        };
+        let commit = commit.ok_or(too_short)?;
+        let data = bytes.get(layout.data..).ok_or(too_short)?;
+        let length = usize::try_from(commit & COMMIT_LENGTH).unwrap_or(usize::MAX);
+        let loss = if commit & COMMIT_LOST == 0 {
+            PageLoss::None
+        } else if commit & COMMIT_LOST_STORED == 0 {
+            PageLoss::LostUnknown
+        } else {
+            long(data, length).map_or(PageLoss::LostUnknown, PageLoss::Lost)
+        };
+        let complete = length <= data.len();
+        Ok(Page { base, records: &data[..length.min(data.len())], loss, complete })
+    }
+
+    /// How many of `bytes` the page uses: header, records and the stored number of lost events. The
+    /// rest of a sub-buffer is not worth keeping.
+    #[must_use]
+    pub fn used(layout: &PageLayout, bytes: &[u8]) -> usize {
+        let Ok(page) = Page::parse(layout, bytes) else { return bytes.len() };
+        let stored = if matches!(page.loss, PageLoss::Lost(_)) { 8 } else { 0 };
+        (layout.data + page.records.len() + stored).min(bytes.len())
+    }
+
+    /// What was lost before this page.
+    #[must_use]
+    pub fn loss(&self) -> PageLoss {
+        self.loss
+    }
+
+    /// Whether all bytes that the header speaks of are there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Whether it has no bytes of records.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Its events, in order.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        Records { time: self.base, rest: self.records, damaged: !self.complete }
+    }
+
+    /// Times of the first and last event, read without looking into them.
+    #[must_use]
+    pub fn time_range(&self) -> Option<(Ticks, Ticks)> {
+        let mut records = self.records();
+        let first = records.next()?.time;
+        Some((first, records.last().map_or(first, |record| record.time)))
+    }
+}
+
+/// The events of a page, in order. Ends at the first byte that makes no sense.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    time: u64,
+    rest: &'a [u8],
+    damaged: bool,
+}
+
+impl<'a> Records<'a> {
+    /// Whether the records ended because bytes were missing or made no sense; events after that
+    /// point are lost.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
+    fn damage(&mut self) -> Option<RawRecord<'a>> {
+        self.damaged = true;
+        self.rest = &[];
+        None
+    }
+
+    /// Splits `length` bytes off the rest and drops the alignment that follows them.
+    fn take(&mut self, from: &'a [u8], length: usize) -> Option<&'a [u8]> {
+        let (data, _) = from.split_at_checked(length)?;
+        // The last record of a page cut short may lack its alignment.
+        self.rest = from.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some(data)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RawRecord<'a>;
+
+    fn next(&mut self) -> Option<RawRecord<'a>> {
+        loop {
+            if self.rest.is_empty() {
+                return None;
+            }
+            let Some((head, body)) = word(self.rest) else { return self.damage() };
+            let (kind, delta) = (head & 31, u64::from(head >> 5));
+            if kind == TYPE_ABSOLUTE {
+                let Some((high, rest)) = word(body) else { return self.damage() };
+                let carried = u64::from(high) << DELTA_BITS | delta;
+                let top = self.time & INHERITED;
+                let absolute = top | carried;
+                // The carried bits wrapped since the time before (as the kernel itself decides).
+                let wrapped = top != 0 && absolute < self.time;
+                self.time = if wrapped { absolute.wrapping_add(1 << 59) } else { absolute };
+                self.rest = rest;
+                continue;
+            }
+            self.time = self.time.wrapping_add(delta);
+            match kind {
+                TYPE_TIME_EXTEND => {
+                    let Some((high, rest)) = word(body) else { return self.damage() };
+                    self.time = self.time.wrapping_add(u64::from(high) << DELTA_BITS);
+                    self.rest = rest;
+                }
+                TYPE_PADDING if delta == 0 => {
+                    self.rest = &[];
+                    return None;
+                }
+                TYPE_PADDING | 0 => {
+                    let Some((length, data)) = word(body) else { return self.damage() };
+                    // The length counts the word that holds it.
+                    let Some(length) = (length as usize).checked_sub(4) else { return self.damage() };
+                    let Some(data) = self.take(data, length) else { return self.damage() };
+                    if kind == 0 {
+                        return Some(RawRecord { time: Ticks(self.time), data });
+                    }
+                }
+                _ => {
+                    let Some(data) = self.take(body, kind as usize * 4) else { return self.damage() };
+                    return Some(RawRecord { time: Ticks(self.time), data });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

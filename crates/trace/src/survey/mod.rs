@@ -1,0 +1,53 @@
+//! What this machine lets us see: every source of evidence, present or not.
+//!
+//! [`survey`] asks and looks, and leaves the machine as it was: it makes no instance and sets nothing,
+//! and a tracefs that it had to mount is unmounted again.
+
+mod kernel;
+mod proc_files;
+
+use crate::tracefs::Tracefs;
+use jitterscope_model::{ClockKind, SourceReport, SourceStatus};
+use jitterscope_platform::Machine;
+
+/// All sources, in the order in which they matter.
+#[must_use]
+pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
+    let tracefs = Tracefs::open(machine);
+    let tracefs = tracefs.as_ref();
+    let mut reports = vec![
+        kernel::tracefs(tracefs),
+        kernel::senders(tracefs),
+        kernel::trace_clock(tracefs, clock),
+        kernel::symbols(machine),
+    ];
+    reports.extend(proc_files::all(machine));
+    reports.extend([kernel::smi(machine), kernel::perf(machine), kernel::osnoise(tracefs)]);
+    reports
+}
+
+/// A source that is all there.
+fn available(name: &str) -> SourceReport {
+    absent(name, SourceStatus::Available, "", "", "")
+}
+
+/// A source that is not, or not all.
+fn absent(
+    name: &str,
+    status: SourceStatus,
+    reason: impl Into<String>,
+    loses: &str,
+    fix: impl Into<String>,
+) -> SourceReport {
+    SourceReport {
+        name: name.into(),
+        status,
+        reason: reason.into(),
+        loses: loses.into(),
+        fix: fix.into(),
+        lost: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What can stand between us and the kernel's events, and the narrowest way past it.
+
+use crate::format::FormatError;
+use crate::ring::LayoutError;
+use jitterscope_model::{CpuId, SourceStatus};
+use jitterscope_platform::FileError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why kernel events cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// tracefs is there, but not for this user.
+    #[error("no permission for {}", path.display())]
+    NoPermission {
+        /// What was refused.
+        path: PathBuf,
+    },
+    /// tracefs is not mounted, and this user may not mount it.
+    #[error("tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN")]
+    MountDenied,
+    /// tracefs is not mounted, and the kernel refused to.
+    #[error("tracefs is not mounted, and mounting it at {at} failed: {source}")]
+    MountRefused {
+        /// Where.
+        at: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// This kernel has no tracefs.
+    #[error("this kernel has no tracefs, or none with instances and event formats ({what})")]
+    NotSupported {
+        /// What is missing.
+        what: String,
+    },
+    /// The trace clock that the probe's clock needs is refused.
+    #[error("the kernel does not stamp events with {wanted} (it uses {got})")]
+    ClockRefused {
+        /// Name of the trace clock asked for.
+        wanted: &'static str,
+        /// The clock in force after asking.
+        got: String,
+    },
+    /// The ring buffer could not be made as large as asked.
+    #[error("the kernel refused a trace buffer of {kb} KiB a CPU: {source}")]
+    Buffer {
+        /// Size asked for, KiB a CPU.
+        kb: u64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A control file refused a value.
+    #[error("the kernel refused '{value}' in {}: {}", file.path.display(), file.source)]
+    Refused {
+        /// The value.
+        value: String,
+        /// The file, and what the kernel said.
+        #[source]
+        file: FileError,
+    },
+    /// A control file cannot be read.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// A tracing instance could not be made.
+    #[error("no tracing instance could be made at {}: {source}", path.display())]
+    Instance {
+        /// Where.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// None of the wanted events exists or can be enabled.
+    #[error("this kernel has none of the events that name culprits ({0})")]
+    NoEvents(String),
+    /// A CPU has no trace buffer: it is not there, or offline.
+    #[error("CPU {cpu} has no trace buffer that can be read: {source}")]
+    NoCpu {
+        /// The CPU.
+        cpu: CpuId,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel's pages cannot be read.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// An event's format cannot be read.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+impl TraceError {
+    /// How a report of sources calls this.
+    #[must_use]
+    pub fn status(&self) -> SourceStatus {
+        let denied = match self {
+            TraceError::NoPermission { .. } | TraceError::MountDenied => true,
+            TraceError::MountRefused { source, .. } | TraceError::Instance { source, .. } => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            TraceError::Refused { file, .. } | TraceError::File(file) => file.is_denied(),
+            _ => false,
+        };
+        if denied { SourceStatus::Denied } else { SourceStatus::Absent }
+    }
+
+    /// What to do about it, in one sentence; empty when nothing helps.
+    #[must_use]
+    pub fn fix(&self) -> String {
+        match self {
+            TraceError::NoPermission { .. } => {
+                "run as root or with CAP_DAC_OVERRIDE, the one capability that tracefs' files need".into()
+            }
+            TraceError::MountDenied => {
+                "mount it as root, mount -t tracefs nodev /sys/kernel/tracing, then run with CAP_DAC_OVERRIDE"
+                    .into()
+            }
+            TraceError::MountRefused { .. } => {
+                "mount it by hand: mount -t tracefs nodev /sys/kernel/tracing".into()
+            }
+            TraceError::NotSupported { .. } | TraceError::NoEvents(_) => {
+                "use a kernel built with CONFIG_EVENT_TRACING".into()
+            }
+            TraceError::ClockRefused { wanted: "x86-tsc", .. } => {
+                "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw".into()
+            }
+            TraceError::ClockRefused { .. } => String::new(),
+            TraceError::Buffer { kb, .. } => format!("ask for a smaller buffer than {kb} KiB a CPU"),
+            TraceError::NoCpu { cpu, .. } => {
+                format!("bring it online (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online), or leave it out")
+            }
+            _ if self.status() == SourceStatus::Denied => {
+                "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
+                    .into()
+            }
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A tracefs of plain files that behaves like the kernel's as far as a recording can tell.
+
+use super::Tracefs;
+use super::control::{Control, Live};
+use crate::context::TraceContext;
+use jitterscope_platform::{FileError, Machine};
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::{fs, io};
+use tempfile::TempDir;
+
+/// When this process started, says the fake `/proc`.
+pub(super) const START: u64 = 4242;
+const ROOT: &str = "/sys/kernel/tracing";
+
+/// A fake machine with tracefs.
+pub(super) struct Fake {
+    pub(super) dir: TempDir,
+    pub(super) control: Arc<FakeControl>,
+}
+
+#[derive(Debug)]
+pub(super) struct FakeControl {
+    live: Live,
+    /// Every step in order: `mkdir local`, `local/tracing_on=0`, `rmdir local`.
+    log: Mutex<Vec<String>>,
+    /// Steps that begin so are refused.
+    refusals: Mutex<Vec<(String, Errno)>>,
+    /// `system:event` that new instances lack.
+    lacking: Vec<String>,
+    cpus: u32,
+}
+
+/// `/proc/PID/stat` of a process.
+pub(super) fn stat(pid: u32, start: u64) -> String {
+    format!("{pid} (a (b) c) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 {start} 1000 10\n")
+}
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+impl Fake {
+    pub(super) fn new() -> Fake {
+        Fake::lacking(&[])
+    }
+
+    pub(super) fn lacking(events: &[&str]) -> Fake {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path.trim_start_matches('/'));
+        let pid = std::process::id();
+        put(&at("/proc/self/mountinfo"), "32 23 0:12 / /sys/kernel/tracing rw - tracefs none rw\n");
+        put(&at("/proc/self/stat"), &stat(pid, START));
+        put(&at(&format!("/proc/{pid}/stat")), &stat(pid, START));
+        put(&at(&format!("{ROOT}/trace_clock")), "[local] global mono_raw x86-tsc\n");
+        fs::create_dir_all(at(&format!("{ROOT}/instances"))).unwrap();
+        fs::create_dir_all(at(&format!("{ROOT}/events"))).unwrap();
+        let control = FakeControl {
+            live: Live(Machine::at(dir.path())),
+            log: Mutex::default(),
+            refusals: Mutex::default(),
+            lacking: events.iter().map(|e| (*e).to_owned()).collect(),
+            cpus: 4,
+        };
+        Fake { dir, control: Arc::new(control) }
+    }
+
+    pub(super) fn machine(&self) -> Machine {
+        Machine::at(self.dir.path())
+    }
+
+    pub(super) fn open(&self) -> Tracefs {
+        Tracefs::open_with(&self.machine(), self.control.clone()).unwrap()
+    }
+
+    pub(super) fn put(&self, path: &str, text: &str) {
+        put(&self.machine().path(path), text);
+    }
+
+    /// Adds an instance as a killed process would have left it.
+    pub(super) fn left(&self, name: &str) {
+        fs::create_dir_all(self.machine().path(format!("{ROOT}/instances/{name}"))).unwrap();
+    }
+
+    pub(super) fn instances(&self) -> Vec<String> {
+        self.machine().list(format!("{ROOT}/instances"))
+    }
+
+    /// Refuses every step that begins like this.
+    pub(super) fn refuse(&self, step: &str, error: Errno) {
+        self.control.refusals.lock().unwrap().push((step.into(), error));
+    }
+
+    pub(super) fn log(&self) -> Vec<String> {
+        self.control.log.lock().unwrap().clone()
+    }
+}
+
+impl FakeControl {
+    /// Notes a step; the refusal that applies to it.
+    fn step(&self, step: String) -> io::Result<()> {
+        let refused =
+            self.refusals.lock().unwrap().iter().find(|(s, _)| step.starts_with(s)).map(|(_, e)| *e);
+        self.log.lock().unwrap().push(step);
+        refused.map_or(Ok(()), |errno| Err(errno.into()))
+    }
+
+    /// `/sys/kernel/tracing/instances/jitterscope-1-2-local/x` as `local/x`.
+    fn short(path: &str) -> &str {
+        let name = path.strip_prefix("/sys/kernel/tracing/instances/").unwrap_or(path);
+        name.strip_prefix(&format!("jitterscope-{}-{START}-", std::process::id())).unwrap_or(name)
+    }
+}
+
+impl Control for FakeControl {
+    fn make_dir(&self, path: &str) -> io::Result<()> {
+        self.step(format!("mkdir {}", Self::short(path)))?;
+        self.live.make_dir(path)?;
+        let context = include_str!("../../tests/fixtures/vm-1s/context.json");
+        let context: TraceContext = serde_json::from_str(context).unwrap();
+        let file = |name: &str, text: &str| put(&self.live.0.path(format!("{path}/{name}")), text);
+        file("trace_clock", "[local] global mono_raw x86-tsc\n");
+        for (name, text) in [("tracing_on", "1"), ("buffer_percent", "50"), ("options/overwrite", "1")] {
+            file(name, text);
+        }
+        file("buffer_size_kb", "1410");
+        file("tracing_cpumask", "f");
+        file("events/header_page", &context.header_page);
+        for format in &context.formats {
+            if self.lacking.contains(&format!("{}:{}", format.system, format.event)) {
+                continue;
+            }
+            let folder = format!("events/{}/{}", format.system, format.event);
+            file(&format!("{folder}/format"), &format.text);
+            file(&format!("{folder}/enable"), "0");
+            file(&format!("{folder}/filter"), "none");
+        }
+        for cpu in 0..self.cpus {
+            file(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), "1410");
+            file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"), "");
+            file(&format!("per_cpu/cpu{cpu}/stats"), "entries: 0\noverrun: 0\n");
+        }
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &str) -> io::Result<()> {
+        self.step(format!("rmdir {}", Self::short(path)))?;
+        fs::remove_dir_all(self.live.0.path(path))
+    }
+
+    fn write(&self, path: &str, value: &str) -> Result<(), FileError> {
+        self.step(format!("{}={value}", Self::short(path)))
+            .map_err(|source| FileError { path: self.live.0.path(path), source })?;
+        if path.ends_with("trace_clock") {
+            let clocks = "local global mono_raw x86-tsc".replace(value, &format!("[{value}]"));
+            return self.live.write(path, &clocks);
+        }
+        self.live.write(path, value)
+    }
+
+    fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {
+        self.step(format!("mount {kind} {at} as {name}"))
+    }
+
+    fn unmount(&self, at: &str) -> io::Result<()> {
+        self.step(format!("unmount {at}"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Event filters: only what is aimed at a measured CPU is worth recording on the others.
+
+use super::events::Target;
+use crate::format::EventFormat;
+use jitterscope_model::{CpuId, CpuSet};
+
+/// The most CPUs that a filter names one by one: each is a comparison on the sender's path.
+const ONE_BY_ONE: usize = 16;
+
+/// Filters to try, the best first; when the kernel takes none, the event is recorded unfiltered.
+/// `last` is the highest CPU of the machine.
+pub(super) fn candidates(
+    format: &EventFormat,
+    target: Target,
+    measured: &CpuSet,
+    last: CpuId,
+) -> Vec<String> {
+    let list = measured.to_string();
+    match target {
+        // Sets of CPUs in filters came with Linux 6.6.
+        Target::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
+        Target::Cpu(field) if format.has(field) => number(field, measured),
+        Target::Work => {
+            let Some(field) = ["cpu", "req_cpu"].into_iter().find(|field| format.has(field)) else {
+                return Vec::new();
+            };
+            // Unbound work has -1 or a number beyond all CPUs; it may run on a measured CPU.
+            let any = if format.is_signed(field) {
+                format!("{field} < 0 || {field} > {last}")
+            } else {
+                format!("{field} > {last}")
+            };
+            number(field, measured).into_iter().map(|filter| format!("{filter} || {any}")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Filters for a field that is a CPU number.
+fn number(field: &str, measured: &CpuSet) -> Vec<String> {
+    let set = format!("{field} & CPUS{{{measured}}}");
+    if measured.len() > ONE_BY_ONE {
+        return vec![set];
+    }
+    let each: Vec<String> = measured.iter().map(|cpu| format!("{field} == {cpu}")).collect();
+    let each = each.join(" || ");
+    if measured.len() == 1 { vec![each] } else { vec![set, each] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(fields: &str) -> EventFormat {
+        let text = format!(
+            "name: x\nID: 7\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n{fields}\n"
+        );
+        EventFormat::parse("s", "x", &text).unwrap()
+    }
+
+    #[test]
+    fn one_cpu_few_and_many() {
+        let f = format("\tfield:int cpu;\toffset:8;\tsize:4;\tsigned:1;\n");
+        let of = |target, list: &str| candidates(&f, target, &list.parse().unwrap(), CpuId(63));
+        assert_eq!(of(Target::Cpu("cpu"), "3"), ["cpu == 3"]);
+        assert_eq!(of(Target::Cpu("cpu"), "1-2"), ["cpu & CPUS{1-2}", "cpu == 1 || cpu == 2"]);
+        assert_eq!(of(Target::Cpu("cpu"), "1-40"), ["cpu & CPUS{1-40}"]);
+        assert_eq!(of(Target::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
+        assert!(of(Target::Cpu("gone"), "3").is_empty());
+        assert!(of(Target::Mask("gone"), "3").is_empty());
+    }
+
+    #[test]
+    fn unsigned_and_requested_cpus() {
+        let f = format("\tfield:unsigned int req_cpu;\toffset:8;\tsize:4;\tsigned:0;\n");
+        let filters = candidates(&f, Target::Work, &"1".parse().unwrap(), CpuId(3));
+        assert_eq!(filters, ["req_cpu == 1 || req_cpu > 3"]);
+    }
+}

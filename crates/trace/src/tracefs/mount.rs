@@ -1,0 +1,159 @@
+//! tracefs, found or mounted.
+
+use super::control::{Control, Live};
+use super::owner::{self, Owner};
+use super::{TraceError, mountinfo};
+use jitterscope_platform::Machine;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+const TRACING: &str = "/sys/kernel/tracing";
+const DEBUG: &str = "/sys/kernel/debug";
+
+/// tracefs of a machine. If it had to be mounted, it is unmounted when the last clone goes.
+#[derive(Clone, Debug)]
+pub struct Tracefs {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    machine: Machine,
+    control: Arc<dyn Control>,
+    root: String,
+    /// An open folder: nobody else's unmount succeeds while we use it.
+    pin: Option<File>,
+    /// What we mounted, in the order of unmounting.
+    mounted: Vec<String>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.pin = None;
+        for at in &self.mounted {
+            // Busy: somebody else began to use it meanwhile, and it is theirs now.
+            let _ = self.control.unmount(at);
+        }
+    }
+}
+
+impl Tracefs {
+    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (below debugfs on kernels without that
+    /// folder). The mount's name says whose it is, so that one left by a killed process is found.
+    ///
+    /// # Errors
+    /// It cannot be mounted, cannot be read by this user, or the kernel has none.
+    pub fn open(machine: &Machine) -> Result<Tracefs, TraceError> {
+        Tracefs::open_with(machine, Arc::new(Live(machine.clone())))
+    }
+
+    pub(super) fn open_with(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
+        let mountinfo = machine.read("/proc/self/mountinfo")?;
+        let (root, mounted) = match mountinfo::find(&mountinfo) {
+            // Left by a recording of ours that was killed, or that somebody kept busy: now it is ours.
+            Some(mount) if Owner::of(&mount.source).is_some_and(|owner| owner.is_dead(machine)) => {
+                (mount.point.clone(), vec![mount.point])
+            }
+            Some(mount) => (mount.point, Vec::new()),
+            None => mount(machine, control.as_ref())?,
+        };
+        // From here on, dropping undoes the mount.
+        let mut inner = Inner { machine: machine.clone(), control, root, pin: None, mounted };
+        let root = machine.path(&inner.root);
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::PermissionDenied => TraceError::NoPermission { path: root.clone() },
+            _ => TraceError::NotSupported { what: format!("{}: {source}", root.display()) },
+        };
+        inner.pin = Some(File::open(&root).map_err(&refused)?);
+        match machine.read(format!("{}/trace_clock", inner.root)) {
+            Ok(_) => {}
+            Err(error) => return Err(refused(error.source)),
+        }
+        for needed in ["instances", "events"] {
+            if !machine.exists(format!("{}/{needed}", inner.root)) {
+                return Err(TraceError::NotSupported { what: format!("{needed} is missing") });
+            }
+        }
+        Ok(Tracefs { inner: Arc::new(inner) })
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.inner.machine
+    }
+
+    /// Its folder, as an absolute path of the machine.
+    #[must_use]
+    pub fn root(&self) -> &str {
+        &self.inner.root
+    }
+
+    /// Whether we mounted it, and will unmount it.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        !self.inner.mounted.is_empty()
+    }
+
+    /// The trace clocks that the kernel offers, and the one in force in the top-level instance.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn clocks(&self) -> Result<Clocks, TraceError> {
+        Ok(Clocks::parse(&self.inner.machine.read(format!("{}/trace_clock", self.root()))?))
+    }
+
+    pub(super) fn control(&self) -> &dyn Control {
+        self.inner.control.as_ref()
+    }
+}
+
+/// Mounts tracefs. Returns its folder and what to unmount.
+fn mount(machine: &Machine, control: &dyn Control) -> Result<(String, Vec<String>), TraceError> {
+    let refused = |at: &str| {
+        let at = at.to_owned();
+        move |source: io::Error| match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => TraceError::MountDenied,
+            Some(rustix::io::Errno::NODEV) => TraceError::NotSupported { what: "no such file system".into() },
+            _ => TraceError::MountRefused { at, source },
+        }
+    };
+    let name = || owner::name(machine, "mount");
+    if machine.exists(TRACING) {
+        control.mount("tracefs", &name()?, TRACING).map_err(refused(TRACING))?;
+        return Ok((TRACING.into(), vec![TRACING.into()]));
+    }
+    if machine.exists(DEBUG) {
+        control.mount("debugfs", &name()?, DEBUG).map_err(refused(DEBUG))?;
+        // The kernel mounts tracefs there by itself on first use, on top of debugfs.
+        let below = format!("{DEBUG}/tracing");
+        return Ok((below.clone(), vec![below, DEBUG.into()]));
+    }
+    Err(TraceError::NotSupported { what: format!("neither {TRACING} nor {DEBUG} exists") })
+}
+
+/// The contents of a `trace_clock` file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// All that there are.
+    pub offered: Vec<String>,
+    /// The one in force.
+    pub current: String,
+}
+
+impl Clocks {
+    /// Reads `local global [x86-tsc]`.
+    #[must_use]
+    pub fn parse(text: &str) -> Clocks {
+        let mut clocks = Clocks::default();
+        for word in text.split_whitespace() {
+            let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
+            if let Some(current) = inner {
+                clocks.current = current.to_owned();
+            }
+            clocks.offered.push(inner.unwrap_or(word).to_owned());
+        }
+        clocks
+    }
+}

@@ -1,0 +1,250 @@
+//! A recording of kernel events: both instances, from start to removal.
+
+use super::events::{LOCAL, SENDERS};
+use super::pipe::{CpuLoss, Drained};
+use super::side::{Plan, Side};
+use super::{TraceError, Tracefs};
+use crate::context::TraceContext;
+use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus};
+use std::collections::BTreeMap;
+use std::io;
+
+/// The senders' buffers are smaller by this factor: they hold only what is aimed at a measured CPU.
+const SENDERS_SHARE: u64 = 4;
+/// The least a sender's buffer has, KiB.
+const SENDERS_LEAST_KB: u64 = 64;
+
+/// Which of the two instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// What ran on the measured CPUs.
+    Local,
+    /// What was aimed at the measured CPUs, from any CPU.
+    Senders,
+}
+
+impl Role {
+    /// Its name, in the instance's name and on disk.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Local => "local",
+            Role::Senders => "senders",
+        }
+    }
+}
+
+/// What to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecorderSettings {
+    /// CPUs whose events are wanted.
+    pub measured: CpuSet,
+    /// CPUs that are online; senders may run on any of them.
+    pub online: CpuSet,
+    /// The probe's clock: events are stamped with the same.
+    pub clock: ClockKind,
+    /// Buffer of each measured CPU, KiB. An event takes about 40 bytes.
+    pub buffer_kb_per_cpu: u64,
+}
+
+/// A recording in progress. Dropping it ends it and removes both instances.
+#[derive(Debug)]
+pub struct Recorder {
+    local: Side,
+    senders: Result<Side, TraceError>,
+    clock: ClockKind,
+    context: TraceContext,
+    /// One sub-buffer, used for every read.
+    buffer: Vec<u8>,
+}
+
+impl Recorder {
+    /// Removes what killed recordings left behind, makes both instances, enables everything, and
+    /// switches recording on last. When only the senders cannot be had, it records without them and
+    /// [`Recorder::reports`] says so.
+    ///
+    /// # Errors
+    /// The measured CPUs' events cannot be recorded. Nothing is left behind then.
+    pub fn start(tracefs: &Tracefs, settings: &RecorderSettings) -> Result<Recorder, TraceError> {
+        // A leftover that cannot be removed does not hinder this recording.
+        let _ = tracefs.clean_leftovers();
+        if let Some(cpu) = settings.measured.difference(&settings.online).first() {
+            return Err(TraceError::NoCpu { cpu, source: io::Error::other("it is not online") });
+        }
+        let last = settings.online.last().unwrap_or_default();
+        let local = Side::prepare(
+            tracefs,
+            &Plan {
+                role: Role::Local.as_str(),
+                clock: settings.clock,
+                cpus: &settings.measured,
+                kb_per_cpu: settings.buffer_kb_per_cpu,
+                events: LOCAL.iter().map(|wanted| (*wanted, None)).collect(),
+                vectors: true,
+                targets: None,
+                last,
+            },
+        )?;
+        let everywhere = settings.measured == settings.online;
+        let mut senders = Side::prepare(
+            tracefs,
+            &Plan {
+                role: Role::Senders.as_str(),
+                clock: settings.clock,
+                cpus: &settings.online,
+                kb_per_cpu: (settings.buffer_kb_per_cpu / SENDERS_SHARE).max(SENDERS_LEAST_KB),
+                events: SENDERS.iter().map(|(wanted, target)| (*wanted, Some(*target))).collect(),
+                vectors: false,
+                targets: (!everywhere).then_some(&settings.measured),
+                last,
+            },
+        );
+        // One description serves the pages of both.
+        if senders.as_ref().is_ok_and(|side| side.header_page != local.header_page) {
+            senders = Err(TraceError::NotSupported { what: "the two instances' pages differ".into() });
+        }
+        let mut formats = local.formats.clone();
+        if let Ok(side) = &senders {
+            formats.extend(side.formats.iter().cloned());
+        }
+        let context = TraceContext {
+            header_page: local.header_page.clone(),
+            formats,
+            clock: settings.clock,
+            symbols: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+        };
+        let buffer = vec![0; local.layout.page_size()];
+        let recorder = Recorder { local, senders, clock: settings.clock, context, buffer };
+        // Senders first: an effect that is recorded has its cause recorded.
+        for side in recorder.senders.iter().chain([&recorder.local]) {
+            side.set_tracing(true)?;
+        }
+        Ok(recorder)
+    }
+
+    /// The clock that events are stamped with.
+    #[must_use]
+    pub fn clock(&self) -> ClockKind {
+        self.clock
+    }
+
+    /// What the pages of both roles need to be decoded.
+    #[must_use]
+    pub fn context(&self) -> &TraceContext {
+        &self.context
+    }
+
+    fn side(&self, role: Role) -> Option<&Side> {
+        match role {
+            Role::Local => Some(&self.local),
+            Role::Senders => self.senders.as_ref().ok(),
+        }
+    }
+
+    /// The CPUs that have a buffer in this role; none when the role is not recorded.
+    #[must_use]
+    pub fn cpus(&self, role: Role) -> CpuSet {
+        self.side(role).into_iter().flat_map(|side| side.pipes.iter().map(|pipe| pipe.cpu)).collect()
+    }
+
+    /// Hands every page that `cpu` has in this role to `sink`, header and used records only. Never
+    /// waits, and stops (with [`Drained::more`]) after twice the buffer's length, so that a flood of
+    /// events cannot hold the reader for ever. Without such a buffer it reads nothing.
+    ///
+    /// # Errors
+    /// [`TraceError::NoCpu`]: the CPU has gone offline.
+    pub fn drain(
+        &mut self,
+        role: Role,
+        cpu: CpuId,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Drained, TraceError> {
+        let side = match (role, &mut self.senders) {
+            (Role::Local, _) => &mut self.local,
+            (Role::Senders, Ok(side)) => side,
+            (Role::Senders, Err(_)) => return Ok(Drained::default()),
+        };
+        let limit = side.buffer_pages * 2 + 2;
+        let Some(pipe) = side.pipes.iter_mut().find(|pipe| pipe.cpu == cpu) else {
+            return Ok(Drained::default());
+        };
+        pipe.drain(&side.layout, &mut self.buffer, limit, sink)
+    }
+
+    /// Ends recording; what is in the buffers can still be drained.
+    ///
+    /// # Errors
+    /// The kernel refuses (it does not, in practice).
+    pub fn stop(&mut self) -> Result<(), TraceError> {
+        self.local.set_tracing(false)?;
+        self.senders.as_ref().map_or(Ok(()), |side| side.set_tracing(false))
+    }
+
+    /// What was lost of `cpu`'s events so far: as its pages told, and as the buffer itself counts.
+    #[must_use]
+    pub fn loss(&self, role: Role, cpu: CpuId) -> CpuLoss {
+        let Some(side) = self.side(role) else { return CpuLoss::default() };
+        let pipe = side.pipes.iter().find(|pipe| pipe.cpu == cpu);
+        CpuLoss { stats: side.stats(cpu), ..pipe.map_or_else(CpuLoss::default, |pipe| pipe.loss) }
+    }
+
+    /// Events of this role that the kernel would not filter by their target: more was recorded than is
+    /// needed.
+    #[must_use]
+    pub fn unfiltered(&self, role: Role) -> &[String] {
+        self.side(role).map_or(&[], |side| &side.unfiltered)
+    }
+
+    fn lost(&self, role: Role) -> u64 {
+        self.cpus(role).iter().map(|cpu| self.loss(role, cpu).total()).fold(0, u64::saturating_add)
+    }
+
+    /// What was recorded, and what could not be: `tracefs` and `senders`. Call it after the last drain.
+    #[must_use]
+    pub fn reports(&self) -> Vec<SourceReport> {
+        let senders = match &self.senders {
+            Ok(side) => report("senders", side, self.lost(Role::Senders)),
+            Err(error) => refused("senders", SENDERS_LOSE, error),
+        };
+        vec![report("tracefs", &self.local, self.lost(Role::Local)), senders]
+    }
+}
+
+/// What cannot be told without the senders' events.
+const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
+
+/// The report of a source that could not be had.
+pub(crate) fn refused(name: &str, loses: &str, error: &TraceError) -> SourceReport {
+    SourceReport {
+        name: name.into(),
+        status: error.status(),
+        reason: error.to_string(),
+        loses: loses.into(),
+        fix: error.fix(),
+        lost: 0,
+    }
+}
+
+fn report(name: &str, side: &Side, lost: u64) -> SourceReport {
+    let mut reasons = Vec::new();
+    let mut loses: Vec<String> = side.loses.iter().map(|s| (*s).to_owned()).collect();
+    let mut fixes = Vec::new();
+    if !side.missing.is_empty() {
+        reasons.push(format!("this kernel lacks {}", side.missing.join(", ")));
+        fixes.push("use a newer kernel, or one that has these events built in".to_owned());
+    }
+    if lost > 0 {
+        reasons.push(format!("the ring buffer lost {lost} events"));
+        loses.push("the cause of stalls near the lost events".into());
+        fixes.push("make the trace buffer larger".into());
+    }
+    SourceReport {
+        name: name.into(),
+        status: if reasons.is_empty() { SourceStatus::Available } else { SourceStatus::Degraded },
+        reason: reasons.join("; "),
+        loses: loses.join("; "),
+        fix: fixes.join("; "),
+        lost,
+    }
+}

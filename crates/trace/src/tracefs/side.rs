@@ -1,0 +1,186 @@
+//! One instance of a recording, from its creation to its pipes.
+
+use super::events::{Target, VECTORS, VECTORS_LOSE, Wanted};
+use super::instance::Instance;
+use super::pipe::Pipe;
+use super::{Clocks, TraceError, Tracefs, clock_name, filter};
+use crate::context::FormatText;
+use crate::format::EventFormat;
+use crate::ring::PageLayout;
+use jitterscope_model::{ClockKind, CpuId, CpuSet};
+use std::collections::BTreeSet;
+
+/// The smallest buffer worth having, KiB a CPU; also what CPUs get that are not recorded.
+const SMALLEST_KB: u64 = 8;
+
+/// One instance: pipes first, since they must be closed before the instance can go.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) pipes: Vec<Pipe>,
+    instance: Instance,
+    pub(super) header_page: String,
+    pub(super) layout: PageLayout,
+    pub(super) formats: Vec<FormatText>,
+    /// Pages that one CPU's buffer holds.
+    pub(super) buffer_pages: u64,
+    /// Events that the kernel does not have, or refused.
+    pub(super) missing: Vec<String>,
+    /// What cannot be told without the missing events.
+    pub(super) loses: BTreeSet<&'static str>,
+    /// Events that the kernel would not filter by target.
+    pub(super) unfiltered: Vec<String>,
+}
+
+/// What a side is to record.
+pub(super) struct Plan<'a> {
+    pub(super) role: &'static str,
+    pub(super) clock: ClockKind,
+    /// CPUs that record.
+    pub(super) cpus: &'a CpuSet,
+    pub(super) kb_per_cpu: u64,
+    /// Wanted events, some with what to filter them by.
+    pub(super) events: Vec<(Wanted, Option<Target>)>,
+    /// Whether every interrupt vector is wanted, too.
+    pub(super) vectors: bool,
+    /// What senders must aim at; `None` for no filter.
+    pub(super) targets: Option<&'a CpuSet>,
+    /// The highest CPU of the machine.
+    pub(super) last: CpuId,
+}
+
+impl Side {
+    /// Makes the instance and sets everything but `tracing_on`.
+    pub(super) fn prepare(tracefs: &Tracefs, plan: &Plan<'_>) -> Result<Side, TraceError> {
+        let instance = Instance::create(tracefs, plan.role)?;
+        instance.write("tracing_on", "0")?;
+        set_clock(&instance, plan.clock)?;
+        let kb = plan.kb_per_cpu.max(SMALLEST_KB);
+        size_buffers(&instance, plan.cpus, kb)?;
+        // Not before a sub-buffer is full would a reader be woken, were there one that waits.
+        for (option, value) in [("buffer_percent", "100"), ("options/overwrite", "1")] {
+            if instance.exists(option) {
+                instance.write(option, value)?;
+            }
+        }
+        instance.write("tracing_cpumask", &plan.cpus.to_mask())?;
+        let header_page = instance.read("events/header_page")?;
+        let layout = PageLayout::parse(&header_page)?;
+        let buffer_pages = (kb * 1024).div_ceil(layout.page_size() as u64);
+        let mut side = Side {
+            pipes: Vec::new(),
+            instance,
+            header_page,
+            layout,
+            formats: Vec::new(),
+            buffer_pages,
+            missing: Vec::new(),
+            loses: BTreeSet::new(),
+            unfiltered: Vec::new(),
+        };
+        side.enable_events(plan);
+        if side.formats.is_empty() {
+            return Err(TraceError::NoEvents(side.missing.join(", ")));
+        }
+        for cpu in plan.cpus.iter() {
+            let path =
+                side.instance.machine().path(side.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")));
+            side.pipes.push(Pipe::open(cpu, &path)?);
+        }
+        Ok(side)
+    }
+
+    fn enable_events(&mut self, plan: &Plan<'_>) {
+        for (wanted, target) in &plan.events {
+            if let Err(()) = self.enable(wanted.system, wanted.event, *target, plan)
+                && !wanted.loses.is_empty()
+            {
+                self.missing.push(format!("{}:{}", wanted.system, wanted.event));
+                self.loses.insert(wanted.loses);
+            }
+        }
+        if plan.vectors {
+            let names = self.instance.machine().list(self.instance.file(&format!("events/{VECTORS}")));
+            let mut any = false;
+            for name in names.iter().filter(|name| name.ends_with("_entry") || name.ends_with("_exit")) {
+                match self.enable(VECTORS, name, None, plan) {
+                    Ok(()) => any = true,
+                    Err(()) => self.missing.push(format!("{VECTORS}:{name}")),
+                }
+            }
+            if !any {
+                self.missing.push(format!("{VECTORS}:*"));
+                self.loses.insert(VECTORS_LOSE);
+            }
+        }
+    }
+
+    /// Filters and enables one event, and keeps its format. An event that is not there, cannot be read
+    /// or is refused is an `Err`: the recording goes on without it.
+    fn enable(
+        &mut self,
+        system: &str,
+        event: &str,
+        target: Option<Target>,
+        plan: &Plan<'_>,
+    ) -> Result<(), ()> {
+        let folder = format!("events/{system}/{event}");
+        let text = self.instance.read(&format!("{folder}/format")).map_err(drop)?;
+        let format = EventFormat::parse(system, event, &text).map_err(drop)?;
+        if let (Some(target), Some(targets)) = (target, plan.targets) {
+            let file = format!("{folder}/filter");
+            let candidates = filter::candidates(&format, target, targets, plan.last);
+            if !candidates.iter().any(|filter| self.instance.write(&file, filter).is_ok()) {
+                // What is left of a refused filter is its error text; clear it.
+                let _ = self.instance.write(&file, "0");
+                self.unfiltered.push(format!("{system}:{event}"));
+            }
+        }
+        self.instance.write(&format!("{folder}/enable"), "1").map_err(drop)?;
+        self.formats.push(FormatText { system: system.into(), event: event.into(), text });
+        Ok(())
+    }
+
+    /// Switches recording on or off; events and buffers stay as they are.
+    pub(super) fn set_tracing(&self, on: bool) -> Result<(), TraceError> {
+        self.instance.write("tracing_on", if on { "1" } else { "0" })
+    }
+
+    pub(super) fn stats(&self, cpu: CpuId) -> Option<super::BufferStats> {
+        let text = self.instance.read(&format!("per_cpu/cpu{cpu}/stats")).ok()?;
+        Some(super::BufferStats::parse(&text))
+    }
+}
+
+/// Sets the clock and looks whether it took: a kernel without it refuses, or stays at its own.
+fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
+    let wanted = clock_name(clock);
+    let written = instance.write("trace_clock", wanted);
+    let got = Clocks::parse(&instance.read("trace_clock")?).current;
+    match written {
+        Ok(()) if got == wanted => Ok(()),
+        Err(TraceError::Refused { value, file }) if file.is_denied() => {
+            Err(TraceError::Refused { value, file })
+        }
+        _ => Err(TraceError::ClockRefused { wanted, got }),
+    }
+}
+
+/// Gives the recording CPUs their buffers. All others get the smallest: a new instance has more than a
+/// mebibyte for every possible CPU.
+fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), TraceError> {
+    instance.write("buffer_size_kb", &SMALLEST_KB.to_string())?;
+    for cpu in cpus.iter() {
+        let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
+        if !instance.exists(&file) {
+            return Err(TraceError::NoCpu { cpu, source: std::io::ErrorKind::NotFound.into() });
+        }
+        match instance.write(&file, &kb.to_string()) {
+            Ok(()) => {}
+            Err(TraceError::Refused { file, .. }) if !file.is_denied() => {
+                return Err(TraceError::Buffer { kb, source: file.source });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,254 @@
+use super::fake::{Fake, START, stat};
+use super::*;
+use jitterscope_model::{CpuId, SourceStatus};
+use rustix::io::Errno;
+
+fn settings(measured: &str) -> RecorderSettings {
+    RecorderSettings {
+        measured: measured.parse().unwrap(),
+        online: "0-3".parse().unwrap(),
+        clock: ClockKind::Tsc,
+        buffer_kb_per_cpu: 1024,
+    }
+}
+
+#[test]
+fn everything_is_set_before_tracing_goes_on_and_all_is_removed() {
+    let fake = Fake::new();
+    let recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+    let log = fake.log();
+    let at = |step: &str| log.iter().position(|s| s == step).unwrap_or_else(|| panic!("{step} in {log:#?}"));
+    assert!(at("local/tracing_on=0") < at("local/trace_clock=x86-tsc"));
+    assert!(at("local/trace_clock=x86-tsc") < at("local/events/sched/sched_switch/enable=1"));
+    assert!(at("local/per_cpu/cpu1/buffer_size_kb=1024") < at("local/events/sched/sched_switch/enable=1"));
+    assert!(at("local/tracing_cpumask=2") < at("local/events/sched/sched_switch/enable=1"));
+    at("senders/tracing_cpumask=f");
+    at("local/buffer_percent=100");
+    at("local/events/irq_vectors/local_timer_entry/enable=1");
+    let filter = at("senders/events/sched/sched_waking/filter=target_cpu == 1");
+    assert!(filter < at("senders/events/sched/sched_waking/enable=1"));
+    at("senders/events/ipi/ipi_send_cpumask/filter=cpumask & CPUS{1}");
+    at("senders/events/workqueue/workqueue_queue_work/filter=cpu == 1 || cpu < 0 || cpu > 3");
+    assert_eq!(log[log.len() - 2..], ["senders/tracing_on=1", "local/tracing_on=1"]);
+    assert!(log.iter().all(|step| !step.starts_with('/')), "only our instances are written: {log:#?}");
+    assert_eq!(fake.instances().len(), 2);
+    assert_eq!(recorder.cpus(Role::Local), "1".parse().unwrap());
+    assert_eq!(recorder.cpus(Role::Senders), "0-3".parse().unwrap());
+    assert!(recorder.reports().iter().all(|r| r.status == SourceStatus::Available));
+    drop(recorder);
+    assert!(fake.instances().is_empty());
+    let log = fake.log();
+    assert!(log.contains(&"local/tracing_on=0".into()) && log.last() == Some(&"rmdir senders".into()));
+}
+
+#[test]
+fn a_refused_clock_is_an_error_that_names_the_way_out() {
+    for (step, error) in [("local/trace_clock", Errno::INVAL), ("nothing", Errno::INVAL)] {
+        let fake = Fake::new();
+        fake.refuse(step, error);
+        let mut settings = settings("1");
+        settings.clock = if step == "nothing" { ClockKind::MonotonicRaw } else { ClockKind::Tsc };
+        let result = Recorder::start(&fake.open(), &settings);
+        if step == "nothing" {
+            assert_eq!(result.unwrap().clock(), ClockKind::MonotonicRaw);
+            assert!(fake.log().contains(&"local/trace_clock=mono_raw".into()));
+            continue;
+        }
+        let error = result.unwrap_err();
+        assert!(matches!(&error, TraceError::ClockRefused { wanted: "x86-tsc", got } if got == "local"));
+        assert!(error.fix().contains("mono_raw"));
+        assert!(fake.instances().is_empty());
+    }
+}
+
+#[test]
+fn missing_events_degrade_by_name() {
+    let fake = Fake::lacking(&["csd:csd_function_entry", "ipi:ipi_send_cpu"]);
+    let recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+    let [local, senders] = &recorder.reports()[..] else { panic!("two sources") };
+    assert_eq!((local.name.as_str(), local.status), ("tracefs", SourceStatus::Degraded));
+    assert!(local.reason.contains("csd:csd_function_entry"), "{}", local.reason);
+    assert!(local.loses.contains("functions other CPUs called"), "{}", local.loses);
+    assert!(senders.reason.contains("ipi:ipi_send_cpu") && !senders.fix.is_empty());
+}
+
+#[test]
+fn a_kernel_without_any_event_is_refused() {
+    let fake = Fake::new();
+    fake.refuse("local/events", Errno::INVAL);
+    let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
+    assert!(matches!(&error, TraceError::NoEvents(names) if names.contains("sched:sched_switch")));
+    assert!(fake.instances().is_empty());
+}
+
+#[test]
+fn no_permission_is_typed_and_leaves_nothing() {
+    let fake = Fake::new();
+    fake.refuse("mkdir local", Errno::PERM);
+    let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
+    assert!(matches!(error, TraceError::NoPermission { .. }));
+    assert_eq!(error.status(), SourceStatus::Denied);
+    assert!(!error.fix().is_empty());
+    for step in ["local/buffer_size_kb", "local/tracing_cpumask", "local/trace_clock", "local/tracing_on=1"] {
+        let fake = Fake::new();
+        fake.refuse(step, Errno::PERM);
+        let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
+        assert_eq!(error.status(), SourceStatus::Denied, "{step}: {error}");
+        assert!(fake.instances().is_empty(), "{step}");
+    }
+}
+
+#[test]
+fn without_senders_it_records_and_says_so() {
+    let fake = Fake::new();
+    fake.refuse("mkdir senders", Errno::NOMEM);
+    let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+    let senders = recorder.reports().remove(1);
+    assert_eq!((senders.name.as_str(), senders.status), ("senders", SourceStatus::Absent));
+    assert!(!senders.reason.is_empty() && !senders.loses.is_empty());
+    assert!(recorder.cpus(Role::Senders).is_empty());
+    assert_eq!(recorder.drain(Role::Senders, CpuId(0), &mut |_| panic!()).unwrap(), Drained::default());
+}
+
+#[test]
+fn a_refused_filter_falls_back_and_then_to_none() {
+    let fake = Fake::new();
+    fake.refuse("senders/events/sched/sched_waking/filter=target_cpu & CPUS", Errno::INVAL);
+    fake.refuse("senders/events/ipi/ipi_send_cpumask/filter=cpumask", Errno::INVAL);
+    let recorder = Recorder::start(&fake.open(), &settings("1-2")).unwrap();
+    let log = fake.log();
+    let has = |step: &str| log.iter().any(|s| s == step);
+    assert!(has("senders/events/sched/sched_waking/filter=target_cpu == 1 || target_cpu == 2"));
+    assert!(has("senders/events/ipi/ipi_send_cpumask/filter=0"));
+    assert!(has("senders/events/ipi/ipi_send_cpumask/enable=1"));
+    assert_eq!(recorder.unfiltered(Role::Senders), ["ipi:ipi_send_cpumask"]);
+}
+
+#[test]
+fn all_cpus_measured_need_no_filter() {
+    let fake = Fake::new();
+    let _recorder = Recorder::start(&fake.open(), &settings("0-3")).unwrap();
+    assert!(!fake.log().iter().any(|step| step.contains("/filter=")));
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_named() {
+    let fake = Fake::new();
+    let error = Recorder::start(&fake.open(), &settings("7")).unwrap_err();
+    assert!(matches!(error, TraceError::NoCpu { cpu: CpuId(7), .. }));
+    assert!(error.fix().contains("cpu7/online"));
+}
+
+#[test]
+fn a_panic_removes_the_instances() {
+    let fake = Fake::new();
+    let tracefs = fake.open();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _recorder = Recorder::start(&tracefs, &settings("1")).unwrap();
+        panic!("on purpose");
+    }));
+    assert!(result.is_err() && fake.instances().is_empty());
+}
+
+#[test]
+fn leftovers_are_those_of_dead_or_replaced_processes() {
+    let fake = Fake::new();
+    let pid = std::process::id();
+    fake.put("/proc/77/stat", &stat(77, 500));
+    for name in [
+        "jitterscope-4000000-1-local",
+        "jitterscope-77-499-senders",
+        "jitterscope-77-500-local",
+        "somebody-else",
+        "jitterscope-notes",
+    ] {
+        fake.left(name);
+    }
+    fake.left(&format!("jitterscope-{pid}-{START}-other"));
+    let tracefs = fake.open();
+    let names: Vec<String> = tracefs.leftovers().into_iter().map(|l| l.name).collect();
+    assert_eq!(names, ["jitterscope-4000000-1-local", "jitterscope-77-499-senders"]);
+    fake.refuse("rmdir jitterscope-77-499-senders", Errno::BUSY);
+    let (removed, kept) = tracefs.clean_leftovers();
+    assert_eq!((removed.len(), removed[0].pid, kept.len()), (1, 4_000_000, 1));
+    assert!(!fake.log().iter().any(|step| step.contains("tracing_on")), "a busy one keeps tracing");
+    assert_eq!(fake.instances().len(), 5);
+}
+
+#[test]
+fn two_recordings_of_one_process_do_not_collide() {
+    let fake = Fake::new();
+    let tracefs = fake.open();
+    let first = Recorder::start(&tracefs, &settings("1")).unwrap();
+    let second = Recorder::start(&tracefs, &settings("1")).unwrap();
+    assert_eq!(fake.instances().len(), 4);
+    drop((first, second));
+    assert!(fake.instances().is_empty());
+}
+
+#[test]
+fn pages_are_handed_on_and_losses_are_counted() {
+    let fake = Fake::new();
+    let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+    // Two sub-buffers: the second says that 9 events are missing before it, the third is empty.
+    let mut bytes = vec![0u8; 3 * 4096];
+    bytes[8] = 8;
+    bytes[16..20].copy_from_slice(&1u32.to_le_bytes());
+    bytes[4096 + 8..4096 + 16].copy_from_slice(&(8u64 | 1 << 31 | 1 << 30).to_le_bytes());
+    bytes[4096 + 16..4096 + 20].copy_from_slice(&1u32.to_le_bytes());
+    bytes[4096 + 24] = 9;
+    let folder = format!(
+        "/sys/kernel/tracing/instances/jitterscope-{}-{START}-local/per_cpu/cpu1",
+        std::process::id()
+    );
+    std::fs::write(fake.machine().path(format!("{folder}/trace_pipe_raw")), &bytes).unwrap();
+    fake.put(&format!("{folder}/stats"), "overrun: 9\ncommit overrun: 2\ndropped events: 1\n");
+    let mut lengths = Vec::new();
+    let drained = recorder.drain(Role::Local, CpuId(1), &mut |page| lengths.push(page.len())).unwrap();
+    assert_eq!((lengths, drained.pages, drained.bytes, drained.more), (vec![24, 32], 2, 56, false));
+    let loss = recorder.loss(Role::Local, CpuId(1));
+    assert_eq!((loss.in_pages, loss.unknown, loss.total()), (9, 0, 12));
+    let report = recorder.reports().remove(0);
+    assert_eq!((report.lost, report.status), (12, SourceStatus::Degraded));
+}
+
+#[test]
+fn what_we_mount_we_unmount() {
+    let fake = Fake::new();
+    fake.put("/proc/self/mountinfo", "22 27 0:21 / /proc rw - proc proc rw\n");
+    let tracefs = fake.open();
+    assert!(tracefs.is_ours());
+    drop(tracefs.clone());
+    let name = format!("jitterscope-{}-{START}-mount", std::process::id());
+    assert_eq!(fake.log(), [format!("mount tracefs /sys/kernel/tracing as {name}")]);
+    drop(tracefs);
+    assert_eq!(fake.log()[1], "unmount /sys/kernel/tracing");
+    fake.refuse("mount", Errno::PERM);
+    let error = Tracefs::open_with(&fake.machine(), fake.control.clone()).unwrap_err();
+    assert!(matches!(error, TraceError::MountDenied));
+    assert!(error.fix().contains("mount -t tracefs"));
+}
+
+#[test]
+fn a_mount_that_a_killed_recording_left_is_unmounted_too() {
+    for (owner, ours) in
+        [("jitterscope-4000000-1-mount", true), ("jitterscope-77-500-mount", false), ("nodev", false)]
+    {
+        let fake = Fake::new();
+        fake.put("/proc/77/stat", &stat(77, 500));
+        let line = format!("32 23 0:12 / /sys/kernel/tracing rw - tracefs {owner} rw\n");
+        fake.put("/proc/self/mountinfo", &line);
+        assert_eq!(fake.open().is_ours(), ours, "{owner}");
+        assert_eq!(fake.log().len(), usize::from(ours), "{owner}");
+    }
+}
+
+#[test]
+fn a_machine_without_tracefs_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+    std::fs::write(dir.path().join("proc/self/mountinfo"), "").unwrap();
+    let error = Tracefs::open(&jitterscope_platform::Machine::at(dir.path())).unwrap_err();
+    assert!(matches!(error, TraceError::NotSupported { .. }));
+    assert_eq!(error.status(), SourceStatus::Absent);
+}

@@ -1,0 +1,244 @@
+//! Recordings on this machine. They need root and tracefs, and say so when they are skipped; run them
+//! when nobody else records.
+
+#[path = "support/load.rs"]
+mod load;
+
+use jitterscope_model::{ClockKind, CpuId, EventKind, KernelEvent, SourceStatus, Ticks};
+use jitterscope_platform::Machine;
+use jitterscope_trace::tracefs::Leftover;
+use jitterscope_trace::{Decoder, Recorder, RecorderSettings, Role, Symbols, Tracefs};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Set for the child process that is to be killed.
+const CHILD: &str = "JITTERSCOPE_TEST_CHILD";
+
+fn alone() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// tracefs and the settings for CPU 1, or why there is nothing to test.
+fn ready() -> Option<(Tracefs, RecorderSettings)> {
+    let machine = Machine::host();
+    let online = machine.read_trimmed("/sys/devices/system/cpu/online").ok()?;
+    let settings = RecorderSettings {
+        measured: "1".parse().ok()?,
+        online: online.parse().ok()?,
+        clock: ClockKind::Tsc,
+        buffer_kb_per_cpu: 4096,
+    };
+    if !settings.online.contains(CpuId(1)) {
+        eprintln!("SKIPPED: this machine has no CPU 1");
+        return None;
+    }
+    match Tracefs::open(&machine) {
+        Ok(tracefs) if tracefs.clocks().ok()?.offered.iter().any(|clock| clock == "x86-tsc") => {
+            Some((tracefs, settings))
+        }
+        Ok(_) => {
+            eprintln!("SKIPPED: no x86-tsc trace clock");
+            None
+        }
+        Err(error) => {
+            eprintln!("SKIPPED: {error}; {}", error.fix());
+            None
+        }
+    }
+}
+
+fn rdtsc() -> Ticks {
+    // SAFETY: reading the time stamp counter has no effect; it is not disabled for user code, or this
+    // process would never have got here with the x86-tsc clock on offer.
+    Ticks(unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+fn drain(recorder: &mut Recorder, role: Role) -> Vec<KernelEvent> {
+    let mut decoder = Decoder::new(recorder.context()).unwrap();
+    let mut events = Vec::new();
+    for cpu in recorder.cpus(role).iter() {
+        let sink = &mut |page: &[u8]| {
+            decoder.page(cpu, page, |event| events.push(event)).unwrap();
+        };
+        while recorder.drain(role, cpu, sink).unwrap().more {}
+    }
+    let counts = decoder.counts();
+    assert_eq!((counts.unknown, counts.malformed, counts.damaged_pages), (0, 0, 0));
+    events
+}
+
+fn instances(tracefs: &Tracefs) -> Vec<String> {
+    let mut names = tracefs.machine().list(format!("{}/instances", tracefs.root()));
+    names.retain(|name| name.starts_with("jitterscope-"));
+    names
+}
+
+#[test]
+fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
+    let _alone = alone();
+    let Some((tracefs, settings)) = ready() else { return };
+    let before = rdtsc();
+    let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+    load::run(1, 0, Duration::from_millis(1500));
+    recorder.stop().unwrap();
+    let local = drain(&mut recorder, Role::Local);
+    let senders = drain(&mut recorder, Role::Senders);
+    let after = rdtsc();
+
+    for event in local.iter().chain(&senders) {
+        assert!(before < event.time && event.time < after, "{event:?} lies outside {before:?}..{after:?}");
+    }
+    assert!(local.is_sorted_by_key(|event| event.time));
+    assert!(local.iter().all(|event| event.cpu == CpuId(1)));
+    let to = |name: &str| {
+        local.iter().any(|event| match &event.kind {
+            EventKind::SchedSwitch { next, .. } => next.comm.as_bytes() == name.as_bytes(),
+            _ => false,
+        })
+    };
+    assert!(to("js-spin") && to("js-sleep") && to("js-receive"), "the load's threads are switched to");
+    let ticks = local.iter().filter(|event| match &event.kind {
+        EventKind::VectorEntry { vector } => &**vector == "local_timer",
+        _ => false,
+    });
+    assert!(ticks.count() > 10, "a busy CPU's timer ticks");
+
+    let woken = senders.iter().find_map(|event| match &event.kind {
+        EventKind::SchedWaking { task, target } if task.comm.as_bytes() == b"js-receive" => {
+            Some((event.cpu, *target))
+        }
+        _ => None,
+    });
+    assert_eq!(woken.map(|(_, target)| target), Some(CpuId(1)), "who wakes a thread of CPU 1 is seen");
+    let interrupted = senders.iter().any(|event| match &event.kind {
+        EventKind::IpiSendCpu { target, .. } => *target == CpuId(1) && event.cpu == CpuId(0),
+        EventKind::IpiSendCpumask { targets, .. } => targets & 2 != 0,
+        _ => false,
+    });
+    assert!(interrupted, "CPU 0 interrupts CPU 1");
+
+    let symbols = Symbols::load(tracefs.machine()).unwrap();
+    assert!(symbols.memory() < 3 << 20, "{} bytes of symbols", symbols.memory());
+    let timer = local.iter().find_map(|event| match event.kind {
+        EventKind::HrtimerEntry { function, .. } => symbols.name(function),
+        _ => None,
+    });
+    assert!(timer.is_some(), "timer functions have names");
+
+    for report in recorder.reports() {
+        assert_eq!((report.status, report.lost), (SourceStatus::Available, 0), "{report:?}");
+    }
+    drop(recorder);
+    assert_eq!(instances(&tracefs), [""; 0]);
+}
+
+#[test]
+fn a_full_buffer_tells_how_many_events_are_missing() {
+    let _alone = alone();
+    let Some((tracefs, mut settings)) = ready() else { return };
+    settings.buffer_kb_per_cpu = 8;
+    let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+    load::run(1, 0, Duration::from_millis(700));
+    recorder.stop().unwrap();
+    drain(&mut recorder, Role::Local);
+    let loss = recorder.loss(Role::Local, CpuId(1));
+    let stats = loss.stats.unwrap();
+    assert!(stats.overrun > 0, "{loss:?}");
+    assert_eq!(loss.in_pages, stats.overrun, "pages and buffer agree on what was overwritten");
+    let report = recorder.reports().remove(0);
+    assert_eq!((report.status, report.lost), (SourceStatus::Degraded, loss.total()));
+}
+
+/// Every setting of the top-level instance that a recording might be tempted to touch.
+fn top_level(tracefs: &Tracefs) -> BTreeMap<String, String> {
+    let machine = tracefs.machine();
+    let root = tracefs.root();
+    let mut files: Vec<String> = [
+        "tracing_on",
+        "trace_clock",
+        "set_event",
+        "set_event_pid",
+        "current_tracer",
+        "buffer_size_kb",
+        "buffer_percent",
+        "buffer_subbuf_size_kb",
+        "tracing_cpumask",
+        "trace_options",
+        "events/enable",
+    ]
+    .map(|name| format!("{root}/{name}"))
+    .to_vec();
+    files.extend(machine.list(format!("{root}/options")).iter().map(|name| format!("{root}/options/{name}")));
+    for event in ["sched/sched_switch", "sched/sched_waking", "ipi/ipi_send_cpu", "irq/softirq_entry"] {
+        files.extend(["enable", "filter"].map(|file| format!("{root}/events/{event}/{file}")));
+    }
+    files.into_iter().filter_map(|file| Some((file.clone(), machine.read(&file).ok()?))).collect()
+}
+
+#[test]
+fn the_machines_own_tracing_is_not_touched() {
+    let _alone = alone();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let Some((tracefs, settings)) = ready() else { return };
+    let before = top_level(&tracefs);
+    assert!(before.len() > 10);
+    let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+    assert_eq!(top_level(&tracefs), before, "while recording");
+    recorder.stop().unwrap();
+    drop(recorder);
+    assert_eq!(top_level(&tracefs), before, "afterwards");
+    drop(tracefs);
+    assert_eq!(std::fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+}
+
+#[test]
+fn a_panic_leaves_no_instance() {
+    let _alone = alone();
+    let Some((tracefs, settings)) = ready() else { return };
+    let panicking = tracefs.clone();
+    let thread = std::thread::spawn(move || {
+        let _recorder = Recorder::start(&panicking, &settings).unwrap();
+        panic!("on purpose");
+    });
+    assert!(thread.join().is_err());
+    assert_eq!(instances(&tracefs), [""; 0]);
+}
+
+/// Not a test of its own: what the killed process of the next one runs.
+#[test]
+fn child_that_records_until_it_is_killed() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let (tracefs, settings) = ready().unwrap();
+    let _recorder = Recorder::start(&tracefs, &settings).unwrap();
+    println!("\nrecording");
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn what_a_killed_recording_leaves_is_found_and_removed() {
+    let _alone = alone();
+    let Some((tracefs, _)) = ready() else { return };
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_records_until_it_is_killed", "--nocapture"])
+        .env(CHILD, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "recording"));
+    assert!(tracefs.leftovers().is_empty(), "a living process's instances are its own");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = tracefs.leftovers();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().all(|Leftover { pid, .. }| *pid == child.id()));
+    let (removed, kept) = tracefs.clean_leftovers();
+    assert_eq!((removed, kept.len()), (left, 0));
+    assert_eq!(instances(&tracefs), [""; 0]);
+}

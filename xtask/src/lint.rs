@@ -1,0 +1,10 @@
+//! Formatting and lints.
+
+use crate::shell;
+
+/// Fails at the first difference or warning.
+pub fn run() -> anyhow::Result<()> {
+    shell::run("cargo", &["fmt", "--all", "--check"])?;
+    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    shell::run("cargo", &clippy)
+}

@@ -1,0 +1,24 @@
+//! Everything that must pass.
+
+use crate::{deps, lint, shell};
+use clap::Args;
+
+/// Arguments of `cargo xtask test`.
+#[derive(Args)]
+pub struct TestArgs {
+    /// Leave out formatting, lints and the crate edges
+    #[arg(long)]
+    only_tests: bool,
+}
+
+/// Runs it. Tests that record need root and tracefs; where either is missing they say that they are
+/// skipped.
+pub fn run(args: &TestArgs) -> anyhow::Result<()> {
+    if !args.only_tests {
+        lint::run()?;
+        deps::run()?;
+    }
+    // One test binary after the other, as cargo does: those that record share the measured CPU and
+    // take turns by a lock of their own.
+    shell::run("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])
+}
