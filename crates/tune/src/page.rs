@@ -161,7 +161,7 @@ pub fn chapter() -> String {
             out,
             "- {}: {}",
             group.title(),
-            catalogue::of(group).iter().map(|k| format!("[{0}](#{0})", k.id)).collect::<Vec<_>>().join(", ")
+            catalogue::of(group).map(|k| format!("[{0}](#{0})", k.id)).collect::<Vec<_>>().join(", ")
         );
     }
     for group in Group::ALL {

@@ -7,6 +7,7 @@ mod isolation;
 mod memory;
 mod observed;
 mod power;
+mod scheduler;
 mod watchdog;
 mod workqueue;
 
@@ -14,21 +15,21 @@ use crate::knob::{Group, Knob};
 
 /// All knobs, group by group.
 pub fn all() -> impl Iterator<Item = &'static Knob> {
-    Group::ALL.into_iter().flat_map(|group| of(group).iter())
+    Group::ALL.into_iter().flat_map(of)
 }
 
 /// The knobs of one group.
-#[must_use]
-pub fn of(group: Group) -> &'static [Knob] {
-    match group {
-        Group::Isolation => isolation::KNOBS,
-        Group::Interrupts => irq_net::KNOBS,
-        Group::Workqueues => workqueue::KNOBS,
-        Group::Watchdogs => watchdog::KNOBS,
-        Group::Power => power::KNOBS,
-        Group::Memory => memory::KNOBS,
-        Group::Firmware => firmware::KNOBS,
-    }
+pub fn of(group: Group) -> impl Iterator<Item = &'static Knob> {
+    let (first, second): (&[Knob], &[Knob]) = match group {
+        Group::Isolation => (isolation::KNOBS, scheduler::KNOBS),
+        Group::Interrupts => (irq_net::KNOBS, &[]),
+        Group::Workqueues => (workqueue::KNOBS, &[]),
+        Group::Watchdogs => (watchdog::KNOBS, &[]),
+        Group::Power => (power::KNOBS, &[]),
+        Group::Memory => (memory::KNOBS, &[]),
+        Group::Firmware => (firmware::KNOBS, &[]),
+    };
+    first.iter().chain(second)
 }
 
 /// The knob of this id.
