@@ -103,7 +103,7 @@ mod tests {
             culprits: vec![
                 culprit(CulpritKind::Kworker, "vmstat_update", 50_000, 10),
                 culprit(CulpritKind::Timer, "tick_nohz_handler", 900_000, 2500),
-                culprit(CulpritKind::Unresolved, "no kernel event", 7_000_000, 100),
+                culprit(CulpritKind::Unresolved, "outside this kernel", 7_000_000, 100),
                 culprit(CulpritKind::Loss, "", 1, 1),
             ],
         };

@@ -220,7 +220,7 @@ impl<'a> Scene<'a> {
             }
         }
         let whose = if kernel { "kernel threads" } else { "threads" };
-        found.wanted = format!("no movable thread may run on CPUs {}", self.goal.isolated);
+        found.wanted = format!("no movable thread may run on CPU {}", self.goal.isolated);
         if found.ops.is_empty() {
             found.current = format!("none of {} {whose} that can move", mine.len());
         } else {

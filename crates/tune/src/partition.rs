@@ -137,9 +137,9 @@ fn v1_groups(machine: &Machine, root: &str) -> Vec<String> {
 
 fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     let group = format!("{root}/{V1_GROUP}");
-    let wanted = format!("load balancing among CPUs {} only", goal.housekeeping);
+    let wanted = format!("load balancing among the other CPUs ({}) only", goal.housekeeping);
     let use_it = format!(
-        "pin programs to CPUs {} themselves (taskset, sched_setaffinity): nothing balances there",
+        "pin programs to CPU {} yourself (taskset, sched_setaffinity): nothing balances tasks there",
         goal.isolated
     );
     let already = isolated_already(machine);
@@ -179,7 +179,7 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         }
     }
     let current =
-        format!("the scheduler balances CPUs {} with others ({})", goal.isolated, balancing.join(", "));
+        format!("the scheduler balances CPU {} with others ({})", goal.isolated, balancing.join(", "));
     for group in balancing {
         let path = format!("{group}/cpuset.sched_load_balance");
         let from = machine.read(&path).ok();

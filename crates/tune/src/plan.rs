@@ -108,11 +108,20 @@ fn suggestion(similar: &[&str]) -> String {
     }
 }
 
-/// Makes a plan. `persist` adds what makes it last.
+/// Makes a plan without the knobs named in `except`. `persist` adds what makes it last.
 ///
 /// # Errors
 /// An unknown knob is named, or an earlier drop-in of ours cannot be read.
-pub fn plan(machine: &Machine, goal: &Goal, select: &Select, persist: bool) -> Result<Plan, PlanError> {
+pub fn plan(
+    machine: &Machine,
+    goal: &Goal,
+    select: &Select,
+    except: &[String],
+    persist: bool,
+) -> Result<Plan, PlanError> {
+    for id in except {
+        known(id)?;
+    }
     let mut plan = Plan {
         schema_version: SCHEMA_VERSION,
         goal: goal.clone(),
@@ -126,6 +135,10 @@ pub fn plan(machine: &Machine, goal: &Goal, select: &Select, persist: bool) -> R
     let scene = Scene::new(machine, goal);
     let mut lasting = Lasting::default();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
+        if except.iter().any(|id| id == knob.id) {
+            plan.skipped.push(Skipped { knob: knob.id, why: "left out, as asked".into() });
+            continue;
+        }
         let found = scene.examine(knob);
         if persist {
             keep(knob, &found, &mut lasting, &mut plan.skipped);
@@ -147,6 +160,11 @@ pub fn plan(machine: &Machine, goal: &Goal, select: &Select, persist: bool) -> R
     Ok(plan)
 }
 
+fn known(id: &str) -> Result<&'static Knob, PlanError> {
+    catalogue::find(id)
+        .ok_or_else(|| PlanError::UnknownKnob { id: id.to_owned(), similar: catalogue::similar(id) })
+}
+
 /// The knobs chosen, in the order in which they should be turned, each with the reason.
 fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static Knob, String)>, PlanError> {
     let mut knobs: Vec<(&'static Knob, String)> = match select {
@@ -157,14 +175,9 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
         Select::All => {
             catalogue::all().filter(|k| !k.profiles.is_empty()).map(|k| (k, k.removes.to_owned())).collect()
         }
-        Select::Only(ids) => ids
-            .iter()
-            .map(|id| {
-                catalogue::find(id)
-                    .map(|k| (k, k.removes.to_owned()))
-                    .ok_or_else(|| PlanError::UnknownKnob { id: id.clone(), similar: catalogue::similar(id) })
-            })
-            .collect::<Result<_, _>>()?,
+        Select::Only(ids) => {
+            ids.iter().map(|id| known(id).map(|k| (k, k.removes.to_owned()))).collect::<Result<_, _>>()?
+        }
         Select::Evidence(evidence) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {

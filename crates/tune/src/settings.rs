@@ -40,12 +40,14 @@ pub fn paths(machine: &Machine, goal: &Goal, place: Place) -> Vec<String> {
     }
 }
 
-/// Looks at every file of a setting.
+/// Looks at every file of a setting. A file that is there but has nothing to read (a device that
+/// answers ENOENT or EOPNOTSUPP) is left out; one that is not for this user is not.
 #[must_use]
 pub fn read(machine: &Machine, goal: &Goal, setting: &Setting) -> Vec<Reading> {
     paths(machine, goal, setting.place)
         .into_iter()
         .map(|path| read_one(machine, goal, setting, path))
+        .filter(|reading| reading.current.as_ref().err().is_none_or(FileError::is_denied))
         .collect()
 }
 

@@ -30,7 +30,7 @@ fn world() -> World {
 impl World {
     fn apply(&self, ids: &[&str], persist: bool) -> Result<jitterscope_tune::ApplyReport, ApplyError> {
         let select = Select::Only(ids.iter().map(|s| (*s).to_owned()).collect());
-        let plan = plan(&self.machine, &goal(&self.machine), &select, persist).unwrap();
+        let plan = plan(&self.machine, &goal(&self.machine), &select, &[], persist).unwrap();
         apply(&mut FakeHands::new(&self.machine), &self.state, &plan, who(), OnRefusal::GoOn)
     }
 
@@ -94,7 +94,7 @@ fn an_apply_for_other_cpus_is_refused_with_the_reason() {
     let w = world();
     w.apply(&["vmstat"], false).unwrap();
     let other = Goal::to_apply(&w.machine, "3".parse().unwrap()).unwrap();
-    let plan = plan(&w.machine, &other, &Select::Only(vec!["ksm".into()]), false).unwrap();
+    let plan = plan(&w.machine, &other, &Select::Only(vec!["ksm".into()]), &[], false).unwrap();
     let refused = apply(&mut FakeHands::new(&w.machine), &w.state, &plan, who(), OnRefusal::GoOn);
     assert!(matches!(refused, Err(ApplyError::OtherCpus { .. })));
     assert_eq!(w.read("sys/kernel/mm/ksm/run"), "1\n");
@@ -103,7 +103,7 @@ fn an_apply_for_other_cpus_is_refused_with_the_reason() {
 #[test]
 fn an_apply_that_was_cut_off_must_be_rolled_back_first() {
     let w = world();
-    let plan = plan(&w.machine, &goal(&w.machine), &Select::All, false).unwrap();
+    let plan = plan(&w.machine, &goal(&w.machine), &Select::All, &[], false).unwrap();
     let mut hands = FakeHands::dying_at(&w.machine, 7);
     assert!(survive(|| apply(&mut hands, &w.state, &plan, who(), OnRefusal::GoOn)).is_none());
     assert!(matches!(w.apply(&["ksm"], false), Err(ApplyError::Unfinished { .. })));

@@ -17,7 +17,7 @@ fn child_applies_until_it_is_killed() {
     let (Ok(root), Ok(die_at)) = (std::env::var(ROOT), std::env::var(DIE_AT)) else { return };
     let base = PathBuf::from(root);
     let machine = jitterscope_platform::Machine::at(&base.join("root"));
-    let plan = plan(&machine, &goal(&machine), &Select::All, true).unwrap();
+    let plan = plan(&machine, &goal(&machine), &Select::All, &[], true).unwrap();
     let mut hands = FakeHands::dying_at(&machine, die_at.parse().unwrap());
     hands.for_real = true;
     apply(&mut hands, &StateDir::at(&base.join("state")), &plan, who(), OnRefusal::GoOn).unwrap();

@@ -19,7 +19,7 @@ fn die_and_roll_back(select: &Select, cgroups: Cgroups, die_at: usize, what: &st
     let machine = build(&root, cgroups);
     let before = snapshot(&root);
     let state = StateDir::at(&state);
-    let plan = plan(&machine, &goal(&machine), select, true).unwrap();
+    let plan = plan(&machine, &goal(&machine), select, &[], true).unwrap();
     let mut hands = FakeHands::dying_at(&machine, die_at);
     let done = survive(|| apply(&mut hands, &state, &plan, who(), OnRefusal::GoOn).unwrap());
     if let Some(report) = &done {
@@ -72,7 +72,7 @@ fn a_rollback_that_dies_is_finished_by_the_next() {
             let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
             let machine = build(&root, cgroups);
             let before = snapshot(&root);
-            let plan = plan(&machine, &goal(&machine), &Select::All, true).unwrap();
+            let plan = plan(&machine, &goal(&machine), &Select::All, &[], true).unwrap();
             apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
             assert_ne!(before, snapshot(&root));
             let mut dying = FakeHands::dying_at(&machine, die_at);
@@ -104,7 +104,7 @@ fn a_torn_last_line_loses_nothing() {
         let machine = build(&root, Cgroups::V1);
         let before = snapshot(&root);
         let select = Select::Only(vec!["vmstat".into(), "thp".into()]);
-        let plan = plan(&machine, &goal(&machine), &select, false).unwrap();
+        let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
         apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
         let length = std::fs::metadata(at.join("journal.jsonl")).unwrap().len() as usize;
         let intents = std::fs::read_to_string(at.join("journal.jsonl")).unwrap();
@@ -129,7 +129,7 @@ fn what_the_kernel_refuses_is_classified_and_the_rest_goes_on() {
     let before = snapshot(&root);
     let select =
         Select::Only(["irq-aff", "nmi-wd", "vmstat", "wq-unbound", "ksm"].map(String::from).to_vec());
-    let plan = plan(&machine, &goal(&machine), &select, false).unwrap();
+    let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
     let mut hands = FakeHands::new(&machine);
     hands.refuse =
         vec![("/proc/irq/24/*", 5), ("/proc/irq/25/*", 1), ("*nmi_watchdog", 95), ("*/ksm/run", 16)];
@@ -160,7 +160,7 @@ fn an_interrupt_that_moves_later_is_pending() {
     let dir = support::folder();
     let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
     let machine = build(&root, Cgroups::V1);
-    let plan = plan(&machine, &goal(&machine), &Select::Only(vec!["irq-aff".into()]), false).unwrap();
+    let plan = plan(&machine, &goal(&machine), &Select::Only(vec!["irq-aff".into()]), &[], false).unwrap();
     assert_eq!(plan.changes.len(), 2, "IRQ 26 is off the CPUs already");
     let report = apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
     assert_eq!(report.applied[0].outcome, Outcome::Pending { effective: "2".into() });
@@ -172,7 +172,7 @@ fn only_threads_that_can_and_should_move_are_moved() {
     let dir = support::folder();
     let machine = build(dir.path(), Cgroups::V1);
     let select = Select::Only(vec!["kthread-aff".into(), "systemd-aff".into()]);
-    let plan = plan(&machine, &goal(&machine), &select, false).unwrap();
+    let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
     let moved: Vec<String> = plan
         .changes
         .iter()

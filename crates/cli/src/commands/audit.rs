@@ -1,7 +1,7 @@
 //! `audit`: which knobs are wrong for these CPUs, most useful first. It changes nothing.
 
 use super::audit_text;
-use super::tune_words::Scope;
+use super::tune_words::{Scope, named};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -55,7 +55,7 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("CPUs {}: {why} (choose with --cpus)", goal.isolated));
+        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
     }
     let audit = audit(&machine, &goal, evidence.as_ref().map(|(e, _)| e));
     if args.json {

@@ -1,6 +1,6 @@
 //! An audit, and a knob's page, as text of 80 columns.
 
-use super::tune_words::{counted, wrapped};
+use super::tune_words::{counted, named, wrapped};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{Audit, AuditEntry, Effect, Goal, Knob, KnobState, Scene, Win, rows};
 use std::fmt::Write;
@@ -13,7 +13,7 @@ pub fn text(audit: &Audit, all: bool) -> String {
     } else {
         audit.goal.housekeeping.to_string()
     };
-    let _ = writeln!(out, "Knobs for CPUs {} (housekeeping: {housekeeping})", audit.goal.isolated);
+    let _ = writeln!(out, "Knobs for {} (housekeeping: {housekeeping})", named(&audit.goal.isolated));
     match &audit.run {
         Some(run) => out.push_str(&wrapped("", &format!("ranked by what run {run} measured"))),
         None => out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n"),
@@ -24,10 +24,23 @@ pub fn text(audit: &Audit, all: bool) -> String {
             &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why),
         ));
     }
-    let wrong: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| is_wrong(k)).collect();
+    let (wrong, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) = audit
+        .knobs
+        .iter()
+        .filter(|k| is_wrong(k))
+        .partition(|k| all || k.win.is_some() || !k.profiles.is_empty());
     let _ = writeln!(out, "\nWrong for these CPUs: {}", wrong.len());
     for (i, knob) in wrong.iter().enumerate() {
         out.push_str(&entry(i + 1, knob));
+    }
+    if !optional.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nAlso possible, at a price, where a recording shows the need: {}",
+            optional.len()
+        );
+        let ids: Vec<&str> = optional.iter().map(|k| k.id).collect();
+        out.push_str(&wrapped("  ", &format!("{} (in full: --all)", ids.join(", "))));
     }
     let fine: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| k.state == KnobState::Fine).collect();
     let _ = writeln!(out, "\nFine: {}", fine.len());
@@ -173,7 +186,7 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
         KnobState::NotApplicable(why) => format!("not applicable: {why}"),
         KnobState::Unreadable(why) => format!("cannot be read: {why}"),
     };
-    let _ = writeln!(out, "\nHere, for CPUs {}:", goal.isolated);
+    let _ = writeln!(out, "\nHere, for {}:", named(&goal.isolated));
     out.push_str(&wrapped(&format!("{:<14}", "state"), &state));
     for (heading, text) in [("now", &found.current), ("wanted", &found.wanted), ("note", &found.note)] {
         if !text.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::audit::goal_error;
 use super::tune_text;
-use super::tune_words::Scope;
+use super::tune_words::{Scope, named};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -60,6 +60,9 @@ struct PlanArgs {
     /// These knobs only, by id; the one way to name risky ones and security mitigations
     #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "run")]
     only: Vec<String>,
+    /// Leave these knobs out, by id
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    except: Vec<String>,
     /// Make it last as well: drop-ins for sysctl.d, tmpfiles.d, systemd and the boot line
     #[arg(long)]
     persist: bool,
@@ -159,7 +162,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
     let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|(_, cpus)| cpus))?;
     let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("CPUs {}: {why} (choose with --cpus)", goal.isolated));
+        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
     }
     let select = match (args.profile, args.only.is_empty(), evidence) {
         (Some(ProfileName::Isolation), ..) => Select::Profile(Profile::Isolation),
@@ -173,7 +176,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
             return Err(UsageError(text.into()).into());
         }
     };
-    let plan = plan(&machine, &goal, &select, args.persist).map_err(|e| match e {
+    let plan = plan(&machine, &goal, &select, &args.except, args.persist).map_err(|e| match e {
         PlanError::UnknownKnob { .. } => UsageError(e.to_string()).into(),
         other => anyhow::Error::from(other),
     })?;

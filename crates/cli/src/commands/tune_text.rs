@@ -1,6 +1,6 @@
 //! Plans, their outcomes, rollbacks and states as text of 80 columns.
 
-use super::tune_words::{counted, wrapped};
+use super::tune_words::{counted, named, wrapped};
 use jitterscope_tune::{
     ApplyReport, BootLine, NowIs, Outcome, Plan, Refusal, RollbackReport, Status, Undoing, called,
 };
@@ -24,8 +24,8 @@ fn family(path: &str) -> Option<&'static str> {
 /// A plan.
 pub fn plan(plan: &Plan, persist: bool) -> String {
     let mut out = format!(
-        "Plan for CPUs {} (housekeeping: {}): {}\n",
-        plan.goal.isolated,
+        "Plan for {} (housekeeping: {}): {}\n",
+        named(&plan.goal.isolated),
         plan.goal.housekeeping,
         counted(plan.changes.len(), "change")
     );
@@ -66,8 +66,11 @@ pub fn plan(plan: &Plan, persist: bool) -> String {
         out.push_str(&wrapped("\nNote: ", note));
     }
     if !plan.changes.is_empty() {
-        out.push_str("\nNothing was changed. Apply it: the same with `tune apply`");
-        out.push_str(if persist { ".\n" } else { "; so that it lasts: --persist.\n" });
+        let last = if persist { "" } else { " (so that it lasts: --persist)" };
+        out.push_str(&wrapped(
+            "\n",
+            &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."),
+        ));
     }
     out
 }
@@ -104,8 +107,8 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
     let managed = count(|o| matches!(o, Outcome::Refused { class: Refusal::Managed, .. }));
     let refused = report.failures().count() - managed;
     let mut out = format!(
-        "Applied for CPUs {}: {done} in force, {pending} pending, {managed} managed by the kernel,\n{refused} refused, {gone} gone{}\n",
-        plan.goal.isolated,
+        "Applied for {}: {done} in force, {pending} pending, {managed} managed by the kernel,\n{refused} refused, {gone} gone{}\n",
+        named(&plan.goal.isolated),
         if report.merged { " (added to what was applied before)" } else { "" }
     );
     let mut knobs: Vec<(&str, usize, usize)> = Vec::new();
@@ -220,8 +223,8 @@ pub fn status(status: &Status) -> String {
         out.push_str(&wrapped(
             "",
             &format!(
-                "Applied {at} for CPUs {} by {}{ended}{boot}: {}",
-                apply.isolated,
+                "Applied {at} for {} by {}{ended}{boot}: {}",
+                named(&apply.isolated),
                 called(&apply.who),
                 apply.who.command
             ),

@@ -101,7 +101,7 @@ pub const WIDTH: usize = 80;
 /// `text` broken at white space into lines of at most [`WIDTH`] columns: `first` starts the first line,
 /// blanks of the same width the others.
 pub fn wrapped(first: &str, text: &str) -> String {
-    let indent = first.chars().count();
+    let indent = first.rsplit('\n').next().unwrap_or(first).chars().count();
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -122,6 +122,11 @@ pub fn wrapped(first: &str, text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+/// `CPU 1`, `CPUs 1-3`.
+pub fn named(cpus: &CpuSet) -> String {
+    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
 }
 
 /// `1 change`, `2 changes`.
