@@ -9,12 +9,12 @@ use crate::places::Places;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    DEFAULT_STATE_DIR, Drift, Goal, MachineHands, OnDrift, OnRefusal, Outcome, Plan, PlanError, Profile,
-    Refusal, Select, StateDir, Who, apply, plan, rollback, status,
+    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Outcome, Plan, PlanError,
+    Profile, Refusal, Select, StateDir, Who, apply, plan, rollback, status,
 };
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Arguments of `tune`.
 #[derive(Args, Debug)]
@@ -34,6 +34,20 @@ enum TuneCommand {
     Rollback(RollbackArgs),
     /// Show what is applied, by whom, and what somebody else has changed since
     Status(StatusArgs),
+    /// Compare /proc/interrupts before and after a while: which interrupts reached the CPUs
+    Interrupts(InterruptsArgs),
+}
+
+#[derive(Args, Debug)]
+struct InterruptsArgs {
+    #[command(flatten)]
+    scope: Scope,
+    /// How long to wait between the two looks, such as 10s
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    wait: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Names of profiles on the command line.
@@ -143,6 +157,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         }
         TuneCommand::Apply(args) => run_apply(args, places),
         TuneCommand::Rollback(args) => run_rollback(args),
+        TuneCommand::Interrupts(args) => run_interrupts(args),
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
@@ -222,6 +237,22 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
         !matches!(f.outcome, Outcome::Refused { class: Refusal::Managed, .. }) || report.not_tried > 0
     });
     Ok(if failed { Exit::Failed } else { Exit::Ok })
+}
+
+fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
+    let machine = args.scope.machine();
+    let (cpus, _) = args.scope.cpus(&machine, None)?;
+    let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
+    let look = || machine.read("/proc/interrupts").map(|text| Interrupts::parse(&text));
+    let before = look()?;
+    std::thread::sleep(args.wait);
+    let diff = before.until(&look()?, &goal.isolated);
+    output::result(&if args.json {
+        serde_json::to_string_pretty(&diff)?
+    } else {
+        tune_text::interrupts(&diff)
+    })?;
+    Ok(Exit::Ok)
 }
 
 fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {

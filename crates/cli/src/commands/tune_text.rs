@@ -2,7 +2,8 @@
 
 use super::tune_words::{counted, named, wrapped};
 use jitterscope_tune::{
-    ApplyReport, BootLine, NowIs, Outcome, Plan, Refusal, RollbackReport, Status, Undoing, called,
+    ApplyReport, BootLine, InterruptDiff, NowIs, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
+    called,
 };
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -263,5 +264,38 @@ pub fn status(status: &Status) -> String {
         let _ = write!(out, "\n{} changed by somebody else since.\n", counted(drifted, "value"));
     }
     out.push_str("\nBack to what was: tune rollback.\n");
+    out
+}
+
+/// Interrupts before and after: `before->after` where a CPU's count rose.
+pub fn interrupts(diff: &InterruptDiff) -> String {
+    if diff.rose.is_empty() {
+        return format!("No interrupt reached {}.\n", named(&diff.cpus));
+    }
+    let cell = |c: &jitterscope_tune::Counted| match c.after > c.before {
+        true => format!("{}->{}", c.before, c.after),
+        false => c.after.to_string(),
+    };
+    let widths: Vec<usize> = diff
+        .cpus
+        .iter()
+        .enumerate()
+        .map(|(i, _)| {
+            let widest = diff.rose.iter().filter_map(|r| r.cpus.get(i)).map(|c| cell(c).len()).max();
+            widest.unwrap_or(0).max(6)
+        })
+        .collect();
+    let mut out = " ".repeat(5);
+    for (cpu, width) in diff.cpus.iter().zip(&widths) {
+        let _ = write!(out, " {:<width$}", format!("CPU{cpu}"));
+    }
+    out.push('\n');
+    for rose in &diff.rose {
+        let mut line = format!("{:>4}:", rose.line);
+        for (count, width) in rose.cpus.iter().zip(&widths) {
+            let _ = write!(line, " {:<width$}", cell(count));
+        }
+        let _ = writeln!(out, "{line}  {}", rose.what);
+    }
     out
 }

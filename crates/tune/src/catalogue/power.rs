@@ -34,7 +34,7 @@ pub(super) const KNOBS: &[Knob] = &[
         kernel: "any with cpufreq; the boot parameter since 5.9",
         absent: NO_CPUFREQ,
         by_hand: "Write performance to each CPU's cpufreq/scaling_governor.",
-        check: "No power:cpu_frequency event while the program runs, as document 000 checks it.",
+        check: "No power:cpu_frequency event while the program runs.",
         conflicts: &[Conflict { with: "tuned", why: "Its cpu plug-in sets the governor too." }],
         fact: Fact::Documented("the kernel's CPU frequency text; no cpufreq here"),
     },

@@ -13,7 +13,7 @@ pub(super) const KNOBS: &[Knob] = &[
         id: "softlockup",
         group: Group::Watchdogs,
         title: "Soft-lockup watchdog",
-        removes: "A timer every 4 s that wakes the CPU's migration thread. (The watchdog/N threads of document 001 are what older kernels had in its place.)",
+        removes: "A timer every 4 s that wakes the CPU's migration thread. (Kernels before 4.19 had threads watchdog/N in its place.)",
         control: Control::Files(&[Setting::file(
             "/proc/sys/kernel/watchdog_cpumask",
             ValueKind::CpuList,

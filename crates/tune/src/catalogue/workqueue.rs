@@ -36,7 +36,7 @@ pub(super) const KNOBS: &[Knob] = &[
         id: "wq-named",
         group: Group::Workqueues,
         title: "Workqueues with a mask of their own",
-        removes: "Writeback and other workqueues that sysfs shows by name, as document 001's author did for writeback.",
+        removes: "Writeback and the other workqueues that sysfs shows by name.",
         control: Control::Files(&[Setting::file(
             "/sys/devices/virtual/workqueue/*/cpumask",
             ValueKind::CpuMask,
@@ -99,7 +99,7 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Minor,
         kernel: "any; newer kernels skip isolated CPUs by themselves (unverified)",
         absent: "the kernel keeps no such statistics",
-        by_hand: "sysctl -w vm.stat_interval=3600, as document 001's author did.",
+        by_hand: "sysctl -w vm.stat_interval=3600",
         check: "No vmstat_update on the isolated CPUs. The first one after the change may still come: it was armed before.",
         conflicts: &[],
         fact: Fact::Tried("6.18: from one a second to none"),
