@@ -39,8 +39,5 @@ const SETTINGS: [&str; 30] = [
 
 /// Reads what there is.
 pub(crate) fn read(machine: &Machine) -> MachineAudit {
-    SETTINGS
-        .iter()
-        .filter_map(|path| Some(((*path).to_owned(), machine.read_trimmed(path).ok()?)))
-        .collect()
+    SETTINGS.iter().filter_map(|path| Some(((*path).to_owned(), machine.read_trimmed(path).ok()?))).collect()
 }

@@ -52,6 +52,8 @@ pub(crate) struct EvidenceSettings {
     pub(crate) clock: ClockKind,
     pub(crate) rate: TickRate,
     pub(crate) virtual_machine: bool,
+    /// A CPU that is not measured, if there is one.
+    pub(crate) helper: CpuId,
     pub(crate) buffer_kib: u32,
 }
 
@@ -84,7 +86,7 @@ impl Evidence {
                 measured: settings.measured.len(),
             }),
             last_record: HashMap::new(),
-            hints: HintReader::new(machine.clone(), &settings.measured),
+            hints: HintReader::new(machine.clone(), &settings.measured, settings.helper),
             current_hints: HashMap::new(),
             symbols_report,
             gone: CpuSet::new(),
@@ -168,7 +170,7 @@ impl Evidence {
     pub(crate) fn reports(&self) -> Vec<SourceReport> {
         let mut reports = self.recorder.reports();
         reports.push(self.symbols_report.clone());
-        reports.extend(self.hints.reports());
+        reports.push(self.hints.report());
         reports
     }
 
