@@ -71,6 +71,10 @@ impl EventFormat {
         }
         // How an event would be printed is of no use here, and is where long numbers may stand.
         let text = text.find("\nprint fmt:").map_or(text, |end| &text[..=end]);
+        // The library cuts texts at bytes; the kernel's are ASCII.
+        if !text.is_ascii() {
+            return Err(unreadable());
+        }
         if let Some(number) = long_number(text) {
             return Err(implausible(&number.chars().take(40).collect::<String>()));
         }
@@ -369,6 +373,8 @@ mod tests {
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("offset:4", "offset:65535");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         assert!(matches!(EventFormat::parse("s", "x", "name: x\n"), Err(FormatError::Unreadable { .. })));
+        let text = format!("name: x\nID: 7\nformat:\n{COMMON}\tfield:ת a;\toffset:8;\tsize:4;\tsigned:0;\n");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Unreadable { .. })));
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         let text = format!("name: x\nID: 70000\nformat:\n{COMMON}");

@@ -52,7 +52,7 @@ impl PageLayout {
                 data = Some((offset, size));
                 continue;
             }
-            if long_number(line).is_some() {
+            if !line.is_ascii() || long_number(line).is_some() {
                 continue;
             }
             let Some(field) = PerfFieldFormat::parse(true, line) else { continue };
