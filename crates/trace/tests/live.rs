@@ -7,7 +7,7 @@ mod load;
 use jitterscope_model::{ClockKind, CpuId, EventKind, KernelEvent, SourceStatus, Ticks};
 use jitterscope_platform::Machine;
 use jitterscope_trace::tracefs::Leftover;
-use jitterscope_trace::{Decoder, Recorder, RecorderSettings, Role, Symbols, Tracefs, counters};
+use jitterscope_trace::{Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -142,6 +142,64 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     for report in recorder.reports() {
         assert_eq!((report.status, report.lost), (SourceStatus::Available, 0), "{report:?}");
     }
+    drop(recorder);
+    assert_eq!(instances(&tracefs, std::process::id()), [""; 0]);
+}
+
+#[test]
+fn without_the_tsc_events_are_stamped_with_the_raw_monotonic_clock() {
+    let _alone = alone();
+    let Some((tracefs, mut settings)) = ready() else { return };
+    settings.clock = ClockKind::MonotonicRaw;
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+        Ticks(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    };
+    let before = now();
+    let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+    load::run(1, 0, Duration::from_millis(200));
+    recorder.stop().unwrap();
+    let events = drain(&mut recorder, Role::Local);
+    let after = now();
+    assert!(!events.is_empty());
+    assert!(events.iter().all(|event| before < event.time && event.time < after));
+}
+
+/// Puts a CPU back online whatever happens.
+struct Online<'a>(&'a Machine, &'static str);
+
+impl Drop for Online<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.write(self.1, "1");
+    }
+}
+
+/// Takes CPU 1 away from everybody for a moment: `cargo test -- --ignored`, when nobody minds.
+#[test]
+#[ignore = "takes CPU 1 offline for a moment"]
+fn a_cpu_that_goes_offline_keeps_what_it_recorded() {
+    let _alone = alone();
+    let Some((tracefs, settings)) = ready() else { return };
+    let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+    load::run(1, 0, Duration::from_millis(300));
+    let path = "/sys/devices/system/cpu/cpu1/online";
+    let back = Online(tracefs.machine(), path);
+    if let Err(error) = tracefs.machine().write(path, "0") {
+        eprintln!("SKIPPED: {error}");
+        return;
+    }
+    let mut pages = 0;
+    let result = recorder.drain(Role::Local, CpuId(1), &mut |_| pages += 1);
+    match result {
+        Ok(drained) => assert_eq!(drained.pages, pages),
+        Err(error) => assert!(matches!(error, TraceError::NoCpu { cpu: CpuId(1), .. }), "{error}"),
+    }
+    eprintln!("offline: {pages} pages");
+    drop(back);
+    load::run(1, 0, Duration::from_millis(300));
+    recorder.stop().unwrap();
+    let events = drain(&mut recorder, Role::Local);
+    eprintln!("online again: {} events; {:?}", events.len(), recorder.reports());
     drop(recorder);
     assert_eq!(instances(&tracefs, std::process::id()), [""; 0]);
 }
