@@ -6,12 +6,17 @@ use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, selec
 use jitterscope_record::{RecordError, RecordSettings, record};
 use jitterscope_store::RunReader;
 use jitterscope_trace::Tracefs;
+use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// Recordings take turns: each wants the measured CPU for itself.
-static TURN: Mutex<()> = Mutex::new(());
+/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
+fn turn() -> File {
+    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
+    let file = File::create(path).unwrap();
+    file.lock().unwrap();
+    file
+}
 
 fn settings(runs: &Path, trace: bool) -> RecordSettings {
     let topology = Topology::read(&Machine::host());
@@ -45,7 +50,7 @@ fn can_trace() -> bool {
 
 #[test]
 fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     if !can_trace() {
         return;
     }
@@ -83,7 +88,7 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
 
 #[test]
 fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let outcome =
         record(&Machine::host(), &settings(dir.path(), false), &AtomicBool::new(false), &mut ()).unwrap();
@@ -97,7 +102,7 @@ fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
 
 #[test]
 fn a_stop_keeps_what_was_measured() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let mut settings = settings(dir.path(), false);
