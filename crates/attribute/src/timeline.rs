@@ -153,9 +153,18 @@ impl Builder<'_> {
             None if culprits::is_exit(&event.kind) => self.timeline.unmatched += 1,
             None => {}
         }
-        if let Some(rule) = culprits::rule_opened_by(event) {
+        if let Some(rule) = culprits::rule_opened_by(event)
+            && !(rule.victims_only && self.runs_another_thread())
+        {
             self.open(rule, event, time);
         }
+    }
+
+    /// Whether the victim is switched out.
+    fn runs_another_thread(&self) -> bool {
+        self.stack
+            .first()
+            .is_some_and(|i| std::ptr::eq(self.timeline.frames[*i].rule, &raw const culprits::THREAD))
     }
 
     fn switch(&mut self, event: &KernelEvent, prev: i32, next: i32, time: Ticks) {

@@ -79,12 +79,26 @@ pub struct SelfNoise {
     pub helper_cpu_ns: Nanos,
     /// Peak resident memory of the whole process, bytes.
     pub peak_rss_bytes: u64,
-    /// Entry cost granted to a culprit: the smallest lead seen in the warm-up.
+    /// Entry cost granted to a culprit: the smallest lead seen.
     pub entry_cost_ns: Nanos,
-    /// Exit cost granted to a culprit: the smallest trail seen in the warm-up.
+    /// Exit cost granted to a culprit: the smallest trail seen.
     pub exit_cost_ns: Nanos,
-    /// How many warm-up stalls the two costs were measured on.
+    /// How many stalls the entry cost was measured on.
     pub cost_samples: u64,
+}
+
+/// How much one of the kernel's counters rose on one CPU during the measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CounterTotal {
+    /// The CPU.
+    pub cpu: crate::CpuId,
+    /// File and name: `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`.
+    pub name: String,
+    /// By how much.
+    pub total: u64,
+    /// Pearson's correlation, over the reporting intervals, of its rise with the time stolen from the
+    /// CPU; `None` when there are too few intervals or either never varied.
+    pub correlation: Option<f64>,
 }
 
 /// The proof of the correlation: kernel events of the measured CPUs, and how many lie inside stalls.
@@ -151,9 +165,8 @@ pub struct RunManifest {
     pub attributed: bool,
     /// Sources of evidence, with their losses.
     pub sources: Vec<SourceReport>,
-    /// Counters that rose on measured CPUs during the run: (cpu, counter, how often). From
-    /// `/proc/interrupts`, `/proc/softirqs` and `/proc/stat`; correlation only.
-    pub counters: Vec<(crate::CpuId, String, u64)>,
+    /// Counters of the kernel that rose on measured CPUs during the run; correlation only.
+    pub counters: Vec<CounterTotal>,
     /// The proof of the correlation.
     pub events_in_gaps: EventsInGaps,
     /// Settings of the machine.

@@ -1,13 +1,21 @@
 //! Everything that the probes and the kernel recorded, to attribution and to the store.
 
+<<<<<<< HEAD
 use crate::error::RecordError;
 use crate::evidence::{Evidence, PageKeeper};
+=======
+use crate::counters::CounterWatch;
+use crate::error::RecordError;
+use crate::evidence::Evidence;
+>>>>>>> main
 use crate::observer::Progress;
 use crate::probes::{Probes, thread_name};
 use crate::sink::Sink;
 use hdrhistogram::{CreationError, Histogram};
+use jitterscope_attribute::Edge;
 use jitterscope_model::{
-    ClockReading, Comm, CpuId, Gap, IntervalRow, Nanos, Stall, StallId, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CounterTotal, EventsInGaps, Gap, IntervalRow, Nanos, SelfNoise, SourceReport, Stall,
+    StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
@@ -36,6 +44,7 @@ pub(crate) struct Drain {
     channels: Vec<Channel>,
     pub(crate) evidence: Option<Evidence>,
     pub(crate) sink: Sink,
+    pub(crate) counters: Option<CounterWatch>,
     rate: TickRate,
     phase: Phase,
     next_id: u64,
@@ -60,6 +69,7 @@ impl Drain {
             channels: channels?,
             evidence,
             sink,
+            counters: None,
             rate,
             phase: Phase::WarmUp,
             next_id: 0,
@@ -134,6 +144,9 @@ impl Drain {
         }
         let length = self.rate.nanos(gap.length);
         channel.lengths.saturating_record(length.0);
+        if let Some(counters) = &mut self.counters {
+            counters.stolen(channel.output.cpu, length);
+        }
         self.worst = self.worst.max(length);
         stall.id = StallId(self.next_id);
         self.next_id += 1;
@@ -162,6 +175,41 @@ impl Drain {
         channel.lengths.reset();
     }
 
+    /// Once a second or so: counters, and the space that is left.
+    pub(crate) fn housekeeping(&mut self) {
+        if let Some(counters) = &mut self.counters {
+            counters.tick();
+        }
+        self.sink.keep_room();
+    }
+
+    /// The probes have ended, the last of them at `last`: takes in what is still under way and sums up.
+    pub(crate) fn finish(mut self, last: Ticks) -> Found {
+        if let Some(evidence) = &mut self.evidence {
+            evidence.stop();
+        }
+        self.cycle();
+        let rate = self.rate;
+        let mut found = Found {
+            attributed: self.evidence.is_some(),
+            sources: Vec::new(),
+            counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
+            events_in_gaps: EventsInGaps::default(),
+            costs: SelfNoise::default(),
+            sink: self.sink,
+        };
+        if let Some(mut evidence) = self.evidence {
+            found.events_in_gaps = evidence.finish(last);
+            found.sources = evidence.reports();
+            let entry = evidence.costs().get(Edge::LeadInterrupt);
+            found.costs.entry_cost_ns = rate.nanos(entry.smallest);
+            found.costs.exit_cost_ns = rate.nanos(evidence.costs().get(Edge::TrailInterrupt).smallest);
+            found.costs.cost_samples = entry.samples;
+            found.sink.context(&evidence.context());
+        }
+        found
+    }
+
     /// How far it is.
     pub(crate) fn progress(&self, now: Ticks, total: Nanos) -> Progress {
         let elapsed = match self.phase {
@@ -170,6 +218,17 @@ impl Drain {
         };
         Progress { elapsed, total, stalls: self.next_id, worst: self.worst }
     }
+}
+
+/// What a recording found beside its rows.
+pub(crate) struct Found {
+    pub(crate) sink: Sink,
+    pub(crate) attributed: bool,
+    pub(crate) sources: Vec<SourceReport>,
+    pub(crate) counters: Vec<CounterTotal>,
+    pub(crate) events_in_gaps: EventsInGaps,
+    /// Entry and exit costs; the other fields are not known here.
+    pub(crate) costs: SelfNoise,
 }
 
 /// Everything that is in a queue now.

@@ -1,6 +1,6 @@
 //! Why a recording failed as a whole. What fails in part is a warning of the run instead.
 
-use jitterscope_model::CpuId;
+use jitterscope_model::{CpuId, Nanos};
 
 /// A recording that has no run to show.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +36,14 @@ pub enum RecordError {
     )]
     WouldHang,
     /// The threshold does not fit the counters.
-    #[error("a threshold of {threshold} ns is {ticks} ticks of this clock; it must be 1 to {max} ticks")]
+    #[error("a threshold of {threshold} is {ticks} ticks of this clock; it can be at most {most}")]
     Threshold {
         /// As asked.
-        threshold: u64,
+        threshold: Nanos,
         /// In ticks.
         ticks: u64,
         /// The most.
-        max: u64,
+        most: Nanos,
     },
     /// A histogram cannot be made.
     #[error("a histogram cannot be made: {0}")]

@@ -5,7 +5,10 @@
 //! progress goes to an [`Observer`], the result is the run directory.
 #![forbid(unsafe_code)]
 
+mod after;
 mod audit;
+mod before;
+mod counters;
 mod drain;
 mod error;
 mod evidence;

@@ -1,18 +1,29 @@
 //! One recording, step by step.
 
+<<<<<<< HEAD
 use crate::audit;
+=======
+use crate::counters::CounterWatch;
+>>>>>>> main
 use crate::drain::Drain;
 use crate::error::RecordError;
-use crate::evidence::{Evidence, EvidenceSettings, NoEvents};
+use crate::evidence::{Evidence, EvidenceSettings};
+use crate::home::Home;
 use crate::observer::Observer;
 use crate::probes::Probes;
 use crate::settings::RecordSettings;
+use crate::sink::Sink;
 use crate::warnings::Circumstance;
+<<<<<<< HEAD
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
     ClockReading, CpuSet, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SourceReport,
     SourceStatus, Ticks, Warning,
 };
+=======
+use crate::{after, audit, before};
+use jitterscope_model::{Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Ticks};
+>>>>>>> main
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_probe::SpinSettings;
 use jitterscope_store::RunWriter;
@@ -49,23 +60,27 @@ pub fn record(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
+    let stopped = || stop.load(Ordering::Relaxed);
     let topology = Topology::read(machine);
     let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
+    let (kind, rate) = (clock.kind, clock.rate);
     let threshold = threshold_ticks(settings, &clock)?;
     let home = Home::leave(&settings.cpus.cpus)?;
     if settings.fifo_priority.is_some() && home.helpers.is_empty() {
         return Err(RecordError::WouldHang);
     }
-    let before = clock::read_all(clock.kind);
     // Made before anything is measured: a full or read-only disk shows now.
-    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, before.realtime_ns)?;
+    let started = clock::read_all(kind).realtime_ns;
+    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
     writer.limit_trace(settings.trace_limit_bytes);
+    let sink = Sink::new(writer);
     observer.starting(&settings.cpus.cpus, &home.helpers);
 
-    let mut circumstances = circumstances_before(machine, settings, &clock, &home);
     let host = platform::host_facts(machine, &topology);
     let audit = audit::read(machine);
+    let mut circumstances = before::circumstances(machine, settings, &clock, &home);
     let mut sources = Vec::new();
+<<<<<<< HEAD
     let evidence =
         start_evidence(machine, settings, &topology, &clock, host.hypervisor.is_some(), &mut sources);
     let evidence = evidence.map_err(|c| circumstances.extend(c)).ok();
@@ -73,8 +88,33 @@ pub fn record(
         0 => None,
         count => Some(Circumstance::LeftoversRemoved { count }),
     }));
+=======
+    let evidence = if settings.trace {
+        let wanted = EvidenceSettings {
+            measured: settings.cpus.cpus.clone(),
+            online: topology.online.clone(),
+            clock: kind,
+            rate,
+            virtual_machine: host.hypervisor.is_some(),
+            helper: home.helpers.first().unwrap_or_default(),
+            buffer_kib: settings.trace_buffer_kib,
+        };
+        Evidence::start(machine, &wanted)
+            .map_err(|why| circumstances.push(before::blind(why, &mut sources)))
+            .ok()
+    } else {
+        let (reason, fix) = ("--no-trace was given", "Leave it out to have stalls attributed.");
+        circumstances.push(Circumstance::NoKernelEvents { reason: reason.into(), fix: fix.into() });
+        None
+    };
+    circumstances.extend(
+        evidence
+            .as_ref()
+            .filter(|e| e.leftovers_removed > 0)
+            .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.leftovers_removed }),
+    );
+>>>>>>> main
 
-    let rate = clock.rate;
     let spin = |cpu| SpinSettings {
         cpu,
         threshold,
@@ -83,44 +123,43 @@ pub fn record(
         fifo_priority: settings.fifo_priority,
         queue: QUEUE,
     };
-    let (mut probes, outputs) = Probes::start(clock.kind, settings.cpus.cpus.iter().map(spin))?;
+    let (mut probes, outputs) = Probes::start(kind, settings.cpus.cpus.iter().map(spin))?;
     probes.wait_until_ready()?;
-    let mut drain = Drain::new(machine, outputs, evidence, writer, rate, settings.interval);
-    drain.run_for(DRAIN_EVERY, settings.warmup, || stop.load(Ordering::Relaxed));
-    if stop.load(Ordering::Relaxed) {
+    let mut drain = Drain::new(&probes, outputs, evidence, sink, rate)?;
+    drain.run_for(DRAIN_EVERY, settings.warmup, stopped);
+    if stopped() {
         return Err(RecordError::InterruptedEarly);
     }
 
-    let clock_start = clock::read_all(clock.kind);
+    let clock_start = clock::read_all(kind);
     let start = clock_start.ticks + rate.ticks(START_AHEAD);
     let end = start + rate.ticks(settings.duration);
     drain.begin(clock_start, start, end)?;
+    drain.counters =
+        Some(CounterWatch::start(machine, &settings.cpus.cpus, Duration::from_nanos(settings.interval.0)));
     probes.measure(start, end);
     let mut interrupted = false;
     while !probes.all_finished() {
         std::thread::sleep(DRAIN_EVERY);
         drain.cycle();
-        observer.progress(&drain.progress(clock::now(clock.kind), settings.duration));
-        if stop.load(Ordering::Relaxed) && !interrupted {
+        drain.housekeeping();
+        observer.progress(&drain.progress(clock::now(kind), settings.duration));
+        if !interrupted && (stopped() || drain.sink.is_stuck()) {
             interrupted = true;
             probes.stop();
         }
     }
-    drain.stop_sources();
-    drain.cycle();
-    let clock_end = clock::read_all(clock.kind);
     let results = probes.join()?;
-    let last = results.iter().map(|r| r.end).max().unwrap_or(end);
-    if results.iter().all(|r| r.samples == 0) {
+    let clock_end = clock::read_all(kind);
+    if results.iter().all(|result| result.samples == 0) {
         return Err(RecordError::InterruptedEarly);
     }
-
+    let last = results.iter().map(|result| result.end).max().unwrap_or(end);
     let found = drain.finish(last);
     sources.extend(found.sources);
-    for result in &results {
-        circumstances.extend(circumstances_after(result));
-    }
-    circumstances.extend(found.circumstances);
+    circumstances.extend(results.iter().flat_map(after::circumstances));
+    circumstances.extend(after::of_evidence(&sources, found.attributed));
+    circumstances.extend(after::of_room(found.sink.room));
     if interrupted {
         circumstances.push(Circumstance::Interrupted);
     }
@@ -131,7 +170,7 @@ pub fn record(
         label: settings.label.clone(),
         command_line: settings.command_line.clone(),
         host,
-        clock: clock.kind,
+        clock: kind,
         rate,
         clock_start,
         clock_end,
@@ -142,11 +181,40 @@ pub fn record(
         counters: found.counters,
         events_in_gaps: found.events_in_gaps,
         audit,
-        self_noise: self_noise(&home, &found.costs, &clock),
-        trace: Default::default(),
+        self_noise: SelfNoise {
+            helper_cpus: home.helpers.clone(),
+            helper_cpu_ns: home.cpu_time(),
+            peak_rss_bytes: platform::peak_rss_bytes(),
+            ..found.costs
+        },
+        trace: StoredTrace::default(),
         interrupted,
-        warnings: circumstances.iter().map(Circumstance::warning).collect::<Vec<Warning>>(),
+        warnings: circumstances.iter().map(Circumstance::warning).collect(),
     };
-    let path = found.writer.finish(manifest)?;
-    Ok(Outcome { path })
+    Ok(Outcome { path: found.sink.finish(manifest)? })
+}
+
+fn threshold_ticks(settings: &RecordSettings, clock: &ClockChoice) -> Result<Ticks, RecordError> {
+    let ticks = clock.rate.ticks(settings.threshold);
+    if (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&ticks) {
+        return Ok(ticks);
+    }
+    Err(RecordError::Threshold {
+        threshold: settings.threshold,
+        ticks: ticks.0,
+        most: clock.rate.nanos(SpinSettings::MAX_THRESHOLD),
+    })
+}
+
+fn probe_settings(settings: &RecordSettings) -> ProbeSettings {
+    ProbeSettings {
+        kind: "spin".into(),
+        cpus: settings.cpus.cpus.clone(),
+        cpus_chosen_because: settings.cpus.because.clone(),
+        duration_ns: settings.duration,
+        warmup_ns: settings.warmup,
+        threshold_ns: settings.threshold,
+        interval_ns: settings.interval,
+        fifo_priority: settings.fifo_priority,
+    }
 }

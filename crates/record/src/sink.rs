@@ -6,17 +6,34 @@ use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManife
 use jitterscope_store::{RunWriter, StoreError, TraceRole};
 use jitterscope_trace::{Role, TraceContext};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Writes a run. The first error is kept for the end; what follows it is dropped.
 pub(crate) struct Sink {
     writer: RunWriter,
     error: Option<StoreError>,
     begun: bool,
+    last_look: Instant,
+    pub(crate) room: Room,
 }
+
+/// How the disk is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// There is space.
+    Ample,
+    /// There was none; the raw trace was given up and there is again.
+    TraceGivenUp,
+    /// There is none even so: the recording must end while it can still be closed.
+    None,
+}
+
+/// How often the free space is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Sink {
     pub(crate) fn new(writer: RunWriter) -> Sink {
-        Sink { writer, error: None, begun: false }
+        Sink { writer, error: None, begun: false, last_look: Instant::now(), room: Room::Ample }
     }
 
     pub(crate) fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
@@ -49,9 +66,27 @@ impl Sink {
         self.attempt(|w| w.trace_context(context));
     }
 
-    /// Whether everything was written so far.
-    pub(crate) fn failed(&self) -> bool {
-        self.error.is_some()
+    /// Whether the recording must end: nothing more can be written.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.error.is_some() || self.room == Room::None
+    }
+
+    /// Looks at the free space now and then, and gives up the raw trace when it runs out.
+    pub(crate) fn keep_room(&mut self) {
+        if self.last_look.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.last_look = Instant::now();
+        if !self.writer.is_space_low() {
+            return;
+        }
+        self.room = match self.room {
+            Room::Ample => {
+                self.attempt(RunWriter::discard_trace);
+                Room::TraceGivenUp
+            }
+            Room::TraceGivenUp | Room::None => Room::None,
+        };
     }
 
     /// Closes the run.

@@ -27,10 +27,10 @@ pub(crate) enum Circumstance {
     LeftoversRemoved { count: usize },
     /// Storing failed in mid-run, and room was made.
     TraceDiscarded { why: String },
-    /// The user ended the recording early.
+    /// The disk filled up, so the recording had to end while it could still be closed.
+    DiskFull,
+    /// The recording was ended early.
     Interrupted,
-    /// The trace clock is not the probe's.
-    TraceClock { reason: String },
 }
 
 impl Circumstance {
@@ -102,7 +102,12 @@ impl Circumstance {
             Circumstance::Interrupted => {
                 ("interrupted", "The recording was ended before its time; what was measured is kept.".into())
             }
-            Circumstance::TraceClock { reason } => ("trace-clock", reason.clone()),
+            Circumstance::DiskFull => (
+                "disk-full",
+                "The disk was full, so the recording ended early and without its raw trace. Make room, or name \
+                 another folder with --runs."
+                    .into(),
+            ),
         };
         Warning { id: id.into(), text }
     }

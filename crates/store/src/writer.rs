@@ -76,7 +76,7 @@ impl<R: Rows> TableWriter<R> {
 
     fn finish(mut self) -> Result<(), StoreError> {
         self.flush()?;
-        self.writer.finish().map_err(|e| parquet_error(&self.path, e))?;
+        // `into_inner` writes the footer.
         let file = self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?;
         file.sync_all().map_err(|e| StoreError::write(&self.path, e))
     }

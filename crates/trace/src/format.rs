@@ -3,13 +3,11 @@
 //! No offset in this crate is written by hand: a kernel that moves, widens or drops a field says so in
 //! the event's `format` file, and the accessor follows. A field that is not there reads as zero.
 
+pub(crate) mod guard;
+
+use guard::Flaw;
 use jitterscope_model::{Comm, KernelAddr};
 use tracepoint_decode::{PerfEventFormat, PerfFieldArray, PerfFieldFormat};
-
-/// Field ends beyond this cannot be in a page's event, and the library adds them as 16 bits.
-const FURTHEST_FIELD: u32 = 0x3fff;
-/// The longest `format` text accepted; real ones have a few kilobytes.
-const LONGEST_TEXT: usize = 1 << 18;
 
 /// What is wrong with the text of a `format` file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,19 +32,6 @@ pub enum FormatError {
     },
 }
 
-/// The first number in `text` that the library's arithmetic on 32 bits may not hold: none in a real
-/// format has ten digits.
-pub(crate) fn long_number(text: &str) -> Option<&str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric())
-        .find(|word| word.len() > 9 && word.bytes().any(|b| b.is_ascii_digit()) && !is_plain_name(word))
-}
-
-/// Whether digits in `word` stand only behind its letters, as in a field's name.
-fn is_plain_name(word: &str) -> bool {
-    let digits = word.bytes().skip_while(|b| !b.is_ascii_digit()).count();
-    word.starts_with(|c: char| c.is_ascii_alphabetic()) && digits <= 9
-}
-
 /// One event's format.
 #[derive(Debug)]
 pub struct EventFormat {
@@ -66,25 +51,11 @@ impl EventFormat {
             event: event.into(),
             number: number.into(),
         };
-        if text.len() > LONGEST_TEXT {
-            return Err(unreadable());
-        }
-        // How an event would be printed is of no use here, and is where long numbers may stand.
-        let text = text.find("\nprint fmt:").map_or(text, |end| &text[..=end]);
-        if let Some(number) = long_number(text) {
-            return Err(implausible(&number.chars().take(40).collect::<String>()));
-        }
-        for property in
-            text.lines().filter(|l| l.trim_start().starts_with("field")).flat_map(|l| l.split(';'))
-        {
-            if let Some(("offset" | "size", value)) = property.trim().split_once(':') {
-                match value.trim().parse::<u32>() {
-                    Ok(n) if n <= FURTHEST_FIELD => {}
-                    _ => return Err(implausible(property.trim())),
-                }
-            }
-        }
-        let format = PerfEventFormat::parse(true, system, text).ok_or_else(unreadable)?;
+        let text = guard::event(text).map_err(|flaw| match flaw {
+            Flaw::Form => unreadable(),
+            Flaw::Number(number) => implausible(&number),
+        })?;
+        let format = PerfEventFormat::parse(true, system, &text).ok_or_else(unreadable)?;
         let id = u16::try_from(format.id()).map_err(|_| implausible(&format.id().to_string()))?;
         Ok(EventFormat { id, format })
     }
@@ -369,6 +340,8 @@ mod tests {
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("offset:4", "offset:65535");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         assert!(matches!(EventFormat::parse("s", "x", "name: x\n"), Err(FormatError::Unreadable { .. })));
+        let text = format!("name: x\nID: 7\nformat:\n{COMMON}\tfield:ת a;\toffset:8;\tsize:4;\tsigned:0;\n");
+        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Unreadable { .. })));
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
         assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
         let text = format!("name: x\nID: 70000\nformat:\n{COMMON}");

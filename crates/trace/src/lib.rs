@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`ring`] | the kernel's ring-buffer pages: raw records and losses |
-//! | [`format`] | event formats as the kernel states them |
+//! | [`mod@format`] | event formats as the kernel states them |
 //! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
 //! | [`tracefs`] | the live source: instances of our own, drained without waiting |
 //! | [`counters`] | the counters in `/proc`: without any privilege, correlation only |

@@ -179,6 +179,19 @@ fn a_page_fault_has_no_exit_so_it_lasts_to_the_end_at_medium_confidence() {
 }
 
 #[test]
+fn a_fault_of_another_thread_is_that_threads_time() {
+    let mut a = attributor(false);
+    let other = task(200, "other", 120);
+    let events = [
+        switch(1000, victim(), other),
+        at(1100, EventKind::PageFault { user: true, address: 1, ip: 2 }),
+        switch(5000, other, victim()),
+    ];
+    let got = attribute(&mut a, &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["thread/other 4000"]);
+}
+
+#[test]
 fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
     let mut a = attributor(false);
     let rt_victim = task(VICTIM, "js-spin/1", 10);

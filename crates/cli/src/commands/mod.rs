@@ -2,9 +2,6 @@
 
 pub mod disturb;
 pub mod doctor;
-pub mod list;
-pub mod record;
-pub mod report;
 pub mod require;
 pub mod selftest;
 

@@ -1,6 +1,6 @@
 //! Pages to kernel events.
 //!
-//! [`Decoder`] is made from a [`TraceContext`](crate::TraceContext): each known event's format becomes a
+//! [`Decoder`] is made from a [`TraceContext`]: each known event's format becomes a
 //! plan (`plan`), found by the event's number. What it cannot decode it skips and counts: an event it
 //! does not know, one shorter than its format, a page that ends in nonsense.
 

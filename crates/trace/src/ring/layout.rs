@@ -1,6 +1,6 @@
 //! Where the fields of a page header lie, read from `events/header_page`.
 
-use crate::format::long_number;
+use crate::format::guard::is_tame_line;
 use tracepoint_decode::PerfFieldFormat;
 
 /// The largest sub-buffer accepted: the length field of a page header has 27 bits.
@@ -52,7 +52,7 @@ impl PageLayout {
                 data = Some((offset, size));
                 continue;
             }
-            if long_number(line).is_some() {
+            if !is_tame_line(line) {
                 continue;
             }
             let Some(field) = PerfFieldFormat::parse(true, line) else { continue };

@@ -107,8 +107,9 @@ impl TraceError {
     #[must_use]
     pub fn fix(&self) -> String {
         match self {
-            TraceError::NoPermission { .. } => {
-                "run as root or with CAP_DAC_OVERRIDE, the one capability that tracefs' files need".into()
+            _ if self.status() == SourceStatus::Denied && !matches!(self, TraceError::MountDenied) => {
+                "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
+                    .into()
             }
             TraceError::MountDenied => {
                 "mount it as root, mount -t tracefs nodev /sys/kernel/tracing, then run with CAP_DAC_OVERRIDE"
@@ -127,10 +128,6 @@ impl TraceError {
             TraceError::Buffer { kb, .. } => format!("ask for a smaller buffer than {kb} KiB a CPU"),
             TraceError::NoCpu { cpu, .. } => {
                 format!("bring it online (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online), or leave it out")
-            }
-            _ if self.status() == SourceStatus::Denied => {
-                "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
-                    .into()
             }
             _ => String::new(),
         }

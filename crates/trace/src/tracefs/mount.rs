@@ -3,6 +3,7 @@
 use super::control::{Control, Live};
 use super::owner::{self, Owner};
 use super::{TraceError, mountinfo};
+use jitterscope_model::Comm;
 use jitterscope_platform::Machine;
 use std::fs::File;
 use std::io;
@@ -102,6 +103,19 @@ impl Tracefs {
     /// The file cannot be read.
     pub fn clocks(&self) -> Result<Clocks, TraceError> {
         Ok(Clocks::parse(&self.inner.machine.read(format!("{}/trace_clock", self.root()))?))
+    }
+
+    /// Names of threads that the kernel noted while it recorded events: also of those that have ended
+    /// since. It keeps a few hundred at most, and none is no error.
+    #[must_use]
+    pub fn saved_comms(&self) -> Vec<(i32, Comm)> {
+        let text = self.inner.machine.read(format!("{}/saved_cmdlines", self.root())).unwrap_or_default();
+        let name = |line: &str| {
+            let (tid, comm) = line.trim_start().split_once(' ')?;
+            // What the kernel could not name stands as `<...>`.
+            (comm != "<...>").then_some((tid.parse().ok()?, Comm::new(comm)))
+        };
+        text.lines().filter_map(name).collect()
     }
 
     pub(super) fn control(&self) -> &dyn Control {

@@ -177,8 +177,9 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses (it does not, in practice).
     pub fn stop(&mut self) -> Result<(), TraceError> {
-        self.local.set_tracing(false)?;
-        self.senders.as_ref().map_or(Ok(()), |side| side.set_tracing(false))
+        let local = self.local.set_tracing(false);
+        let senders = self.senders.as_ref().map_or(Ok(()), |side| side.set_tracing(false));
+        local.and(senders)
     }
 
     /// What was lost of `cpu`'s events so far: as its pages told, and as the buffer itself counts.

@@ -244,6 +244,14 @@ fn a_mount_that_a_killed_recording_left_is_unmounted_too() {
 }
 
 #[test]
+fn the_kernels_own_notes_name_threads_that_have_ended() {
+    let fake = Fake::new();
+    fake.put("/sys/kernel/tracing/saved_cmdlines", "16 <...>\n8931 a b:c\nx y\n\n");
+    let names = fake.open().saved_comms();
+    assert_eq!(names, [(8931, jitterscope_model::Comm::new("a b:c"))]);
+}
+
+#[test]
 fn a_machine_without_tracefs_is_told() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();

@@ -1,0 +1,82 @@
+//! What is known to limit a recording before it begins.
+
+use crate::evidence::NoEvents;
+use crate::home::Home;
+use crate::settings::RecordSettings;
+use crate::warnings::Circumstance;
+use jitterscope_model::{SourceReport, SourceStatus};
+use jitterscope_platform::{ClockChoice, Machine, Topology};
+
+/// Circumstances of the machine and of the settings.
+pub(crate) fn circumstances(
+    machine: &Machine,
+    settings: &RecordSettings,
+    clock: &ClockChoice,
+    home: &Home,
+) -> Vec<Circumstance> {
+    let mut found = Vec::new();
+    let measured = &settings.cpus.cpus;
+    if home.helpers.is_empty() {
+        found.push(Circumstance::NoFreeCpu { measured: measured.clone() });
+    }
+    for cpu in measured.iter() {
+        let siblings = Topology::siblings(machine, cpu).intersection(&home.helpers);
+        // Where a helper could also run elsewhere it may still be put on the sibling.
+        if !siblings.is_empty() {
+            found.push(Circumstance::SiblingBusy { cpu, siblings });
+        }
+    }
+    if let Some(reason) = &clock.fallback_reason {
+        found.push(Circumstance::ClockFallback { reason: reason.clone() });
+    }
+    if settings.fifo_priority.is_some() {
+        found.extend(throttling(machine));
+    }
+    found
+}
+
+/// Real-time throttling, when it is in force.
+fn throttling(machine: &Machine) -> Option<Circumstance> {
+    let number = |name: &str| -> Option<i64> {
+        machine.read_trimmed(format!("/proc/sys/kernel/{name}")).ok()?.parse().ok()
+    };
+    let runtime_us = number("sched_rt_runtime_us")?;
+    let period_us = number("sched_rt_period_us")?;
+    (0..period_us).contains(&runtime_us).then_some(Circumstance::RtThrottling { runtime_us, period_us })
+}
+
+/// There are no kernel events: as a source, and as a circumstance.
+pub(crate) fn blind(why: NoEvents, sources: &mut Vec<SourceReport>) -> Circumstance {
+    let (status, reason, fix) = match why {
+        NoEvents::Trace(error) => (error.status(), error.to_string(), error.fix()),
+        NoEvents::Context(error) => (SourceStatus::Absent, error.to_string(), String::new()),
+    };
+    sources.push(SourceReport {
+        name: "tracefs".into(),
+        status,
+        reason: reason.clone(),
+        loses: "who caused a stall: stalls are counted, not attributed".into(),
+        fix: fix.clone(),
+        lost: 0,
+    });
+    Circumstance::NoKernelEvents { reason, fix }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn throttling_is_told_only_where_it_is_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = dir.path().join("proc/sys/kernel");
+        fs::create_dir_all(&kernel).unwrap();
+        let machine = Machine::at(dir.path());
+        fs::write(kernel.join("sched_rt_period_us"), "1000000\n").unwrap();
+        for (runtime, told) in [("950000", true), ("-1", false), ("1000000", false), ("0", true)] {
+            fs::write(kernel.join("sched_rt_runtime_us"), runtime).unwrap();
+            assert_eq!(throttling(&machine).is_some(), told, "{runtime}");
+        }
+    }
+}
