@@ -262,3 +262,39 @@ fn events_inside_and_outside_of_stalls_are_told_apart() {
     let counts = a.events_in_gaps();
     assert_eq!((counts.events, counts.inside), (3, 1));
 }
+
+#[test]
+fn a_timeline_shows_frames_nested_and_what_happened_between() {
+    let noise = task(200, "noise", 120);
+    let events = [
+        enter(1500, "local_timer"),
+        hrtimer(1600, 4),
+        at(1650, EventKind::SchedWaking { task: noise, target: CPU }),
+        hrtimer_exit(1700),
+        exit(1800, "local_timer"),
+        switch(2000, victim(), noise),
+        switch(9000, noise, victim()),
+    ];
+    let mut senders = jitterscope_attribute::Senders::default();
+    senders.note(&events[2]);
+    let rate = jitterscope_model::TickRate::NANOSECONDS;
+    let rows = jitterscope_attribute::timeline_rows(&stall(1000, 9500), &events, &senders, rate, &Names);
+    let shown: Vec<String> = rows
+        .iter()
+        .map(|r| {
+            let end = r.end.map_or("-".into(), |e| e.0.to_string());
+            format!("{}{}..{end} {} | {}", "  ".repeat(r.depth), r.start.0, r.label, r.note)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "500..800 timer local_timer | ",
+            "  600..700 timer hrtimer_wakeup | hrtimer, local_timer interrupt",
+            "    650..- wakes | noise (pid 200) for CPU 1",
+            "1000..8000 thread noise | pid 200; set going by task100 (pid 100) on CPU 1",
+            "1000..- switch | js-spin/1 (100) to noise (200)",
+            "8000..- switch | noise (200) to js-spin/1 (100)",
+        ]
+    );
+}
