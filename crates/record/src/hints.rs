@@ -1,3 +1,6 @@
+<<<<<<< HEAD
+
+=======
 //! Counters read at every drain, as evidence for stalls without kernel events.
 
 use jitterscope_attribute::OutsideHints;
@@ -88,3 +91,4 @@ impl HintReader {
         SourceReport { name: "smi".into(), status, reason, loses: loses.into(), fix: fix.into(), lost: 0 }
     }
 }
+>>>>>>> main
