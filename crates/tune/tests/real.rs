@@ -12,11 +12,7 @@ use jitterscope_tune::{
 };
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
-use std::sync::Mutex;
 use support::{folder, who};
-
-/// One at a time: they change the same machine.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// Devices that the machine talks to the world through stay as they are, and so does its hotplug.
 const NOT_HERE: &[&str] = &["napi-thread", "cpu-blink"];
@@ -121,7 +117,7 @@ impl Drop for Bench {
 
 #[test]
 fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = support::turn();
     let Some(bench) = Bench::new() else { return };
     let before = snapshot(&bench.machine);
     let mut turned = Vec::new();
@@ -190,7 +186,7 @@ impl Drop for Spinner {
 
 #[test]
 fn isolation_moves_a_competitor_off_the_cpu_and_gives_it_back() {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = support::turn();
     let Some(bench) = Bench::new() else { return };
     let before = snapshot(&bench.machine);
     let isolated = bench.goal.isolated.first().unwrap().0;
