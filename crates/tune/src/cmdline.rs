@@ -158,6 +158,37 @@ pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
         .collect()
 }
 
+/// Parameters that were added `before` together with `new` ones: what `new` says of a key holds, but the
+/// flags of a list of CPUs (`isolcpus`) are joined.
+#[must_use]
+pub fn merge(before: &str, new: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for old in before.split_whitespace() {
+        let key = old.split('=').next().unwrap_or(old);
+        if !new.iter().any(|n| n.split('=').next() == Some(key)) {
+            out.push(old.to_owned());
+        }
+    }
+    for word in new {
+        let Some((key, value)) = word.split_once('=') else {
+            out.push(word.clone());
+            continue;
+        };
+        let earlier =
+            before.split_whitespace().rev().find_map(|old| old.strip_prefix(key)?.strip_prefix('='));
+        let (flags, cpus) = split_flags(value);
+        match earlier.map(split_flags) {
+            Some((old_flags, old_cpus)) if !flags.is_empty() && old_cpus == cpus && !cpus.is_empty() => {
+                let mut all = old_flags;
+                all.extend(flags.iter().filter(|f| !all.contains(*f)).copied().collect::<Vec<_>>());
+                out.push(format!("{key}={},{cpus}", all.join(",")));
+            }
+            _ => out.push(word.clone()),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +216,16 @@ mod tests {
             Cmdline::parse("psi=1 psi=0")
                 .satisfies(&BootParam { key: "psi", value: BootValue::Is("0") }, &goal())
         );
+    }
+
+    #[test]
+    fn what_was_added_before_stays() {
+        let new = ["isolcpus=managed_irq,2-3".to_owned(), "nosmt".to_owned()];
+        assert_eq!(
+            merge("rcu_nocbs=2-3 isolcpus=domain,2-3 nosmt", &new),
+            ["rcu_nocbs=2-3", "isolcpus=domain,managed_irq,2-3", "nosmt"]
+        );
+        assert_eq!(merge("nohz_full=2", &["nohz_full=3".to_owned()]), ["nohz_full=3"]);
     }
 
     #[test]

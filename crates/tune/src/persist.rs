@@ -1,6 +1,6 @@
 //! Making changes last: drop-in files of our own, never an edit of a user's file.
 
-use crate::cmdline::{BootParam, compose};
+use crate::cmdline::{BootParam, compose, merge};
 use crate::goal::Goal;
 use crate::op::{Op, exact};
 use jitterscope_platform::Machine;
@@ -87,7 +87,8 @@ impl Lasting {
         }
         let add = compose(&self.boot, goal);
         let how = if machine.exists("/etc/default/grub.d") {
-            let line = add.join(" ");
+            let earlier = exact(machine, GRUB)?.unwrap_or_default();
+            let line = merge(&parameters_in(&earlier), &add).join(" ");
             let lines = vec![(
                 "GRUB_CMDLINE_LINUX_DEFAULT=".to_owned(),
                 format!("\"$GRUB_CMDLINE_LINUX_DEFAULT {line}\""),
@@ -109,6 +110,16 @@ impl Lasting {
         };
         Ok((ops, Some(BootLine { add, how })))
     }
+}
+
+/// The parameters in a GRUB drop-in of ours.
+fn parameters_in(drop_in: &str) -> String {
+    drop_in
+        .lines()
+        .filter_map(|line| line.strip_prefix("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT "))
+        .filter_map(|rest| rest.strip_suffix('"'))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn sysctl_name(path: &str) -> String {
@@ -193,6 +204,22 @@ mod tests {
             ops.iter().filter(|op| matches!(op, Op::MakeDir { .. })).map(Op::what).collect();
         assert_eq!(folders, ["/etc/tmpfiles.d", "/etc/systemd", "/etc/systemd/system.conf.d"]);
         assert!(line.unwrap().how.contains("update-grub"));
+    }
+
+    #[test]
+    fn a_second_boot_line_keeps_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/default/grub.d")).unwrap();
+        let m = Machine::at(dir.path());
+        for (flag, wanted) in
+            [("domain", "isolcpus=domain,1"), ("managed_irq", "isolcpus=domain,managed_irq,1")]
+        {
+            let boot = vec![BootParam { key: "isolcpus", value: BootValue::IsolatedWith(flag) }];
+            let (ops, _) = Lasting { boot, ..Lasting::default() }.ops(&m, &goal()).unwrap();
+            let [Op::PutFile { to, .. }] = ops.as_slice() else { panic!("{ops:?}") };
+            assert!(to.contains(&format!("LINUX_DEFAULT {wanted}\"")), "{to}");
+            std::fs::write(dir.path().join(&GRUB[1..]), to).unwrap();
+        }
     }
 
     #[test]

@@ -130,6 +130,9 @@ pub fn rollback(
     };
     let locked = dir.lock()?;
     let state = locked.load()?;
+    if !state.is_active() {
+        return Ok(report);
+    }
     let boot = boot_id(hands.machine());
     let mut journal = locked.journal()?;
     let heirs = heirs(hands.machine(), &state, &boot);
