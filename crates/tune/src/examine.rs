@@ -316,6 +316,7 @@ impl Examination {
             Look::Fine(current) => Examination { current, ..Examination::new(KnobState::Fine) },
             Look::Unavailable(why) => Examination::new(KnobState::Unavailable(why)),
             Look::NotApplicable(why) => Examination::new(KnobState::NotApplicable(why)),
+            Look::Denied(why) => Examination::new(KnobState::Unreadable(why)),
         }
     }
 }

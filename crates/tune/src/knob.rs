@@ -258,6 +258,8 @@ pub enum Look {
     Unavailable(String),
     /// It does not concern this machine or cannot be read off it, and why.
     NotApplicable(String),
+    /// It is there, but not for this user to see, and why.
+    Denied(String),
 }
 
 /// How the knob is turned.

@@ -202,7 +202,7 @@ impl Op {
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
-            Op::Write { to, .. } => to.clone(),
+            Op::Write { kind, to, .. } => kind.shown(to),
             Op::MakeDir { cgroup: true, .. } => "new cgroup".into(),
             Op::MakeDir { .. } => "new folder".into(),
             Op::Thread { to, .. } => to.to_string(),

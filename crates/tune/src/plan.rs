@@ -42,11 +42,16 @@ pub struct Change {
 
 impl Serialize for Change {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut s = serializer.serialize_struct("Change", 6)?;
+        let mut s = serializer.serialize_struct("Change", 7)?;
         s.serialize_field("knob", self.knob)?;
         s.serialize_field("path", &self.op.what())?;
         s.serialize_field("from", &self.op.from_text())?;
         s.serialize_field("to", &self.op.to_text())?;
+        let content = match &self.op {
+            Op::PutFile { to, .. } => Some(to),
+            _ => None,
+        };
+        s.serialize_field("content", &content)?;
         s.serialize_field("why", &self.why)?;
         s.serialize_field("risk", &self.risk)?;
         s.end()

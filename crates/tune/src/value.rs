@@ -57,6 +57,14 @@ impl ValueKind {
     pub fn shown(self, raw: &str) -> String {
         let text = match self {
             ValueKind::Choice => self.canonical(raw),
+            ValueKind::CpuMask => match parse_mask(raw) {
+                Some(cpus) => format!(
+                    "{} (CPUs {})",
+                    raw.trim(),
+                    if cpus.is_empty() { "none".into() } else { cpus.to_string() }
+                ),
+                None => raw.trim().to_owned(),
+            },
             _ => raw.trim().to_owned(),
         };
         if text.is_empty() { "(empty)".into() } else { text.replace('\n', " ") }

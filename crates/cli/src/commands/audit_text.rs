@@ -201,3 +201,69 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CulpritKind, Nanos};
+    use jitterscope_tune::{Evidence, MeasuredCulprit, audit, catalogue};
+    use std::fs;
+
+    fn machine() -> (tempfile::TempDir, Machine) {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("sys/devices/system/cpu/online", "0-3\n"),
+            ("proc/sys/vm/stat_interval", "1\n"),
+            ("proc/irq/24/smp_affinity_list", "0-3\n"),
+            ("proc/irq/25/smp_affinity_list", "0-3\n"),
+            ("proc/cmdline", "quiet\n"),
+        ] {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let machine = Machine::at(dir.path());
+        (dir, machine)
+    }
+
+    #[test]
+    fn evidence_leads_and_every_line_fits() {
+        let (_dir, machine) = machine();
+        let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
+        let evidence = Evidence {
+            run: "r1 (BASELINE)".into(),
+            measured_ns: Nanos(10_000_000_000),
+            culprits: vec![MeasuredCulprit {
+                kind: CulpritKind::Kworker,
+                name: "vmstat_update".into(),
+                detail: String::new(),
+                total_ns: Nanos(123_456),
+                count: 10,
+            }],
+        };
+        let audit = audit(&machine, &goal, Some(&evidence));
+        assert_eq!(audit.knobs[0].id, "vmstat");
+        for all in [false, true] {
+            let text = text(&audit, all);
+            assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+            assert!(
+                text.contains("wins  up to 123 us, 10 times, 1.000/s from kworker vmstat_update"),
+                "{text}"
+            );
+        }
+        let advice = advice(&audit, 3);
+        assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
+    }
+
+    #[test]
+    fn every_page_of_the_catalogue_fits() {
+        let (_dir, machine) = machine();
+        let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
+        for knob in catalogue::all() {
+            let page = explanation(&machine, &goal, knob);
+            for line in page.lines().filter(|l| l.split_whitespace().all(|word| word.len() < 60)) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::tune_words::{counted, named, wrapped};
 use jitterscope_tune::{
-    ApplyReport, BootLine, InterruptDiff, NowIs, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
+    ApplyReport, BootLine, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
     called,
 };
 use std::fmt::Write;
@@ -56,6 +56,11 @@ pub fn plan(plan: &Plan, persist: bool) -> String {
             "  - ",
             &format!("{}: {} -> {}", change.op.what(), change.op.from_text(), change.op.to_text()),
         ));
+        if let Op::PutFile { to, .. } = &change.op {
+            for line in to.lines().filter(|line| !line.starts_with('#')) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
     }
     more(&mut out, alike);
     if let Some(line) = &plan.boot {

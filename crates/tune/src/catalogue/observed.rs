@@ -153,7 +153,7 @@ pub(super) fn perf_users(machine: &Machine, _: &Goal) -> Look {
         (false, _) => {
             Look::Wrong(format!("open in {}", users.join(", ")), "no open performance events".into())
         }
-        (true, true) => Look::Unavailable("other users' open files cannot be seen without root".into()),
+        (true, true) => Look::Denied("other users' open files cannot be seen without root".into()),
         (true, false) => Look::Fine("no program holds performance events".into()),
     }
 }
