@@ -1,13 +1,8 @@
 //! Everything that the probes and the kernel recorded, to attribution and to the store.
 
-<<<<<<< HEAD
-use crate::error::RecordError;
-use crate::evidence::{Evidence, PageKeeper};
-=======
 use crate::counters::CounterWatch;
 use crate::error::RecordError;
 use crate::evidence::Evidence;
->>>>>>> main
 use crate::observer::Progress;
 use crate::probes::{Probes, thread_name};
 use crate::sink::Sink;

@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Counters read at every drain, as evidence for stalls without kernel events.
 
 use jitterscope_attribute::OutsideHints;
@@ -91,4 +88,3 @@ impl HintReader {
         SourceReport { name: "smi".into(), status, reason, loses: loses.into(), fix: fix.into(), lost: 0 }
     }
 }
->>>>>>> main

@@ -1,10 +1,6 @@
 //! One recording, step by step.
 
-<<<<<<< HEAD
-use crate::audit;
-=======
 use crate::counters::CounterWatch;
->>>>>>> main
 use crate::drain::Drain;
 use crate::error::RecordError;
 use crate::evidence::{Evidence, EvidenceSettings};
@@ -14,16 +10,8 @@ use crate::probes::Probes;
 use crate::settings::RecordSettings;
 use crate::sink::Sink;
 use crate::warnings::Circumstance;
-<<<<<<< HEAD
-use jitterscope_attribute::Edge;
-use jitterscope_model::{
-    ClockReading, CpuSet, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SourceReport,
-    SourceStatus, Ticks, Warning,
-};
-=======
 use crate::{after, audit, before};
 use jitterscope_model::{Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Ticks};
->>>>>>> main
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_probe::SpinSettings;
 use jitterscope_store::RunWriter;
@@ -80,15 +68,6 @@ pub fn record(
     let audit = audit::read(machine);
     let mut circumstances = before::circumstances(machine, settings, &clock, &home);
     let mut sources = Vec::new();
-<<<<<<< HEAD
-    let evidence =
-        start_evidence(machine, settings, &topology, &clock, host.hypervisor.is_some(), &mut sources);
-    let evidence = evidence.map_err(|c| circumstances.extend(c)).ok();
-    circumstances.extend(evidence.as_ref().and_then(|e| match e.leftovers_removed {
-        0 => None,
-        count => Some(Circumstance::LeftoversRemoved { count }),
-    }));
-=======
     let evidence = if settings.trace {
         let wanted = EvidenceSettings {
             measured: settings.cpus.cpus.clone(),
@@ -113,7 +92,6 @@ pub fn record(
             .filter(|e| e.leftovers_removed > 0)
             .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.leftovers_removed }),
     );
->>>>>>> main
 
     let spin = |cpu| SpinSettings {
         cpu,
