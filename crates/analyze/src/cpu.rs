@@ -97,6 +97,7 @@ pub(crate) fn total(results: &[ProbeResult], rate: TickRate) -> TotalSummary {
         measured_ns: measured,
         stalls,
         stalls_per_sec: per_second(stalls, measured),
+        stalls_per_sec_bound: (stalls == 0 && measured > Nanos::ZERO).then(|| per_second(3, measured)),
         stolen_ns: stalled,
         stolen_fraction: share(stalled.0, measured.0),
         max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),

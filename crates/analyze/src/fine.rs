@@ -31,7 +31,7 @@ impl fmt::Display for FineNanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ns if ns > 0.0 && ns < 9.995 => f.pad(&format!("{ns:.2} ns")),
-            ns if ns >= 9.995 && ns < 99.95 => f.pad(&format!("{ns:.1} ns")),
+            ns if (9.995..99.95).contains(&ns) => f.pad(&format!("{ns:.1} ns")),
             _ => self.rounded().fmt(f),
         }
     }

@@ -19,10 +19,12 @@ impl HistoryBuilder {
         let began = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
         let ended = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
         let span = ended.since(began);
-        // Never finer than the intervals, or steps without any would look like steps without stalls.
+        // A step is some whole intervals, or neighbours would differ by how many fell into each.
         let interval = manifest.rate.ticks(manifest.probe.interval_ns).0.max(1);
-        let steps = (span.0 / interval).clamp(1, STEPS);
-        let step = Ticks(span.0.div_ceil(steps).max(1));
+        let intervals = (span.0.saturating_add(interval / 2) / interval).max(1);
+        let per_step = intervals.div_ceil(STEPS);
+        let steps = intervals.div_ceil(per_step);
+        let step = Ticks(interval.saturating_mul(per_step));
         let empty = || vec![Nanos::ZERO; steps as usize];
         let history = History { step_ns: manifest.rate.nanos(step), stolen_ns: empty(), max_ns: empty() };
         HistoryBuilder { began, step, history }

@@ -149,6 +149,9 @@ pub struct TotalSummary {
     pub stalls: u64,
     /// Of them, in a second of one CPU.
     pub stalls_per_sec: f64,
+    /// The rate that 95 % of such measurements would have shown to be lower, when no stall was seen at
+    /// all (3 / time); null otherwise.
+    pub stalls_per_sec_bound: Option<f64>,
     /// Sum of the stalls.
     pub stolen_ns: Nanos,
     /// That, of the measured time.

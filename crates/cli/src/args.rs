@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{disturb, doctor, selftest};
+use crate::commands::{audit, disturb, doctor, list, record, report, selftest, tune};
 use crate::output::Color;
 use crate::places::Places;
 use clap::{Parser, Subcommand};
@@ -23,8 +23,18 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Measure CPUs, name who stalled them, store the run and print its report
+    Record(record::RecordArgs),
+    /// Print the report of a stored run, or one of its stalls
+    Report(report::ReportArgs),
+    /// List stored runs
+    List(list::ListArgs),
     /// Say what this machine lets us see, what not, and how to get it
     Doctor(doctor::DoctorArgs),
+    /// Say which settings are wrong for CPUs that must not be disturbed
+    Audit(audit::AuditArgs),
+    /// Change them: plan, apply, roll back, status
+    Tune(tune::TuneArgs),
     /// Inject known disturbances and check that they are found and named
     Selftest(selftest::SelftestArgs),
     /// Inject one disturbance (a child of selftest)

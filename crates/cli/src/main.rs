@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod output;
 mod places;
+mod progress;
 mod signals;
 mod units;
 
@@ -17,8 +18,13 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     cli.color.apply();
     let result = match &cli.command {
+        Command::Record(args) => commands::record::run(args, &cli.places),
+        Command::Report(args) => commands::report::run(args, &cli.places),
+        Command::List(args) => commands::list::run(args, &cli.places),
         Command::Doctor(args) => commands::doctor::run(args, &cli.places),
         Command::Selftest(args) => commands::selftest::run(args, &cli.places),
+        Command::Audit(args) => commands::audit::run(args, &cli.places),
+        Command::Tune(args) => commands::tune::run(args, &cli.places),
         Command::Disturb(args) => commands::disturb::run(args),
         Command::Completions { shell } => commands::completions(*shell),
     };

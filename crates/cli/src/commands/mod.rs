@@ -1,9 +1,17 @@
 //! One file a command: arguments, wiring, exit code.
 
+pub mod audit;
+mod audit_text;
 pub mod disturb;
 pub mod doctor;
+pub mod list;
+pub mod record;
+pub mod report;
 pub mod require;
 pub mod selftest;
+pub mod tune;
+mod tune_text;
+mod tune_words;
 
 use crate::args::Cli;
 use crate::exit::Exit;

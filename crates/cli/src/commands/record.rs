@@ -141,13 +141,10 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, args.json)?;
-    let worst = summary.probe.cpus.iter().map(|cpu| cpu.max_ns).max().unwrap_or_default();
+    let worst = summary.probe.total.max_ns.unwrap_or_default();
     match args.fail_above {
-        Some(limit) if worst > limit.0 => {
-            output::talk(format_args!(
-                "the worst stall, {}, is longer than --fail-above {limit}",
-                Nanos(worst)
-            ));
+        Some(limit) if worst > limit => {
+            output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
             Ok(Exit::Exceeded)
         }
         _ => Ok(Exit::Ok),
