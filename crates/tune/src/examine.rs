@@ -200,7 +200,13 @@ impl<'a> Scene<'a> {
             let to = thread.allowed.intersection(&self.goal.housekeeping);
             let what = || format!("{} ({})", thread.comm, thread.tid);
             if thread.bound {
-                found.left.push(Left { what: what(), why: "the kernel binds it to its CPU".into() });
+                let only_here = thread.allowed.difference(&self.goal.isolated).is_empty();
+                let why = if only_here {
+                    "the kernel binds it to its CPU"
+                } else {
+                    "the kernel lets nobody move it, and seldom runs it"
+                };
+                found.left.push(Left { what: what(), why: why.into() });
             } else if to.is_empty() {
                 let why = if kernel {
                     "it may run on isolated CPUs only"
@@ -256,6 +262,10 @@ impl<'a> Scene<'a> {
         }
     }
 
+    fn cpuset_does_it(&self) -> bool {
+        partition::look(self.machine, self.goal).is_some_and(|p| p.ops.is_empty())
+    }
+
     fn boot(&self, knob: &Knob, shown: Shown) -> Examination {
         let wanted = knob.boot.iter().map(|p| p.spelled(self.goal)).collect::<Vec<_>>().join(" ");
         let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
@@ -271,6 +281,11 @@ impl<'a> Scene<'a> {
                 Ok(text) => {
                     let set: CpuSet = text.parse().unwrap_or_default();
                     let covers = self.goal.isolated.difference(&set).is_empty();
+                    // What the boot parameter does, a cpuset can have done since.
+                    if !covers && knob.id == "isolcpus-domain" && self.cpuset_does_it() {
+                        let current = "not at boot; a cpuset does the same for now".to_owned();
+                        return Examination { current, wanted, ..Examination::new(KnobState::Fine) };
+                    }
                     let shown = if set.is_empty() { "no CPU".into() } else { format!("CPUs {set}") };
                     (if covers { KnobState::Fine } else { KnobState::Wrong }, shown)
                 }
