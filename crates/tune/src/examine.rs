@@ -137,11 +137,7 @@ impl<'a> Scene<'a> {
             return Examination::new(KnobState::Unreadable(why));
         }
         let describe = |reading: &settings::Reading, with_path: bool| {
-            let kind = match &reading.op {
-                Some(Op::Write { kind, .. }) => *kind,
-                _ => crate::value::ValueKind::Choice,
-            };
-            let now = reading.current.as_ref().map_or_else(|_| "?".into(), |text| kind.shown(text));
+            let now = reading.current.as_ref().map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
             let force = match &reading.in_force {
                 Some(force) if *force != now => format!(" (in force: {force})"),
                 _ => String::new(),
@@ -226,7 +222,7 @@ impl<'a> Scene<'a> {
             }
         }
         let whose = if kernel { "kernel threads" } else { "threads" };
-        found.wanted = format!("no movable thread may run on CPU {}", self.goal.isolated);
+        found.wanted = "no thread that can move may run there".into();
         if found.ops.is_empty() {
             found.current = format!("none of {} {whose} that can move", mine.len());
         } else {
@@ -269,7 +265,14 @@ impl<'a> Scene<'a> {
     fn boot(&self, knob: &Knob, shown: Shown) -> Examination {
         let wanted = knob.boot.iter().map(|p| p.spelled(self.goal)).collect::<Vec<_>>().join(" ");
         let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
-        let said = if on_line.is_empty() { "not on the command line".to_owned() } else { on_line.join(" ") };
+        let implied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
+        let said = if on_line.is_empty() && implied {
+            "implied by nohz_full".to_owned()
+        } else if on_line.is_empty() {
+            "not on the command line".to_owned()
+        } else {
+            on_line.join(" ")
+        };
         let (state, current) = match shown {
             Shown::Cmdline => {
                 let all = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
