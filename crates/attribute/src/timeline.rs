@@ -22,6 +22,11 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Whether it is another thread's turn on the CPU.
+    pub(crate) fn is_thread(&self) -> bool {
+        std::ptr::eq(self.rule, &raw const culprits::THREAD)
+    }
+
     /// Length from first entry to last exit.
     #[must_use]
     pub fn gross(&self) -> Ticks {
@@ -162,9 +167,7 @@ impl Builder<'_> {
 
     /// Whether the victim is switched out.
     fn runs_another_thread(&self) -> bool {
-        self.stack
-            .first()
-            .is_some_and(|i| std::ptr::eq(self.timeline.frames[*i].rule, &raw const culprits::THREAD))
+        self.stack.first().is_some_and(|i| self.timeline.frames[*i].is_thread())
     }
 
     fn switch(&mut self, event: &KernelEvent, prev: i32, next: i32, time: Ticks) {

@@ -56,7 +56,10 @@ pub fn timeline_rows<'e>(
         })
         .collect();
     for event in &timeline.events {
-        if let Some((label, note)) = instant(&event.kind, lexicon) {
+        // What another thread does in its own time is not the victim's tale.
+        let elsewhere =
+            timeline.frames.iter().any(|f| f.is_thread() && f.start < event.time && event.time < f.end);
+        if let Some((label, note)) = instant(&event.kind, lexicon).filter(|_| !elsewhere) {
             let depth = timeline.frames.iter().filter(|f| f.start < event.time && event.time < f.end).count();
             rows.push(TimelineRow { depth, start: at(event.time), end: None, label, note });
         }
@@ -85,9 +88,6 @@ fn note(culprit: &Culprit, ended: bool) -> String {
 fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<(String, String)> {
     let told = |label: &str, note: String| Some((label.to_owned(), note));
     match kind {
-        EventKind::SchedSwitch { prev, next, .. } => {
-            told("switch", format!("{} ({}) to {} ({})", prev.comm, prev.tid, next.comm, next.tid))
-        }
         EventKind::SchedWaking { task, target } => {
             told("wakes", format!("{} (pid {}) for CPU {target}", task.comm, task.tid))
         }

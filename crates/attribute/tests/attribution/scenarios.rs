@@ -293,8 +293,6 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
             "  600..700 timer hrtimer_wakeup | hrtimer, local_timer interrupt",
             "    650..- wakes | noise (pid 200) for CPU 1",
             "1000..8000 thread noise | pid 200; set going by task100 (pid 100) on CPU 1",
-            "1000..- switch | js-spin/1 (100) to noise (200)",
-            "8000..- switch | noise (200) to js-spin/1 (100)",
         ]
     );
 }

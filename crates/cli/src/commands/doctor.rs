@@ -128,7 +128,7 @@ fn clean(machine: &Machine, places: &Places) -> anyhow::Result<Vec<String>> {
     let partials = jitterscope_store::clean_partials(&places.runs()?)?;
     removed.extend(partials.iter().map(|p| format!("unfinished run {}", p.path.display())));
     let restored = disturb::restore_leftovers(machine)?;
-    removed.extend(restored.iter().map(|l| setting(l)));
+    removed.extend(restored.iter().map(setting));
     Ok(removed)
 }
 

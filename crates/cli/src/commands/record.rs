@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use jitterscope_model::{ClockKind, CpuList, Nanos};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, record};
+use jitterscope_store::StoreError;
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -153,7 +154,9 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Threshold { .. } | RecordError::WouldHang => UsageError(error.to_string()).into(),
+        RecordError::Store(StoreError::Label { .. })
+        | RecordError::Threshold { .. }
+        | RecordError::WouldHang => UsageError(error.to_string()).into(),
         other => other.into(),
     }
 }

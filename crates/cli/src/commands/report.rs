@@ -1,17 +1,24 @@
 //! `report`: a stored run again, or one of its stalls.
 
+use super::audit_text;
+use super::tune_words::evidence_of;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
 use jitterscope_analyze::{RunSummary, WorstStall};
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
+use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, TimelineRow, TimelineView};
 use jitterscope_report::{json, load, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
+use jitterscope_tune::{Goal, audit};
 use serde_json::json;
 use std::path::Path;
+
+/// Settings named at the end of a report, at most.
+const ADVICE: usize = 5;
 
 /// Arguments of `report`.
 #[derive(Args, Debug)]
@@ -40,7 +47,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         Some(rank) => print_stall(&path, rank as usize, args.json)?,
         None => {
             let (_, summary) = load_worst(&path, args.worst)?;
-            print_summary(&summary, args.json)?;
+            print_summary(&path, &summary, args.json)?;
         }
     }
     Ok(Exit::Ok)
@@ -52,16 +59,34 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
 /// The run cannot be read, or stdout is closed.
 pub fn print_run(path: &Path, as_json: bool) -> anyhow::Result<RunSummary> {
     let (_, summary) = load(path)?;
-    print_summary(&summary, as_json)?;
+    print_summary(path, &summary, as_json)?;
     Ok(summary)
 }
 
-fn print_summary(summary: &RunSummary, as_json: bool) -> anyhow::Result<()> {
+fn print_summary(path: &Path, summary: &RunSummary, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        output::result(&json::render(summary)?)
-    } else {
-        output::result(&text::render(summary, output::style()))
+        return output::result(&json::render(summary)?);
     }
+    let mut text = text::render(summary, output::style());
+    if let Some(advice) = advice(path, summary)? {
+        text.push('\n');
+        text.push_str(&advice);
+    }
+    output::result(&text)
+}
+
+/// Which settings of this machine answer what was measured; nothing for a run of another machine, or one
+/// without culprits.
+fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<String>> {
+    let machine = Machine::host();
+    let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
+    if summary.attribution.is_none() || summary.run.hostname != here {
+        return Ok(None);
+    }
+    let run = RunReader::open(path)?;
+    let Ok(goal) = Goal::to_audit(&machine, run.manifest().probe.cpus.clone()) else { return Ok(None) };
+    let audit = audit(&machine, &goal, Some(&evidence_of(&run)?));
+    Ok(Some(audit_text::advice(&audit, ADVICE)))
 }
 
 fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {

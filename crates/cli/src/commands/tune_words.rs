@@ -39,31 +39,7 @@ impl Scope {
     pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<(Evidence, CpuSet)>> {
         let Some(run) = &self.run else { return Ok(None) };
         let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
-        let manifest = reader.manifest();
-        let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
-        for attribution in reader.attributions()? {
-            for part in attribution?.parts {
-                let c = part.culprit;
-                let key = (c.kind.as_str(), c.name.to_string(), c.detail.to_string());
-                let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
-                    kind: c.kind,
-                    name: c.name.to_string(),
-                    detail: c.detail.to_string(),
-                    total_ns: Nanos::ZERO,
-                    count: 0,
-                });
-                sum.total_ns += part.net;
-                sum.count += 1;
-            }
-        }
-        let measured_ns: Nanos =
-            manifest.results.iter().map(|r| manifest.rate.nanos(r.end.since(r.start))).sum();
-        let evidence = Evidence {
-            run: format!("{} ({})", manifest.id, manifest.label),
-            measured_ns,
-            culprits: sums.into_values().collect(),
-        };
-        Ok(Some((evidence, manifest.probe.cpus.clone())))
+        Ok(Some((evidence_of(&reader)?, reader.manifest().probe.cpus.clone())))
     }
 
     /// The CPUs, and why these when nobody named them.
@@ -93,6 +69,36 @@ impl Scope {
             }
         }
     }
+}
+
+/// What a run measured, by culprit.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
+    let manifest = reader.manifest();
+    let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
+    for attribution in reader.attributions()? {
+        for part in attribution?.parts {
+            let c = part.culprit;
+            let key = (c.kind.as_str(), c.name.to_string(), c.detail.to_string());
+            let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
+                kind: c.kind,
+                name: c.name.to_string(),
+                detail: c.detail.to_string(),
+                total_ns: Nanos::ZERO,
+                count: 0,
+            });
+            sum.total_ns += part.net;
+            sum.count += 1;
+        }
+    }
+    let measured_ns: Nanos = manifest.results.iter().map(|r| manifest.rate.nanos(r.end.since(r.start))).sum();
+    Ok(Evidence {
+        run: format!("{} ({})", manifest.id, manifest.label),
+        measured_ns,
+        culprits: sums.into_values().collect(),
+    })
 }
 
 /// The width of all texts.
