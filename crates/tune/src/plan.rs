@@ -275,9 +275,12 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
     }
 }
 
+/// Threads of one family, by the family's name.
+type Family = (String, Vec<String>);
+
 /// One entry a reason: `2 kworker, migration/1, pinned-app (301)`.
 fn joined(left: Vec<Left>) -> Vec<Left> {
-    let mut out: Vec<(String, Vec<(String, Vec<String>)>)> = Vec::new();
+    let mut out: Vec<(String, Vec<Family>)> = Vec::new();
     for one in left {
         // `kworker/1:2-events (45)` and its like are one family.
         let family: String = one.what.chars().take_while(|c| !matches!(c, '/' | '(' | ' ')).collect();

@@ -154,7 +154,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "All CPUs' ticks at the same instant, and their fight for the same locks.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "skew_tick", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Some power: CPUs wake at different times.",
