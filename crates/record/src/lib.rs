@@ -28,5 +28,5 @@ pub use error::RecordError;
 pub use names::StoredNames;
 pub use observer::{Observer, Progress};
 pub use recording::{Outcome, record};
-pub use replay::{ReplayError, stall_timeline};
+pub use replay::{ReplayError, reattribute, stall_timeline};
 pub use settings::RecordSettings;
