@@ -19,19 +19,34 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
-/// A batch is sent when it has grown to this, or at a flush.
-const BATCH_BYTES: usize = 256 << 10;
-/// Batches that may wait for the server: with those of full size, 16 MiB.
-const QUEUE: usize = 64;
-/// How long one request may take.
-const REQUEST: Duration = Duration::from_secs(10);
-/// Waits between tries: doubled each time up to the longest.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How long a batch is tried while the measurement runs.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long is left for everything once the run is over.
-const CLOSING: Duration = Duration::from_secs(15);
+/// How much is held, and for how long it is tried.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// A batch is sent when it has grown to this, or at a flush.
+    batch_bytes: usize,
+    /// Batches that may wait for the server.
+    queue: usize,
+    /// How long one request may take.
+    request: Duration,
+    /// The first wait between tries, doubled each time up to the longest.
+    first_wait: Duration,
+    longest_wait: Duration,
+    /// How long a batch is tried while the measurement runs.
+    patience: Duration,
+    /// How long is left for everything once the run is over.
+    closing: Duration,
+}
+
+/// With batches of full size 16 MiB may wait.
+const LIMITS: Limits = Limits {
+    batch_bytes: 256 << 10,
+    queue: 64,
+    request: Duration::from_secs(10),
+    first_wait: Duration::from_millis(100),
+    longest_wait: Duration::from_secs(5),
+    patience: Duration::from_secs(120),
+    closing: Duration::from_secs(15),
+};
 /// How much of a server's complaint is repeated.
 const COMPLAINT: u64 = 400;
 
@@ -54,9 +69,13 @@ pub(crate) struct Http {
 
 impl Http {
     pub(super) fn open(place: &HttpPlace, pace: Pace) -> Result<Http, ExportError> {
-        let server = Arc::new(Server::new(place)?);
+        Http::open_with(place, pace, LIMITS)
+    }
+
+    fn open_with(place: &HttpPlace, pace: Pace, limits: Limits) -> Result<Http, ExportError> {
+        let server = Arc::new(Server::new(place, limits)?);
         server.ping(place)?;
-        let (queue, batches) = sync_channel(QUEUE);
+        let (queue, batches) = sync_channel(limits.queue);
         let closing = Arc::new(AtomicBool::new(false));
         let (of_worker, told) = (Arc::clone(&server), Arc::clone(&closing));
         let worker = std::thread::Builder::new()
@@ -78,7 +97,7 @@ impl Http {
             Pace::Live => match self.queue.try_send(batch) {
                 Ok(()) => true,
                 // It goes on growing until there is room, or until it is too large to go on.
-                Err(TrySendError::Full(batch)) if batch.bytes.len() < BATCH_BYTES => {
+                Err(TrySendError::Full(batch)) if batch.bytes.len() < self.server.limits.batch_bytes => {
                     self.batch = batch;
                     true
                 }
@@ -106,7 +125,7 @@ impl Carrier for Http {
     fn line(&mut self, line: Vec<u8>) {
         self.batch.bytes.extend_from_slice(&line);
         self.batch.lines += 1;
-        if self.batch.bytes.len() >= BATCH_BYTES {
+        if self.batch.bytes.len() >= self.server.limits.batch_bytes {
             self.hand_over();
         }
     }
@@ -158,7 +177,8 @@ fn deliver(
     retries: &mut u64,
 ) -> Result<(), String> {
     let begun = Instant::now();
-    let mut wait = FIRST_WAIT;
+    let limits = server.limits;
+    let mut wait = limits.first_wait;
     let mut asked_to_wait = None;
     loop {
         let why = match server.write(&batch.bytes) {
@@ -169,20 +189,20 @@ fn deliver(
                 why
             }
         };
-        let mut pause = asked_to_wait.take().unwrap_or(wait).min(PATIENCE);
-        wait = (wait * 2).min(LONGEST_WAIT);
+        let mut pause = asked_to_wait.take().unwrap_or(wait).min(limits.patience);
+        wait = (wait * 2).min(limits.longest_wait);
         // In small steps, so that the end of the run is noticed.
         loop {
             if last_call.is_none() && closing.load(Ordering::Acquire) {
-                *last_call = Some(Instant::now() + CLOSING);
+                *last_call = Some(Instant::now() + limits.closing);
             }
-            if last_call.is_some_and(|end| Instant::now() >= end) || begun.elapsed() >= PATIENCE {
+            if last_call.is_some_and(|end| Instant::now() >= end) || begun.elapsed() >= limits.patience {
                 return Err(why);
             }
             if pause.is_zero() {
                 break;
             }
-            let step = pause.min(FIRST_WAIT);
+            let step = pause.min(limits.first_wait);
             std::thread::sleep(step);
             pause -= step;
         }
@@ -204,15 +224,16 @@ struct Server {
     agent: Agent,
     url: String,
     authorization: Option<String>,
+    limits: Limits,
 }
 
 impl Server {
-    fn new(place: &HttpPlace) -> Result<Server, ExportError> {
+    fn new(place: &HttpPlace, limits: Limits) -> Result<Server, ExportError> {
         let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build();
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(REQUEST))
-            .timeout_connect(Some(REQUEST / 2))
+            .timeout_global(Some(limits.request))
+            .timeout_connect(Some(limits.request / 2))
             .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls);
         if is_here(&place.base) {
@@ -230,7 +251,7 @@ impl Server {
                 secret(file.as_deref(), "INFLUX_TOKEN")?.map(|token| format!("{scheme} {token}"))
             }
         };
-        Ok(Server { agent: config.build().into(), url: write_url(place), authorization })
+        Ok(Server { agent: config.build().into(), url: write_url(place), authorization, limits })
     }
 
     /// Asks whether anybody is there. Any answer will do: who is refused learns that at the first write.
@@ -326,3 +347,7 @@ fn secret(file: Option<&Path>, variable: &str) -> Result<Option<String>, ExportE
         Err(source) => Err(ExportError::Token { path: path.to_path_buf(), source }),
     }
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;
