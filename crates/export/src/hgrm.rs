@@ -60,10 +60,8 @@ impl Exporter for Hgrm {
 fn table(histogram: &Histogram<u64>) -> String {
     let mut text =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
-    let mut total = 0;
-    for step in histogram.iter_quantiles(STEPS) {
-        total += step.count_since_last_iteration();
-        let (value, quantile) = (step.value_iterated_to() as f64, step.quantile_iterated_to());
+    for (value, level, total) in steps(histogram) {
+        let (value, quantile) = (value as f64, level / 100.0);
         let row = if quantile < 1.0 {
             let inverse = 1.0 / (1.0 - quantile);
             writeln!(text, "{value:12.3} {quantile:2.12} {total:10} {inverse:14.2}")
@@ -82,4 +80,28 @@ fn table(histogram: &Histogram<u64>) -> String {
         2048,
     ));
     text
+}
+
+/// (value, percentile, count up to it) of each row. The library's own iterator multiplies a fraction by
+/// the count and is one off where that falls beside a whole number; this divides, as the Java one does.
+fn steps(histogram: &Histogram<u64>) -> Vec<(u64, f64, u64)> {
+    let all = histogram.len();
+    let (mut rows, mut level, mut total) = (Vec::new(), 0.0f64, 0);
+    for bucket in histogram.iter_recorded() {
+        total += bucket.count_since_last_iteration();
+        let value = histogram.highest_equivalent(bucket.value_iterated_to());
+        let reached = 100.0 * total as f64 / all as f64;
+        while reached >= level {
+            rows.push((value, level, total));
+            let halvings = (100.0 / (100.0 - level)).log2().floor() + 1.0;
+            level += 100.0 / (f64::from(STEPS) * halvings.exp2());
+            if total == all {
+                break;
+            }
+        }
+    }
+    if let Some((value, ..)) = rows.last().copied() {
+        rows.push((value, 100.0, all));
+    }
+    rows
 }

@@ -20,8 +20,7 @@ fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let store = Arc::clone(&seen);
     std::thread::spawn(move || {
-        let mut index = 0;
-        for stream in listener.incoming() {
+        for (index, stream) in listener.incoming().enumerate() {
             let mut reader = BufReader::new(stream.unwrap());
             let (mut line, mut length, mut authorization) = (String::new(), 0, String::new());
             reader.read_line(&mut line).unwrap();
@@ -41,7 +40,6 @@ fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
             reader.read_exact(&mut body).unwrap();
             let body = String::from_utf8(body).unwrap();
             let answer = answers[std::cmp::min(index, answers.len() - 1)];
-            index += 1;
             store.lock().unwrap().push(Seen { line: line.trim().to_owned(), authorization, body });
             if answer == "hang" {
                 std::thread::sleep(Duration::from_millis(150));
