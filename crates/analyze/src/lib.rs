@@ -1,1 +1,2 @@
-//! placeholder
+//! What a run says, as data.
+pub mod sljtest;
