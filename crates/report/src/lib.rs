@@ -1,1 +1,2 @@
-//! placeholder
+//! Views of what was measured. They render what `analyze` returns and compute nothing.
+pub mod sljtest;
