@@ -88,7 +88,7 @@ fn the_default_screen_has_28_lines_of_at_most_80_columns_whatever_is_advised() {
         &QUIET,
         // Nothing to advise.
         &[(12, 95), (60, 5)],
-        &[(20, 10), (1_000_000_000_000, 15_000_000)],
+        &[(20, 10), (1_000_000_000, 15_000_000)],
         &[],
     ];
     for deltas in cases {
