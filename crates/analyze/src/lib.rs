@@ -1,2 +1,3 @@
 //! What a run says, as data.
+pub mod periods;
 pub mod sljtest;
