@@ -1,3 +1,27 @@
-//! What a run says, as data.
+//! What a run says, as data: pure functions from a manifest and rows to a [`RunSummary`].
+//!
+//! Rows stream through a [`SummaryBuilder`], which keeps no more for a day's run than for a minute's: the
+//! table of culprits is capped, the longest stalls are as many as asked for. Percentiles come from the
+//! counts in the manifest and need no rows at all. Views render this and compute nothing.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod counts;
+mod cpu;
+mod culprits;
+mod fine;
+mod history;
+mod line;
+mod moments;
 pub mod periods;
+mod phrase;
+mod simultaneous;
 pub mod sljtest;
+mod summary;
+mod worst;
+
+pub use builder::SummaryBuilder;
+pub use fine::FineNanos;
+pub use line::RunLine;
+pub use phrase::explain;
+pub use summary::*;

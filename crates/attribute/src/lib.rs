@@ -16,6 +16,7 @@ mod senders;
 mod split;
 mod tally;
 mod timeline;
+mod view;
 
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use costs::{Edge, EdgeCost, EdgeCosts};
@@ -23,3 +24,4 @@ pub use lexicon::Lexicon;
 pub use senders::Senders;
 pub use tally::EventTally;
 pub use timeline::{Frame, Timeline};
+pub use view::{TimelineRow, timeline_rows};

@@ -22,6 +22,11 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Whether it is another thread's turn on the CPU.
+    pub(crate) fn is_thread(&self) -> bool {
+        std::ptr::eq(self.rule, &raw const culprits::THREAD)
+    }
+
     /// Length from first entry to last exit.
     #[must_use]
     pub fn gross(&self) -> Ticks {
@@ -153,9 +158,16 @@ impl Builder<'_> {
             None if culprits::is_exit(&event.kind) => self.timeline.unmatched += 1,
             None => {}
         }
-        if let Some(rule) = culprits::rule_opened_by(event) {
+        if let Some(rule) = culprits::rule_opened_by(event)
+            && !(rule.victims_only && self.runs_another_thread())
+        {
             self.open(rule, event, time);
         }
+    }
+
+    /// Whether the victim is switched out.
+    fn runs_another_thread(&self) -> bool {
+        self.stack.first().is_some_and(|i| self.timeline.frames[*i].is_thread())
     }
 
     fn switch(&mut self, event: &KernelEvent, prev: i32, next: i32, time: Ticks) {

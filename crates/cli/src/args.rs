@@ -1,13 +1,13 @@
 //! The command line.
 
-use crate::commands::{disturb, doctor, list, record, report, selftest};
+use crate::commands::{audit, disturb, doctor, list, record, report, selftest, tune};
 use crate::output::Color;
 use crate::places::Places;
 use clap::{Parser, Subcommand};
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
-#[command(name = "jitterscope", version, about, max_term_width = 100)]
+#[command(name = "jitterscope", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
                         4 something required is not available.")]
 pub struct Cli {
@@ -31,6 +31,10 @@ pub enum Command {
     List(list::ListArgs),
     /// Say what this machine lets us see, what not, and how to get it
     Doctor(doctor::DoctorArgs),
+    /// Say which settings are wrong for CPUs that must not be disturbed
+    Audit(audit::AuditArgs),
+    /// Change them: plan, apply, roll back, status
+    Tune(tune::TuneArgs),
     /// Inject known disturbances and check that they are found and named
     Selftest(selftest::SelftestArgs),
     /// Inject one disturbance (a child of selftest)

@@ -1,2 +1,39 @@
-//! `jitterscope`: being wired.
-fn main() {}
+//! `jitterscope`: finds what steals time from a machine's CPUs, names it, and proves it.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod places;
+mod progress;
+mod signals;
+mod units;
+
+use args::{Cli, Command};
+use clap::Parser;
+use exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    cli.color.apply();
+    let result = match &cli.command {
+        Command::Record(args) => commands::record::run(args, &cli.places),
+        Command::Report(args) => commands::report::run(args, &cli.places),
+        Command::List(args) => commands::list::run(args, &cli.places),
+        Command::Doctor(args) => commands::doctor::run(args, &cli.places),
+        Command::Selftest(args) => commands::selftest::run(args, &cli.places),
+        Command::Audit(args) => commands::audit::run(args, &cli.places),
+        Command::Tune(args) => commands::tune::run(args, &cli.places),
+        Command::Disturb(args) => commands::disturb::run(args),
+        Command::Completions { shell } => commands::completions(*shell),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
+        Err(error) => {
+            anstream::eprintln!("{}", output::error_text(&error));
+            exit::of(&error).into()
+        }
+    }
+}

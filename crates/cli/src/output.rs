@@ -1,6 +1,7 @@
 //! Results to stdout, talk to stderr.
 
 use clap::ValueEnum;
+use jitterscope_report::Style;
 use owo_colors::OwoColorize;
 use std::io::{self, IsTerminal, Write};
 
@@ -26,6 +27,16 @@ impl Color {
         }
         .write_global();
     }
+}
+
+/// How texts are rendered here. Colours are always rendered: [`result`] strips them where they are not
+/// wanted.
+pub fn style() -> Style {
+    let unicode = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .is_some_and(|value| value.to_ascii_uppercase().replace('-', "").contains("UTF8"));
+    Style { color: true, width: 80, unicode: unicode && io::stdout().is_terminal() }
 }
 
 /// Prints a result. Colours are stripped where they are not wanted.

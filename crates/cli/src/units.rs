@@ -73,7 +73,8 @@ pub fn size(text: &str) -> Result<u64, String> {
         "g" | "gib" => 30,
         _ => return Err(format!("'{text}' is not a size; write for example 512KiB, 8MiB or 1GiB")),
     };
-    let number: u64 = number.parse().map_err(|_| format!("'{text}' is not a size; write for example 8MiB"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("'{text}' is not a size; write for example 8MiB"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
 }
 

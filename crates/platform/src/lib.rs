@@ -12,6 +12,7 @@ mod memory;
 mod rate;
 mod selection;
 mod thread;
+mod thread_affinity;
 mod topology;
 
 pub use host::host_facts;
@@ -23,4 +24,5 @@ pub use thread::{
     PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
     name_current_thread, pin_current_thread, set_fifo, thread_usage,
 };
+pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;

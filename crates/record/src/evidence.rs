@@ -13,6 +13,10 @@ use jitterscope_trace::{
     TraceError, Tracefs,
 };
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How often the kernel's own notes of thread names are read: they also name threads that have ended.
+const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes raw pages into the run.
 pub(crate) trait PageKeeper {
@@ -28,9 +32,9 @@ pub(crate) enum NoEvents {
 /// The kernel events of a recording. Dropping it removes the tracing instances, and the mount if it was
 /// made for them.
 pub(crate) struct Evidence {
-    // Before `_tracefs`: the instances go before the mount that holds them.
+    // Before `tracefs`: the instances go before the mount that holds them.
     recorder: Recorder,
-    _tracefs: Tracefs,
+    tracefs: Tracefs,
     local: Decoder,
     senders: Decoder,
     names: LiveNames,
@@ -40,6 +44,7 @@ pub(crate) struct Evidence {
     hints: HintReader,
     current_hints: HashMap<CpuId, OutsideHints>,
     symbols_report: SourceReport,
+    asked_kernel: Instant,
     /// CPUs whose buffer is gone: they went offline.
     pub(crate) gone: CpuSet,
     pub(crate) leftovers_removed: usize,
@@ -76,7 +81,7 @@ impl Evidence {
         let (symbols, symbols_report) = load_symbols(machine);
         Ok(Evidence {
             recorder,
-            _tracefs: tracefs,
+            tracefs,
             local,
             senders,
             names: LiveNames::new(machine.clone(), symbols),
@@ -89,6 +94,7 @@ impl Evidence {
             hints: HintReader::new(machine.clone(), &settings.measured, settings.helper),
             current_hints: HashMap::new(),
             symbols_report,
+            asked_kernel: Instant::now(),
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
         })
@@ -134,6 +140,10 @@ impl Evidence {
             }
         }
         self.current_hints = self.hints.read();
+        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
+            self.asked_kernel = Instant::now();
+            self.names.learn_all(self.tracefs.saved_comms());
+        }
     }
 
     pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {

@@ -1,7 +1,7 @@
 //! Names of kernel functions and threads, live and stored.
 
 use jitterscope_attribute::Lexicon;
-use jitterscope_model::{KernelAddr, KernelEvent, Name};
+use jitterscope_model::{Comm, KernelAddr, KernelEvent, Name};
 use jitterscope_platform::Machine;
 use jitterscope_trace::{Symbols, Tasks, TraceContext};
 use std::cell::RefCell;
@@ -42,6 +42,14 @@ impl LiveNames {
         tasks.learn(event);
         if ask {
             tasks.name_or_read(&self.machine, event.tid);
+        }
+    }
+
+    /// Learns names that the kernel kept.
+    pub(crate) fn learn_all(&self, names: Vec<(i32, Comm)>) {
+        let mut tasks = self.tasks.borrow_mut();
+        for (tid, comm) in names {
+            tasks.insert(tid, comm);
         }
     }
 

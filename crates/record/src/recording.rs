@@ -25,8 +25,8 @@ const DRAIN_EVERY: Duration = Duration::from_millis(50);
 const CALIBRATION: Duration = Duration::from_millis(50);
 /// How often a probe looks whether it should end.
 const POLL: Nanos = Nanos(10_000_000);
-/// Stalls that fit in a probe's queue: a second at 65,000 stalls a second, of 16 bytes each.
-const QUEUE: usize = 1 << 16;
+/// Stalls that fit in a probe's queue, of 16 bytes each: half a second at 65,000 stalls a second.
+const QUEUE: usize = 1 << 15;
 /// Time between setting the start and the start: every probe must have looked by then.
 const START_AHEAD: Nanos = Nanos(30_000_000);
 

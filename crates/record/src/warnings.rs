@@ -36,10 +36,9 @@ pub(crate) enum Circumstance {
 impl Circumstance {
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
-            Circumstance::NoKernelEvents { reason, fix } => (
-                "no-kernel-events",
-                format!("Stalls were measured but not attributed: {reason}. {fix}"),
-            ),
+            Circumstance::NoKernelEvents { reason, fix } => {
+                ("no-kernel-events", format!("Stalls were measured but not attributed: {reason}. {fix}"))
+            }
             Circumstance::NoFreeCpu { measured } => (
                 "no-free-cpu",
                 format!(
@@ -64,7 +63,9 @@ impl Circumstance {
             ),
             Circumstance::ClockFallback { reason } => (
                 "clock-fallback",
-                format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it."),
+                format!(
+                    "Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it."
+                ),
             ),
             Circumstance::DroppedRecords { cpu, dropped } => (
                 "dropped-records",

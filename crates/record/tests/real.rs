@@ -1,17 +1,22 @@
 //! Recordings on the machine that the tests run on. Those that need root and tracefs say so when they
 //! are skipped.
 
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{RecordError, RecordSettings, record};
+use jitterscope_record::{RecordError, RecordSettings, record, stall_timeline};
 use jitterscope_store::RunReader;
 use jitterscope_trace::Tracefs;
+use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// Recordings take turns: each wants the measured CPU for itself.
-static TURN: Mutex<()> = Mutex::new(());
+/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
+fn turn() -> File {
+    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
+    let file = File::create(path).unwrap();
+    file.lock().unwrap();
+    file
+}
 
 fn settings(runs: &Path, trace: bool) -> RecordSettings {
     let topology = Topology::read(&Machine::host());
@@ -45,7 +50,7 @@ fn can_trace() -> bool {
 
 #[test]
 fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     if !can_trace() {
         return;
     }
@@ -78,12 +83,21 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
     assert!(attributions.next().is_none());
     let counted: u64 = run.intervals().unwrap().map(|row| row.unwrap().count).sum();
     assert_eq!(counted, result.stalls, "the intervals' counts sum to the stalls");
-    assert!(!run.trace_pages(result.start, result.end).unwrap().is_empty());
+    // The raw trace that was kept shows the same stall again, frame by frame.
+    let attributed = run.attributions().unwrap().map(Result::unwrap);
+    let timer = attributed
+        .filter(|a| a.parts.iter().any(|p| p.culprit.kind == CulpritKind::Timer))
+        .find_map(|a| stalls.iter().find(|stall| stall.id == a.stall))
+        .expect("no timer interrupt in a second and a half");
+    let rows = stall_timeline(&run, timer).unwrap();
+    assert!(rows.iter().any(|row| row.label.starts_with("timer ")), "{rows:?}");
+    let length = manifest.rate.nanos(timer.length());
+    assert!(rows.iter().all(|row| row.start <= row.end.unwrap_or(length) && row.start <= length));
 }
 
 #[test]
 fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let outcome =
         record(&Machine::host(), &settings(dir.path(), false), &AtomicBool::new(false), &mut ()).unwrap();
@@ -97,7 +111,7 @@ fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
 
 #[test]
 fn a_stop_keeps_what_was_measured() {
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let mut settings = settings(dir.path(), false);

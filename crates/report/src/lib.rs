@@ -1,2 +1,16 @@
-//! Views of what was measured. They render what `analyze` returns and compute nothing.
+//! Views of a run: they render what `analyze` returns and compute nothing.
+//!
+//! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
+#![forbid(unsafe_code)]
+
+pub mod json;
+pub mod list;
+mod load;
+mod number;
 pub mod sljtest;
+mod style;
+pub mod text;
+pub mod timeline;
+
+pub use load::{load, load_worst};
+pub use style::Style;

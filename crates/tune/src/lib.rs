@@ -1,1 +1,51 @@
-//! placeholder
+//! The knob catalogue, audit, plan, apply, rollback.
+//!
+//! A [`Knob`] is data: where it is read, what is wanted, which culprits it answers. [`audit`] looks and
+//! changes nothing. [`plan`] lists changes, [`apply`] makes them after it wrote every original into a
+//! journal, [`rollback`] puts them back from the journal alone, [`status`] compares the two. Everything
+//! that changes the machine goes through [`Hands`], everything read through
+//! [`Machine`](jitterscope_platform::Machine).
+#![forbid(unsafe_code)]
+
+mod apply;
+mod audit;
+pub mod catalogue;
+mod cmdline;
+mod evidence;
+mod examine;
+pub mod glob;
+mod goal;
+mod hands;
+mod interrupts;
+mod journal;
+mod knob;
+mod op;
+mod page;
+mod partition;
+mod persist;
+mod plan;
+mod rollback;
+mod settings;
+mod state_dir;
+mod status;
+mod threads;
+mod value;
+
+pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
+pub use audit::{Audit, AuditEntry, Competitor, audit, competitors, how};
+pub use cmdline::{BootParam, BootValue, Cmdline};
+pub use evidence::{Evidence, MeasuredCulprit, Win};
+pub use examine::{Examination, KnobState, Left, Scene};
+pub use goal::{Goal, GoalError, online_cpus};
+pub use hands::{Hands, MachineHands};
+pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
+pub use journal::{JournalError, Who};
+pub use knob::{Answer, Conflict, Control, Effect, Fact, Group, Knob, Profile, Risk, ThreadFamily, Weight};
+pub use op::{Op, Outcome, Refusal, Standing};
+pub use page::{boot_line, chapter, rows};
+pub use persist::BootLine;
+pub use plan::{Change, Plan, PlanError, Select, Skipped, plan};
+pub use rollback::{Drift, OnDrift, RollbackReport, RolledBack, Undoing, is_clean, rollback};
+pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
+pub use status::{NowIs, Status, StatusApply, StatusEntry, status};
+pub use value::ValueKind;

@@ -63,7 +63,7 @@ proptest! {
     ) {
         let mut random = Random(seed);
         let period = period_ms / 1e3;
-        let span = (period * 80.0).max(1.0).min(120.0);
+        let span = (period * 80.0).clamp(1.0, 120.0);
         let mut times = random.pulses(period, jitter, keep, span);
         times.extend(random.poisson(0.01 + noise / period, span));
         let found = search(times, span);

@@ -9,6 +9,7 @@ pub(super) static FAULT: Rule = Rule {
     opens: |kind| matches!(kind, EventKind::PageFault { .. } | EventKind::MachineCheck { .. }),
     closes: |_, event| matches!(event.kind, EventKind::PageFault { .. } | EventKind::MachineCheck { .. }),
     endless: true,
+    victims_only: true,
     sleeps: true,
     named_by: by_none,
     culprit: |frame, _| match frame.opening.kind {

@@ -13,6 +13,7 @@ pub(super) static VECTOR: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: |child| matches!(child.opening.kind, EventKind::CsdEntry { .. }),
     culprit: vector_name,
@@ -29,6 +30,7 @@ pub(super) static FUNCTION: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: by_none,
     culprit: |frame, scene| {

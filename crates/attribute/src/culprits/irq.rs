@@ -12,6 +12,7 @@ pub(super) static HANDLER: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: by_none,
     culprit: |frame, _| match &frame.opening.kind {

@@ -13,6 +13,7 @@ pub(super) static WORK: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: true,
     named_by: by_none,
     culprit: name,

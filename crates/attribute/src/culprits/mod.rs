@@ -39,6 +39,9 @@ pub(crate) struct Rule {
     /// There is no exit record: the frame lasts until the next thing that must end it, and its extent is
     /// known only to medium confidence.
     pub(crate) endless: bool,
+    /// Such frames count only in the victim's own context: what another thread suffers is that thread's
+    /// time.
+    pub(crate) victims_only: bool,
     /// Whether the thread that it runs in may be switched out meanwhile, and the frame go on when the
     /// thread does. Hardware interrupts cannot; on PREEMPT_RT softirqs can.
     pub(crate) sleeps: bool,

@@ -9,6 +9,7 @@ pub(crate) static NMI: Rule = Rule {
     opens: |_| false,
     closes: |opening, event| opening == event,
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: by_none,
     culprit: |frame, scene| match frame.opening.kind {

@@ -12,6 +12,7 @@ pub(super) static SOFTIRQ: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: true,
     named_by: timer::is_function,
     culprit: |frame, _| {

@@ -10,6 +10,7 @@ pub(crate) static THREAD: Rule = Rule {
     opens: |_| false,
     closes: |_, _| false,
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: kworker::is_work,
     culprit: name,

@@ -15,6 +15,7 @@ pub(super) static LOCAL_TIMER: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: false,
     named_by: is_function,
     culprit: |_, _| culprit(CulpritKind::Timer, VECTOR, "interrupt that ran no timer function"),
@@ -32,6 +33,7 @@ pub(super) static FUNCTION: Rule = Rule {
         _ => false,
     },
     endless: false,
+    victims_only: false,
     sleeps: true,
     named_by: by_none,
     culprit: |frame, scene| match frame.opening.kind {

@@ -179,6 +179,19 @@ fn a_page_fault_has_no_exit_so_it_lasts_to_the_end_at_medium_confidence() {
 }
 
 #[test]
+fn a_fault_of_another_thread_is_that_threads_time() {
+    let mut a = attributor(false);
+    let other = task(200, "other", 120);
+    let events = [
+        switch(1000, victim(), other),
+        at(1100, EventKind::PageFault { user: true, address: 1, ip: 2 }),
+        switch(5000, other, victim()),
+    ];
+    let got = attribute(&mut a, &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["thread/other 4000"]);
+}
+
+#[test]
 fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
     let mut a = attributor(false);
     let rt_victim = task(VICTIM, "js-spin/1", 10);
@@ -248,4 +261,38 @@ fn events_inside_and_outside_of_stalls_are_told_apart() {
     a.finish(Ticks(10_000));
     let counts = a.events_in_gaps();
     assert_eq!((counts.events, counts.inside), (3, 1));
+}
+
+#[test]
+fn a_timeline_shows_frames_nested_and_what_happened_between() {
+    let noise = task(200, "noise", 120);
+    let events = [
+        enter(1500, "local_timer"),
+        hrtimer(1600, 4),
+        at(1650, EventKind::SchedWaking { task: noise, target: CPU }),
+        hrtimer_exit(1700),
+        exit(1800, "local_timer"),
+        switch(2000, victim(), noise),
+        switch(9000, noise, victim()),
+    ];
+    let mut senders = jitterscope_attribute::Senders::default();
+    senders.note(&events[2]);
+    let rate = jitterscope_model::TickRate::NANOSECONDS;
+    let rows = jitterscope_attribute::timeline_rows(&stall(1000, 9500), &events, &senders, rate, &Names);
+    let shown: Vec<String> = rows
+        .iter()
+        .map(|r| {
+            let end = r.end.map_or("-".into(), |e| e.0.to_string());
+            format!("{}{}..{end} {} | {}", "  ".repeat(r.depth), r.start.0, r.label, r.note)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "500..800 timer local_timer | ",
+            "  600..700 timer hrtimer_wakeup | hrtimer, local_timer interrupt",
+            "    650..- wakes | noise (pid 200) for CPU 1",
+            "1000..8000 thread noise | pid 200; set going by task100 (pid 100) on CPU 1",
+        ]
+    );
 }

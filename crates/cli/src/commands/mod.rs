@@ -1,5 +1,7 @@
 //! One file a command: arguments, wiring, exit code.
 
+pub mod audit;
+mod audit_text;
 pub mod disturb;
 pub mod doctor;
 pub mod list;
@@ -7,6 +9,9 @@ pub mod record;
 pub mod report;
 pub mod require;
 pub mod selftest;
+pub mod tune;
+mod tune_text;
+mod tune_words;
 
 use crate::args::Cli;
 use crate::exit::Exit;

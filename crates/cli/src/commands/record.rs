@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use jitterscope_model::{ClockKind, CpuList, Nanos};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, record};
+use jitterscope_store::StoreError;
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -141,13 +142,10 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, args.json)?;
-    let worst = summary.probe.cpus.iter().map(|cpu| cpu.max_ns).max().unwrap_or_default();
+    let worst = summary.probe.total.max_ns.unwrap_or_default();
     match args.fail_above {
-        Some(limit) if worst > limit.0 => {
-            output::talk(format_args!(
-                "the worst stall, {}, is longer than --fail-above {limit}",
-                Nanos(worst)
-            ));
+        Some(limit) if worst > limit => {
+            output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
             Ok(Exit::Exceeded)
         }
         _ => Ok(Exit::Ok),
@@ -156,7 +154,9 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Threshold { .. } | RecordError::WouldHang => UsageError(error.to_string()).into(),
+        RecordError::Store(StoreError::Label { .. })
+        | RecordError::Threshold { .. }
+        | RecordError::WouldHang => UsageError(error.to_string()).into(),
         other => other.into(),
     }
 }

@@ -49,6 +49,13 @@ impl DisturbKind {
         }
     }
 
+    /// Whether it reaches only a victim that is on its CPU at that moment: the kernel sends the interrupt
+    /// to CPUs that run a registered process, and to no others.
+    #[must_use]
+    pub fn needs_running_victim(self) -> bool {
+        self == DisturbKind::Membarrier
+    }
+
     /// The kind of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<DisturbKind> {

@@ -1,13 +1,15 @@
 //! Whether a recording finds and names disturbances that were injected on purpose.
 //!
-//! Pure: the children's logs ([`jitterscope_platform::disturb`]), the stalls and their attributions go in,
-//! a report comes out. Starting children and recording them is the caller's.
+//! [`score`] is pure: the children's logs ([`jitterscope_platform::disturb`]), the stalls and their
+//! attributions go in, a report comes out. [`run()`] starts the children and records them.
 
 mod report;
+mod run;
 mod score;
 mod text;
 
 pub use report::{SelftestReport, SelftestRow, SkippedKind, WrongVerdict};
+pub use run::{SelftestError, SelftestSettings, Selftested, run};
 pub use score::{Episode, PASS_PERCENT, score};
 pub use text::render_text;
 

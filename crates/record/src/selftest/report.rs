@@ -27,6 +27,9 @@ pub struct SelftestRow {
     pub found: u64,
     /// How many of them met a stall with the expected culprit in its attribution.
     pub named: u64,
+    /// Injections that could not reach the victim, because another thread ran on its CPU all the while
+    /// (only of kinds that reach a running victim); they are not among `injected`.
+    pub out_of_reach: u64,
     /// The control: how many would be named if each had been logged half a period later. Far fewer than
     /// `named`, else the naming is chance.
     pub named_when_shifted: u64,
@@ -50,6 +53,7 @@ impl SelftestRow {
             injected: 0,
             found: 0,
             named: 0,
+            out_of_reach: 0,
             named_when_shifted: 0,
             length_error: None,
             wrong: Vec::new(),
@@ -68,6 +72,12 @@ impl SelftestRow {
         };
         self.reason = if self.injected == 0 {
             "nothing was injected".into()
+        } else if self.out_of_reach > self.injected {
+            format!(
+                "another thread ran on the CPU during {} of {} injections: too busy to test",
+                self.out_of_reach,
+                self.out_of_reach + self.injected
+            )
         } else if !enough(self.found) {
             format!("found {} of {}, {PASS_PERCENT} % are needed", self.found, self.injected)
         } else if !enough(self.named) {

@@ -1,7 +1,7 @@
 //! Matching injections with stalls.
 
 use super::report::{SelftestRow, WrongVerdict};
-use jitterscope_model::{Attribution, Culprit, Nanos, Part, Sender, Stall, TickRate, Ticks};
+use jitterscope_model::{Attribution, Culprit, CulpritKind, Nanos, Part, Sender, Stall, TickRate, Ticks};
 use jitterscope_platform::disturb::{Expectation, ExpectedSender, Header, Injection};
 use std::collections::HashMap;
 
@@ -27,7 +27,8 @@ pub struct Episode<'a> {
 ///
 /// An injection is *found* when a stall on the victim's CPU overlaps its window, and *named* when one of
 /// these stalls is attributed, in part, to the expected culprit. Where the expectation has a sender, it
-/// must be the culprit's too.
+/// must be the culprit's too. An injection that only a running victim can feel, made while another thread
+/// had the CPU all along, is out of reach and does not count.
 #[must_use]
 pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let header = episode.header;
@@ -41,9 +42,14 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let mut wrong: HashMap<String, u64> = HashMap::new();
     for injection in &injections {
         let met: Vec<_> = victims.meeting(injection).collect();
+        let named = met.iter().any(|(_, met)| met.names(&header.expected));
+        if !named && header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection)) {
+            row.out_of_reach += 1;
+            continue;
+        }
         row.injected += 1;
         row.found += u64::from(!met.is_empty());
-        if met.iter().any(|(_, met)| met.names(&header.expected)) {
+        if named {
             row.named += 1;
         } else {
             *wrong.entry(said_instead(&met, &header.expected)).or_default() += 1;
@@ -72,6 +78,16 @@ struct VictimStall<'a> {
 impl VictimStall<'_> {
     fn names(&self, expected: &Expectation) -> bool {
         self.parts.iter().any(|part| is_expected(&part.culprit, expected))
+    }
+
+    /// Whether another thread ran instead of the victim during the whole injection: the stall reaches
+    /// over both its ends and is mostly that thread's.
+    fn shields(&self, injection: &Injection) -> bool {
+        let is_thread =
+            |part: &&Part| matches!(part.culprit.kind, CulpritKind::Thread | CulpritKind::Kworker);
+        let others: Nanos = self.parts.iter().filter(is_thread).map(|part| part.net).sum();
+        let all: Nanos = self.parts.iter().map(|part| part.net).sum();
+        self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
     }
 
     /// Time that it gives to the expected culprit.

@@ -117,6 +117,23 @@ fn the_order_of_the_inputs_does_not_matter() {
 }
 
 #[test]
+fn what_cannot_reach_a_victim_that_is_switched_out_does_not_count() {
+    let (mut recorded, injections) = textbook();
+    // During one of them another thread had the CPU all along; a second only had it in part.
+    let at = 7 * PERIOD;
+    recorded.stalls[6].start = Ticks(at - 1_000_000);
+    recorded.stalls[6].end = Ticks(at + 1_000_000);
+    recorded.attributions[6].parts = vec![part(CulpritKind::Thread, "make", 2_000_000)];
+    recorded.attributions[7].parts =
+        vec![part(CulpritKind::Thread, "make", 1_000), part(CulpritKind::Timer, "x", 2_000)];
+    let mut header = fifo();
+    assert_eq!(recorded.score(&header, &injections).out_of_reach, 0, "a thread reaches any CPU");
+    header.kind = DisturbKind::Membarrier;
+    let row = recorded.score(&header, &injections);
+    assert_eq!((row.out_of_reach, row.injected, row.found, row.named), (1, 99, 99, 98));
+}
+
+#[test]
 fn ninety_five_percent_is_the_bar() {
     for (kept, passes) in [(95, true), (94, false)] {
         let (mut recorded, injections) = textbook();

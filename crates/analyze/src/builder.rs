@@ -1,0 +1,305 @@
+//! From a run's rows to its summary, in bounded memory.
+
+use crate::cpu::{self, share};
+use crate::culprits::CulpritTable;
+use crate::history::HistoryBuilder;
+use crate::simultaneous::Grouper;
+use crate::summary::{
+    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
+    Unexplained,
+};
+use crate::worst::Worst;
+use jitterscope_model::{
+    Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
+    RunManifest, SCHEMA_VERSION, Stall, StallId, Warning,
+};
+use std::collections::VecDeque;
+
+/// Culprits told apart unless said otherwise.
+const MAX_CULPRITS: usize = 4096;
+/// The longest stalls kept unless said otherwise.
+const WORST: usize = 10;
+/// Stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
+/// table by table in step.
+const PENDING: usize = 1 << 16;
+
+/// Takes in a run's rows, in order of their ids, and gives its summary. An attribution follows its stall;
+/// any number of stalls up to [`PENDING`] may lie between.
+#[derive(Debug)]
+pub struct SummaryBuilder<'m> {
+    manifest: &'m RunManifest,
+    path: String,
+    stalls: u64,
+    stalled: Nanos,
+    pending: VecDeque<(StallId, Nanos)>,
+    culprits: CulpritTable,
+    /// The part that stands for what has no verdict.
+    nobody: Part,
+    inconsistent: u64,
+    worst: Worst,
+    simultaneous: Grouper,
+    history: HistoryBuilder,
+}
+
+impl<'m> SummaryBuilder<'m> {
+    /// Begins the summary of a run.
+    #[must_use]
+    pub fn new(manifest: &'m RunManifest) -> SummaryBuilder<'m> {
+        SummaryBuilder {
+            manifest,
+            path: String::new(),
+            stalls: 0,
+            stalled: Nanos::ZERO,
+            pending: VecDeque::new(),
+            culprits: CulpritTable::new(MAX_CULPRITS),
+            nobody: nobody(),
+            inconsistent: 0,
+            worst: Worst::new(WORST),
+            simultaneous: Grouper::new(manifest),
+            history: HistoryBuilder::new(manifest),
+        }
+    }
+
+    /// Where the run is stored.
+    #[must_use]
+    pub fn path(mut self, path: &std::path::Path) -> SummaryBuilder<'m> {
+        self.path = path.display().to_string();
+        self
+    }
+
+    /// Keeps this many of the longest stalls.
+    #[must_use]
+    pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
+        self.worst = Worst::new(limit);
+        self
+    }
+
+    /// Tells this many culprits apart.
+    #[must_use]
+    pub fn max_culprits(mut self, cap: usize) -> SummaryBuilder<'m> {
+        self.culprits = CulpritTable::new(cap);
+        self
+    }
+
+    /// One stall.
+    pub fn stall(&mut self, stall: &Stall) {
+        let length = self.manifest.rate.nanos(stall.length());
+        self.stalls += 1;
+        self.stalled += length;
+        self.worst.stall(stall);
+        self.simultaneous.stall(stall);
+        if self.manifest.attributed {
+            self.pending.push_back((stall.id, length));
+            if self.pending.len() > PENDING {
+                self.give_up_first();
+            }
+        }
+    }
+
+    /// The attribution of a stall taken in before.
+    pub fn attribution(&mut self, attribution: &Attribution) {
+        // Whether it is there is asked first: a row of no stall must not cost others their verdict.
+        let at = self.pending.binary_search_by_key(&attribution.stall, |(id, _)| *id);
+        let Ok(at) = at else {
+            self.inconsistent += 1;
+            return;
+        };
+        for _ in 0..at {
+            self.give_up_first();
+        }
+        let Some((_, length)) = self.pending.pop_front() else { return };
+        self.worst.attribution(attribution);
+        let mut left = length;
+        let nets: Vec<(&Part, Nanos)> = attribution
+            .parts
+            .iter()
+            .map(|part| {
+                // Parts sum to their stall; where damaged rows do not, the stall's length holds.
+                let net = part.net.min(left);
+                left = left.saturating_sub(net);
+                (part, net)
+            })
+            .collect();
+        let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
+        self.inconsistent += u64::from(!consistent);
+        let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
+        self.culprits.add(nets.into_iter().chain(rest));
+    }
+
+    fn give_up_first(&mut self) {
+        if let Some((_, length)) = self.pending.pop_front() {
+            self.inconsistent += 1;
+            self.culprits.add([(&self.nobody, length)]);
+        }
+    }
+
+    /// One interval of one CPU.
+    pub fn interval(&mut self, row: &IntervalRow) {
+        self.history.interval(row);
+    }
+
+    /// The summary.
+    #[must_use]
+    pub fn finish(mut self) -> RunSummary {
+        while !self.pending.is_empty() {
+            self.give_up_first();
+        }
+        let manifest = self.manifest;
+        let cpus: Vec<CpuSummary> =
+            manifest.results.iter().map(|r| cpu::summarize(r, manifest.rate)).collect();
+        let run = run_facts(manifest, self.path);
+        let trust = trust(manifest, &cpus, self.inconsistent);
+        let mut warnings = manifest.warnings.clone();
+        if self.inconsistent > 0 {
+            warnings.push(Warning {
+                id: "inconsistent-rows".into(),
+                text: format!(
+                    "{} stalls and attributions of this run do not fit together; what is missing counts as \
+                     unresolved. Record again.",
+                    self.inconsistent
+                ),
+            });
+        }
+        let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
+        let seconds = run.duration_ns.as_secs_f64();
+        RunSummary {
+            schema_version: SCHEMA_VERSION,
+            probe: ProbeSummary {
+                kind: manifest.probe.kind.clone(),
+                threshold_ns: manifest.probe.threshold_ns,
+                tsc_hz: manifest.rate.hz,
+                clock: manifest.clock,
+                fifo_priority: manifest.probe.fifo_priority,
+                cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
+                cpus,
+                total: cpu::total(&manifest.results, manifest.rate),
+            },
+            attribution: manifest.attributed.then(|| {
+                let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+                attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))
+            }),
+            worst: self.worst.finish(manifest),
+            simultaneous: self.simultaneous.finish(manifest),
+            history: self.history.finish(),
+            counters: manifest.counters.clone(),
+            sources: sources(manifest),
+            trust,
+            warnings,
+            run,
+        }
+    }
+}
+
+/// What stands for time that no row accounts for.
+fn nobody() -> Part {
+    Part {
+        culprit: Culprit {
+            kind: CulpritKind::Unresolved,
+            name: "no verdict".into(),
+            detail: "the stored run has none".into(),
+            sender: None,
+        },
+        net: Nanos::ZERO,
+        gross: Nanos::ZERO,
+        placement: Placement::Whole,
+        confidence: Confidence::Low,
+        evidence: String::new(),
+    }
+}
+
+fn attribution(
+    manifest: &RunManifest,
+    stalls: u64,
+    stalled: Nanos,
+    [culprits, classes]: [Vec<CulpritRow>; 2],
+) -> AttributionSummary {
+    let sum = |rows: &[CulpritRow]| rows.iter().map(|row| row.total_ns).sum::<Nanos>();
+    let (explained, rest) = (sum(&culprits), sum(&classes));
+    let mut by_class = std::collections::BTreeMap::new();
+    for row in &classes {
+        *by_class.entry(format!("{}: {}", row.kind, row.name)).or_insert(Nanos::ZERO) += row.total_ns;
+    }
+    let EventsInGaps { events, inside, control_events, control_inside } = manifest.events_in_gaps;
+    let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
+    AttributionSummary {
+        explained_fraction: share(explained.0, stalled.0),
+        stalls,
+        stalled_ns: stalled,
+        events_in_gaps_fraction: fraction(inside, events),
+        events_in_gaps_control: fraction(control_inside, control_events),
+        events,
+        culprits,
+        unexplained: Unexplained { total_ns: rest, share: share(rest.0, stalled.0), by_class, classes },
+    }
+}
+
+fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
+    RunFacts {
+        id: manifest.id.clone(),
+        label: manifest.label.clone(),
+        path,
+        started_realtime_ns: started(manifest),
+        duration_ns: duration(manifest),
+        planned_ns: manifest.probe.duration_ns,
+        interrupted: manifest.interrupted,
+        tool_version: manifest.tool_version.clone(),
+        hostname: manifest.host.hostname.clone(),
+        kernel_release: manifest.host.kernel_release.clone(),
+        cpu_model: manifest.host.cpu_model.clone(),
+        hypervisor: manifest.host.hypervisor.clone(),
+    }
+}
+
+/// Start of the measurement, nanoseconds since the epoch.
+pub(crate) fn started(manifest: &RunManifest) -> u64 {
+    let first = manifest.results.iter().map(|r| r.start).min().unwrap_or(manifest.clock_start.ticks);
+    manifest.realtime_ns(first)
+}
+
+/// From the first clock read of any CPU to the last of any.
+pub(crate) fn duration(manifest: &RunManifest) -> Nanos {
+    let first = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
+    let last = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+    manifest.rate.nanos(last.since(first))
+}
+
+fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
+    let summary = |source: &jitterscope_model::SourceReport| SourceSummary {
+        name: source.name.clone(),
+        status: source.status,
+        reason: source.reason.clone(),
+        loses: source.loses.clone(),
+        fix: source.fix.clone(),
+        lost: source.lost,
+    };
+    manifest.sources.iter().map(summary).collect()
+}
+
+fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) -> Trust {
+    let lowest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min).unwrap_or(0.0);
+    let floor = cpus.iter().filter_map(|c| Some((c.floor_ticks?, c.floor_ns?))).max_by_key(|(t, _)| *t);
+    let noise = &manifest.self_noise;
+    let shared = !noise.helper_cpus.intersection(&manifest.probe.cpus).is_empty();
+    Trust {
+        floor_ns: floor.map(|(_, ns)| ns),
+        floor_ticks: floor.map(|(ticks, _)| ticks),
+        samples_per_sec: lowest(&mut cpus.iter().map(|c| c.samples_per_sec)),
+        coverage: lowest(&mut cpus.iter().map(|c| c.coverage)),
+        rate_error_ppb: manifest.rate.error_ppb,
+        rate_source: manifest.rate.source,
+        dropped_records: cpus.iter().map(|c| c.dropped_records).sum(),
+        inconsistent_rows,
+        lost_records: manifest.sources.iter().map(|s| s.lost).fold(0, u64::saturating_add),
+        page_faults: cpus.iter().map(|c| c.page_faults).sum(),
+        involuntary_switches: cpus.iter().map(|c| c.involuntary_switches).sum(),
+        helper_cpus: noise.helper_cpus.clone(),
+        helpers_on_measured: shared || noise.helper_cpus.is_empty(),
+        helper_cpu_ns: noise.helper_cpu_ns,
+        peak_rss_bytes: noise.peak_rss_bytes,
+        entry_cost_ns: noise.entry_cost_ns,
+        exit_cost_ns: noise.exit_cost_ns,
+        cost_samples: noise.cost_samples,
+        raw_trace_bytes: manifest.trace.bytes,
+        raw_trace_complete: manifest.trace.complete,
+    }
+}

@@ -1,0 +1,109 @@
+//! What was measured on a CPU, and on all of them.
+
+use crate::FineNanos;
+use crate::counts::{Counts, Ppm};
+use crate::moments::mean_and_deviation;
+use crate::summary::{CpuSummary, Percentiles, TotalSummary};
+use jitterscope_model::{Nanos, ProbeResult, TickRate, Ticks};
+
+/// Percentiles of all deltas and of the wait of an instant at random.
+const OF_TIME: [(&str, Ppm); 7] = [
+    ("50", Ppm(500_000)),
+    ("90", Ppm(900_000)),
+    ("99", Ppm(990_000)),
+    ("99.9", Ppm(999_000)),
+    ("99.99", Ppm(999_900)),
+    ("99.999", Ppm(999_990)),
+    ("99.9999", Ppm(999_999)),
+];
+
+/// Stalls that must lie above a percentile of the stalls for it to be told.
+const SUPPORT: u128 = 10;
+
+/// A ratio that is zero, not nothing, when there is no whole.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn per_second(count: u64, time: Nanos) -> f64 {
+    if time == Nanos::ZERO { 0.0 } else { count as f64 / time.as_secs_f64() }
+}
+
+fn percentiles(rate: TickRate, of: impl Fn(Ppm) -> Option<f64>) -> Percentiles {
+    OF_TIME
+        .into_iter()
+        .map(|(name, share)| (name, of(share).map(|ticks| FineNanos::from_ticks(ticks, rate))))
+        .collect()
+}
+
+fn of_deltas(counts: &Counts, rate: TickRate) -> Percentiles {
+    percentiles(rate, |share| counts.quantile(share).map(|ticks| ticks as f64))
+}
+
+fn of_stalls(counts: &Counts, rate: TickRate) -> Percentiles {
+    percentiles(rate, |share| counts.supported_quantile(share, SUPPORT).map(|ticks| ticks as f64))
+}
+
+fn of_instants(counts: &Counts, rate: TickRate) -> Percentiles {
+    percentiles(rate, |share| counts.residual(share))
+}
+
+/// The summary of one CPU.
+pub(crate) fn summarize(result: &ProbeResult, rate: TickRate) -> CpuSummary {
+    let deltas = Counts::deltas(result);
+    let span = result.end.since(result.start);
+    let measured = rate.nanos(span);
+    let moments = mean_and_deviation(result.samples, result.sum_ticks, result.sum_squares);
+    let any = result.samples > 0;
+    CpuSummary {
+        cpu: result.cpu,
+        tid: result.tid,
+        measured_ns: measured,
+        samples: result.samples,
+        samples_per_sec: per_second(result.samples, measured),
+        coverage: share(result.sum_ticks, span.0),
+        floor_ns: any.then(|| FineNanos::from_ticks(result.min_ticks as f64, rate)),
+        floor_ticks: any.then_some(result.min_ticks),
+        mean_ns: moments.map(|(mean, _)| FineNanos::from_ticks(mean, rate)),
+        stddev_ns: moments.map(|(_, deviation)| FineNanos::from_ticks(deviation, rate)),
+        percentiles_ns: of_deltas(&deltas, rate),
+        max_ns: any.then(|| rate.nanos(Ticks(result.max_ticks))),
+        stalls: result.stalls,
+        stalls_per_sec: per_second(result.stalls, measured),
+        stall_percentiles_ns: of_stalls(&Counts::stalls(result), rate),
+        instant_percentiles_ns: of_instants(&deltas, rate),
+        stolen_ns: rate.nanos(Ticks(result.stalled_ticks)),
+        stolen_fraction: share(result.stalled_ticks, span.0),
+        dropped_records: result.dropped_records,
+        page_faults: result.page_faults,
+        involuntary_switches: result.involuntary_switches,
+        ended_early: result.ended_early.clone(),
+    }
+}
+
+/// The summary of all CPUs.
+pub(crate) fn total(results: &[ProbeResult], rate: TickRate) -> TotalSummary {
+    let sum = |of: fn(&ProbeResult) -> u64| results.iter().map(of).fold(0, u64::saturating_add);
+    let measured = rate.nanos(Ticks(sum(|r| r.end.since(r.start).0)));
+    let (stalls, stalled) = (sum(|r| r.stalls), rate.nanos(Ticks(sum(|r| r.stalled_ticks))));
+    let merge = |of: fn(&ProbeResult) -> Counts| {
+        results.iter().map(of).fold(Counts::default(), |all, one| all.merged(&one))
+    };
+    let deltas = merge(Counts::deltas);
+    // The first of equals, so that the answer does not depend on the order of iteration.
+    let longest = results.iter().filter(|r| r.samples > 0).rev().max_by_key(|r| r.max_ticks);
+    TotalSummary {
+        cpus: results.len(),
+        measured_ns: measured,
+        stalls,
+        stalls_per_sec: per_second(stalls, measured),
+        stalls_per_sec_bound: (stalls == 0 && measured > Nanos::ZERO).then(|| per_second(3, measured)),
+        stolen_ns: stalled,
+        stolen_fraction: share(stalled.0, measured.0),
+        max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),
+        max_cpu: longest.map(|r| r.cpu),
+        percentiles_ns: of_deltas(&deltas, rate),
+        stall_percentiles_ns: of_stalls(&merge(Counts::stalls), rate),
+        instant_percentiles_ns: of_instants(&deltas, rate),
+    }
+}

@@ -1,0 +1,56 @@
+//! Mean and standard deviation from exact sums.
+
+/// Mean and standard deviation (of the whole population) in ticks; `None` of nothing.
+///
+/// The variance is `(n * sum of squares - sum^2) / n^2`. Its numerator is a difference of two large and
+/// nearly equal numbers, so it is taken in integers: in floating point a deviation that is small against
+/// the mean would be lost.
+pub(crate) fn mean_and_deviation(n: u64, sum: u64, squares: u128) -> Option<(f64, f64)> {
+    if n == 0 {
+        return None;
+    }
+    let mean = sum as f64 / n as f64;
+    let exact = u128::from(n)
+        .checked_mul(squares)
+        .and_then(|scaled| scaled.checked_sub(u128::from(sum) * u128::from(sum)));
+    let variance = match exact {
+        Some(numerator) => numerator as f64 / (n as f64 * n as f64),
+        // 128 bits are too few after years of measuring, and for sums that contradict each other.
+        None => (squares as f64 / n as f64 - mean * mean).max(0.0),
+    };
+    Some((mean, variance.sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_deviations_beside_large_counts_survive() {
+        // A billion deltas of 18 ticks and one of 19, twice.
+        let (n, sum, squares) = (2_000_000_002u64, 36_000_000_038u64, 2_000_000_000u128 * 324 + 2 * 361);
+        let (mean, deviation) = mean_and_deviation(n, sum, squares).unwrap();
+        assert!((mean - 18.000_000_001).abs() < 1e-9);
+        assert!((deviation - 1e-9f64.sqrt()).abs() < 1e-9, "{deviation}");
+        assert_eq!(mean_and_deviation(0, 0, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn as_computed_naively(values in proptest::collection::vec(0u64..1 << 40, 1..200)) {
+            let n = values.len() as f64;
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / n;
+            let deviation = (values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / n).sqrt();
+            let squares = values.iter().map(|v| u128::from(*v).pow(2)).sum();
+            let (m, d) = mean_and_deviation(values.len() as u64, values.iter().sum(), squares).unwrap();
+            prop_assert!((m - mean).abs() <= 1e-9 * mean.max(1.0));
+            prop_assert!((d - deviation).abs() <= 1e-6 * deviation.max(1.0));
+        }
+
+        #[test]
+        fn contradicting_sums_do_not_panic(n: u64, sum: u64, squares: u128) {
+            let _ = mean_and_deviation(n, sum, squares);
+        }
+    }
+}

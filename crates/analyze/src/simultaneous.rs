@@ -1,0 +1,118 @@
+//! Stalls that begin together on several CPUs.
+//!
+//! A system management interrupt stops all cores of a package within a fraction of a microsecond, and a
+//! paused virtual machine all of its CPUs. Clocks of different CPUs agree to well below that. A window of
+//! 2 us takes both in, and is short against the time between stalls of most machines; how many groups
+//! chance alone would give is told beside.
+
+use crate::summary::{Simultaneous, SimultaneousGroup};
+use jitterscope_model::{CpuId, CpuSet, Nanos, RunManifest, Stall, Ticks};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const WINDOW: Nanos = Nanos(2000);
+/// Stalls that wait to be put in order of time. They come in order of detection, which is by CPU within
+/// a fraction of a second.
+const REORDER: usize = 1 << 14;
+/// Groups that are listed.
+const LISTED: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Start {
+    at: Ticks,
+    cpu: CpuId,
+    length: Ticks,
+}
+
+/// Groups stalls by their start.
+#[derive(Debug)]
+pub(crate) struct Grouper {
+    window: Ticks,
+    measured: usize,
+    waiting: BinaryHeap<Reverse<Start>>,
+    group: Vec<Start>,
+    found: Simultaneous,
+    worst: Vec<(Ticks, Ticks, CpuSet)>,
+}
+
+impl Grouper {
+    pub(crate) fn new(manifest: &RunManifest) -> Grouper {
+        Grouper {
+            window: manifest.rate.ticks(WINDOW),
+            measured: manifest.results.len(),
+            waiting: BinaryHeap::new(),
+            group: Vec::new(),
+            found: Simultaneous { window_ns: WINDOW, ..Simultaneous::default() },
+            worst: Vec::new(),
+        }
+    }
+
+    pub(crate) fn stall(&mut self, stall: &Stall) {
+        if self.measured < 2 {
+            return;
+        }
+        self.waiting.push(Reverse(Start { at: stall.start, cpu: stall.cpu, length: stall.length() }));
+        if self.waiting.len() > REORDER {
+            self.next();
+        }
+    }
+
+    fn next(&mut self) {
+        let Some(Reverse(start)) = self.waiting.pop() else { return };
+        let first = self.group.first().map_or(start.at, |first| first.at);
+        // One that comes too late to be put in order has a place in no group but its own.
+        if start.at < first || start.at.since(first) > self.window {
+            self.close();
+        }
+        self.group.push(start);
+    }
+
+    fn close(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let cpus: CpuSet = group.iter().map(|start| start.cpu).collect();
+        let (Some(first), true) = (group.first(), cpus.len() > 1) else { return };
+        self.found.groups += 1;
+        self.found.stalls += group.len() as u64;
+        self.found.on_all_cpus += u64::from(cpus.len() == self.measured);
+        let longest = group.iter().map(|start| start.length).max().unwrap_or_default();
+        let at = self.worst.partition_point(|(other, ..)| *other >= longest);
+        if at < LISTED {
+            self.worst.insert(at, (longest, first.at, cpus));
+            self.worst.truncate(LISTED);
+        }
+    }
+
+    /// `None` when fewer than two CPUs were measured.
+    pub(crate) fn finish(mut self, manifest: &RunManifest) -> Option<Simultaneous> {
+        if self.measured < 2 {
+            return None;
+        }
+        while !self.waiting.is_empty() {
+            self.next();
+        }
+        self.close();
+        self.found.groups_by_chance = by_chance(manifest, self.window);
+        self.found.worst = self
+            .worst
+            .into_iter()
+            .map(|(longest, start, cpus)| SimultaneousGroup {
+                start_realtime_ns: manifest.realtime_ns(start),
+                cpus,
+                longest_ns: manifest.rate.nanos(longest),
+            })
+            .collect();
+        Some(self.found)
+    }
+}
+
+/// Groups expected of CPUs that stall independently, each as a Poisson process: of a CPU's stalls, those
+/// that any other CPU's follows within the window.
+fn by_chance(manifest: &RunManifest, window: Ticks) -> f64 {
+    let rates: Vec<(f64, f64)> = manifest
+        .results
+        .iter()
+        .map(|r| (r.stalls as f64, r.stalls as f64 / (r.end.since(r.start).0.max(1)) as f64))
+        .collect();
+    let all: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    rates.iter().map(|(stalls, rate)| stalls * -(-(all - rate) * window.0 as f64).exp_m1()).sum()
+}

@@ -1,0 +1,388 @@
+//! What a run says: the contract of every JSON report. Fields are only ever added.
+
+use crate::FineNanos;
+use jitterscope_model::{
+    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, Name, Nanos, Placement, RateSource,
+    SourceStatus, StallId, Warning,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Percentiles by name (`"99.9"`); null where too little was seen to tell.
+pub type Percentiles = BTreeMap<&'static str, Option<FineNanos>>;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Version of this contract: that of the run directory.
+    pub schema_version: u32,
+    /// Which run.
+    pub run: RunFacts,
+    /// What the probe measured.
+    pub probe: ProbeSummary,
+    /// Who was to blame; null when stalls were only counted.
+    pub attribution: Option<AttributionSummary>,
+    /// The longest stalls, longest first.
+    pub worst: Vec<WorstStall>,
+    /// Stalls that began together on several CPUs; null when one CPU was measured.
+    pub simultaneous: Option<Simultaneous>,
+    /// Stolen time over the run.
+    pub history: History,
+    /// The kernel's counters that rose on measured CPUs; correlation only.
+    pub counters: Vec<CounterTotal>,
+    /// What could be seen and what could not.
+    pub sources: Vec<SourceSummary>,
+    /// What the verdicts rest on.
+    pub trust: Trust,
+    /// What the reader must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Which run, and where it was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunFacts {
+    /// Its short id.
+    pub id: String,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Its folder; empty when it is not stored.
+    pub path: String,
+    /// Start of the measurement, nanoseconds since the epoch.
+    pub started_realtime_ns: u64,
+    /// From the first clock read to the last.
+    pub duration_ns: Nanos,
+    /// How long it should have been.
+    pub planned_ns: Nanos,
+    /// Whether the user ended it early.
+    pub interrupted: bool,
+    /// Version of the recorder.
+    pub tool_version: String,
+    /// Host name.
+    pub hostname: String,
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// CPU model name.
+    pub cpu_model: String,
+    /// The hypervisor's signature when it was a virtual machine.
+    pub hypervisor: Option<String>,
+}
+
+/// What the probe measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProbeSummary {
+    /// `spin`.
+    pub kind: String,
+    /// Deltas at or above this are stalls.
+    pub threshold_ns: Nanos,
+    /// Rate of the measuring clock.
+    pub tsc_hz: u64,
+    /// Which clock that is.
+    pub clock: ClockKind,
+    /// SCHED_FIFO priority; null for the fair class.
+    pub fifo_priority: Option<u32>,
+    /// Why these CPUs, when the user named none.
+    pub cpus_chosen_because: Option<String>,
+    /// One a CPU, in order.
+    pub cpus: Vec<CpuSummary>,
+    /// All CPUs together.
+    pub total: TotalSummary,
+}
+
+/// What was measured on one CPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuSummary {
+    /// Which.
+    pub cpu: CpuId,
+    /// The probe's thread.
+    pub tid: i32,
+    /// From the first clock read to the last.
+    pub measured_ns: Nanos,
+    /// Deltas measured.
+    pub samples: u64,
+    /// Of them, in a second.
+    pub samples_per_sec: f64,
+    /// Share of the measured time that lay between two measured reads.
+    pub coverage: f64,
+    /// The smallest delta; null when nothing was measured, as for all that follow.
+    pub floor_ns: Option<FineNanos>,
+    /// The smallest delta in ticks.
+    pub floor_ticks: Option<u64>,
+    /// Mean delta.
+    pub mean_ns: Option<FineNanos>,
+    /// Standard deviation of the deltas.
+    pub stddev_ns: Option<FineNanos>,
+    /// Of all deltas.
+    pub percentiles_ns: Percentiles,
+    /// The longest delta.
+    pub max_ns: Option<Nanos>,
+    /// Deltas at or above the threshold.
+    pub stalls: u64,
+    /// Of them, in a second.
+    pub stalls_per_sec: f64,
+    /// Of the stalls alone; null where fewer than ten lie above.
+    pub stall_percentiles_ns: Percentiles,
+    /// Of the wait that an instant at random suffers until the next clock read: every instant counts
+    /// alike, so that a long stall weighs by its length.
+    pub instant_percentiles_ns: Percentiles,
+    /// Sum of the stalls.
+    pub stolen_ns: Nanos,
+    /// That, of the measured time.
+    pub stolen_fraction: f64,
+    /// Stalls without a record, for the queue was full; totals and percentiles count them.
+    pub dropped_records: u64,
+    /// Page faults of the probe itself.
+    pub page_faults: u64,
+    /// Involuntary context switches of the probe.
+    pub involuntary_switches: u64,
+    /// Why the measurement ended early, if it did.
+    pub ended_early: Option<String>,
+}
+
+/// All CPUs together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TotalSummary {
+    /// How many CPUs.
+    pub cpus: usize,
+    /// Sum of their measured times.
+    pub measured_ns: Nanos,
+    /// Stalls.
+    pub stalls: u64,
+    /// Of them, in a second of one CPU.
+    pub stalls_per_sec: f64,
+    /// The rate that 95 % of such measurements would have shown to be lower, when no stall was seen at
+    /// all (3 / time); null otherwise.
+    pub stalls_per_sec_bound: Option<f64>,
+    /// Sum of the stalls.
+    pub stolen_ns: Nanos,
+    /// That, of the measured time.
+    pub stolen_fraction: f64,
+    /// The longest.
+    pub max_ns: Option<Nanos>,
+    /// Where that was.
+    pub max_cpu: Option<CpuId>,
+    /// Of all deltas of all CPUs.
+    pub percentiles_ns: Percentiles,
+    /// Of all stalls.
+    pub stall_percentiles_ns: Percentiles,
+    /// Of the wait of an instant at random.
+    pub instant_percentiles_ns: Percentiles,
+}
+
+/// Who was to blame. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AttributionSummary {
+    /// Share of the stalled time that recorded kernel activity explains.
+    pub explained_fraction: f64,
+    /// Stalls with a record.
+    pub stalls: u64,
+    /// Their lengths, each rounded down to a nanosecond, summed.
+    pub stalled_ns: Nanos,
+    /// Share of the kernel events on measured CPUs that fell inside a stall; null without events.
+    pub events_in_gaps_fraction: Option<f64>,
+    /// The same after a random shift of each event: what chance would give.
+    pub events_in_gaps_control: Option<f64>,
+    /// Kernel events that the two rest on.
+    pub events: u64,
+    /// Who explains the stalled time, by total.
+    pub culprits: Vec<CulpritRow>,
+    /// The rest.
+    pub unexplained: Unexplained,
+}
+
+/// Stalled time that nothing recorded explains.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Unexplained {
+    /// All of it.
+    pub total_ns: Nanos,
+    /// Of all stalled time.
+    pub share: f64,
+    /// By `kind: name` of the verdict.
+    pub by_class: BTreeMap<String, Nanos>,
+    /// The same as rows, by total.
+    pub classes: Vec<CulpritRow>,
+}
+
+/// One culprit, over the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CulpritRow {
+    /// What kind of thing.
+    pub kind: CulpritKind,
+    /// Its name.
+    pub name: Name,
+    /// What else identifies it; threads and workers that differ in their pid only are one culprit.
+    pub detail: String,
+    /// What it is, in a phrase.
+    pub explanation: String,
+    /// Who most often set it going.
+    pub sender: Option<SenderRow>,
+    /// Stalls in which it had a part.
+    pub count: u64,
+    /// Of them, in a second of the run.
+    pub per_sec: f64,
+    /// Its parts, summed.
+    pub total_ns: Nanos,
+    /// That, of all stalled time.
+    pub share: f64,
+    /// Mean part of a stall.
+    pub mean_ns: Nanos,
+    /// Largest part of a stall.
+    pub max_ns: Nanos,
+}
+
+/// Who set a culprit going.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SenderRow {
+    /// Its thread's name; null when it was gone before it could be asked.
+    pub comm: Option<Name>,
+    /// Its thread id; null when several of that name were seen.
+    pub tid: Option<i32>,
+    /// The CPU it ran on; null when it was several.
+    pub cpu: Option<CpuId>,
+    /// The kernel function through which it was sent.
+    pub via: Option<Name>,
+    /// How many of the culprit's parts it set going.
+    pub count: u64,
+}
+
+/// A stall and its parts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstStall {
+    /// From 1.
+    pub rank: usize,
+    /// Its number within the run.
+    pub stall: StallId,
+    /// Where.
+    pub cpu: CpuId,
+    /// Start, nanoseconds since the epoch.
+    pub start_realtime_ns: u64,
+    /// Start, since that of the measurement.
+    pub start_offset_ns: Nanos,
+    /// Length.
+    pub duration_ns: Nanos,
+    /// Its parts, largest first; empty when there is no attribution.
+    pub parts: Vec<WorstPart>,
+}
+
+/// A part of one of the worst stalls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstPart {
+    /// What kind of thing.
+    pub kind: CulpritKind,
+    /// Its name.
+    pub name: Name,
+    /// What else identifies it.
+    pub detail: Name,
+    /// Who set it going.
+    pub sender: Option<jitterscope_model::Sender>,
+    /// Time in which it was the innermost thing running.
+    pub net_ns: Nanos,
+    /// Time with what nested inside.
+    pub gross_ns: Nanos,
+    /// Where in the stall.
+    pub placement: Placement,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What it rests on.
+    pub evidence: String,
+}
+
+/// Stalls that began together on several CPUs, as those of firmware and of a paused virtual machine do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Simultaneous {
+    /// They began within this of the first of them.
+    pub window_ns: Nanos,
+    /// Groups of stalls on at least two CPUs.
+    pub groups: u64,
+    /// Groups to be expected by chance, from the rates of the CPUs.
+    pub groups_by_chance: f64,
+    /// Stalls in groups.
+    pub stalls: u64,
+    /// Groups that took in every measured CPU.
+    pub on_all_cpus: u64,
+    /// The groups with the longest stalls, longest first.
+    pub worst: Vec<SimultaneousGroup>,
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SimultaneousGroup {
+    /// Start of the first of its stalls, nanoseconds since the epoch.
+    pub start_realtime_ns: u64,
+    /// Where.
+    pub cpus: CpuSet,
+    /// The longest of its stalls.
+    pub longest_ns: Nanos,
+}
+
+/// Stolen time over the run, all CPUs together, in equal steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// Length of a step.
+    pub step_ns: Nanos,
+    /// Sum of the stalls in each.
+    pub stolen_ns: Vec<Nanos>,
+    /// The longest stall in each.
+    pub max_ns: Vec<Nanos>,
+}
+
+/// A source of evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceSummary {
+    /// Its name, as `--require` takes it.
+    pub name: String,
+    /// What there was of it.
+    pub status: SourceStatus,
+    /// Why.
+    pub reason: String,
+    /// What cannot be seen for it.
+    pub loses: String,
+    /// The narrowest way to get it.
+    pub fix: String,
+    /// Records lost.
+    pub lost: u64,
+}
+
+/// What the verdicts rest on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trust {
+    /// The highest floor of any CPU: nothing shorter can be seen there.
+    pub floor_ns: Option<FineNanos>,
+    /// That, in ticks.
+    pub floor_ticks: Option<u64>,
+    /// The lowest rate of any CPU.
+    pub samples_per_sec: f64,
+    /// The lowest coverage of any CPU.
+    pub coverage: f64,
+    /// Bound of the relative error of the clock's rate, parts per billion.
+    pub rate_error_ppb: u64,
+    /// Where the rate was learnt.
+    pub rate_source: RateSource,
+    /// Stalls without a record.
+    pub dropped_records: u64,
+    /// Rows that contradict one another: parts longer or shorter than their stall, or of no stall.
+    pub inconsistent_rows: u64,
+    /// Kernel events and other records lost, over all sources.
+    pub lost_records: u64,
+    /// Page faults of the probes.
+    pub page_faults: u64,
+    /// Involuntary context switches of the probes.
+    pub involuntary_switches: u64,
+    /// CPUs that our helper threads were confined to.
+    pub helper_cpus: CpuSet,
+    /// Whether those were measured, or could not be kept apart from the measured ones.
+    pub helpers_on_measured: bool,
+    /// CPU time of the helpers.
+    pub helper_cpu_ns: Nanos,
+    /// Peak memory of the recorder.
+    pub peak_rss_bytes: u64,
+    /// Time before an event that is granted to its culprit.
+    pub entry_cost_ns: Nanos,
+    /// Time after an event that is granted to its culprit.
+    pub exit_cost_ns: Nanos,
+    /// Stalls that those two were measured on.
+    pub cost_samples: u64,
+    /// Bytes of raw trace kept.
+    pub raw_trace_bytes: u64,
+    /// Whether that is all of it.
+    pub raw_trace_complete: bool,
+}

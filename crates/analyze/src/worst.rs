@@ -1,0 +1,104 @@
+//! The longest stalls, in bounded memory.
+
+use crate::summary::{WorstPart, WorstStall};
+use jitterscope_model::{Attribution, Nanos, RunManifest, Stall, StallId};
+
+/// A stall and, once they came, its parts.
+#[derive(Debug)]
+struct Kept {
+    stall: Stall,
+    parts: Vec<WorstPart>,
+}
+
+/// Keeps the `limit` longest stalls, longest first; of equals, the earlier.
+#[derive(Debug)]
+pub(crate) struct Worst {
+    limit: usize,
+    kept: Vec<Kept>,
+}
+
+impl Worst {
+    pub(crate) fn new(limit: usize) -> Worst {
+        Worst { limit, kept: Vec::new() }
+    }
+
+    pub(crate) fn stall(&mut self, stall: &Stall) {
+        let shortest = self.kept.last().map(|kept| kept.stall.length());
+        if self.kept.len() >= self.limit && shortest.is_none_or(|shortest| stall.length() <= shortest) {
+            return;
+        }
+        let at = self.kept.partition_point(|kept| kept.stall.length() >= stall.length());
+        self.kept.insert(at, Kept { stall: *stall, parts: Vec::new() });
+        self.kept.truncate(self.limit);
+    }
+
+    pub(crate) fn attribution(&mut self, attribution: &Attribution) {
+        let Some(kept) = self.find(attribution.stall) else { return };
+        kept.parts = attribution
+            .parts
+            .iter()
+            .map(|part| WorstPart {
+                kind: part.culprit.kind,
+                name: part.culprit.name.clone(),
+                detail: part.culprit.detail.clone(),
+                sender: part.culprit.sender.clone(),
+                net_ns: part.net,
+                gross_ns: part.gross,
+                placement: part.placement,
+                confidence: part.confidence,
+                evidence: part.evidence.clone(),
+            })
+            .collect();
+        kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net_ns));
+    }
+
+    fn find(&mut self, id: StallId) -> Option<&mut Kept> {
+        self.kept.iter_mut().find(|kept| kept.stall.id == id)
+    }
+
+    pub(crate) fn finish(self, manifest: &RunManifest) -> Vec<WorstStall> {
+        let began = manifest.results.iter().map(|r| r.start).min().unwrap_or(manifest.clock_start.ticks);
+        self.kept
+            .into_iter()
+            .enumerate()
+            .map(|(at, kept)| WorstStall {
+                rank: at + 1,
+                stall: kept.stall.id,
+                cpu: kept.stall.cpu,
+                start_realtime_ns: manifest.realtime_ns(kept.stall.start),
+                start_offset_ns: manifest.rate.nanos(kept.stall.start.since(began)),
+                duration_ns: Nanos(manifest.rate.nanos(kept.stall.length()).0),
+                parts: kept.parts,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, CpuId, ThreadRef, Ticks};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_longest_are_kept(lengths in proptest::collection::vec(0u64..30, 0..60), limit in 0usize..12) {
+            let mut worst = Worst::new(limit);
+            for (id, length) in lengths.iter().enumerate() {
+                worst.stall(&Stall {
+                    id: StallId(id as u64),
+                    cpu: CpuId(0),
+                    victim: ThreadRef { tid: 1, comm: Comm::default() },
+                    start: Ticks(100),
+                    end: Ticks(100 + length),
+                });
+            }
+            let mut expected: Vec<(u64, usize)> = lengths.iter().copied().zip(0..).collect();
+            expected.sort_by_key(|(length, id)| (std::cmp::Reverse(*length), *id));
+            expected.truncate(limit);
+            let got: Vec<(u64, usize)> =
+                worst.kept.iter().map(|k| (k.stall.length().0, k.stall.id.0 as usize)).collect();
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

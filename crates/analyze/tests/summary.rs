@@ -1,0 +1,303 @@
+//! Summaries of synthetic runs.
+
+use jitterscope_analyze::{RunLine, RunSummary, SummaryBuilder};
+use jitterscope_model::*;
+use proptest::prelude::*;
+
+const RATE: TickRate = TickRate { hz: 2_600_000_000, error_ppb: 100, source: RateSource::Cpuid };
+
+fn result(cpu: u32, stalls: &[u64]) -> ProbeResult {
+    let below = vec![(18u32, 900_000u64), (20, 100_000)];
+    let mut above: Vec<(u64, u64)> = stalls.iter().map(|s| (*s, 1)).collect();
+    above.sort_unstable();
+    let all = || below.iter().map(|(t, c)| (u64::from(*t), *c)).chain(above.iter().copied());
+    let sum: u64 = all().map(|(t, c)| t * c).sum();
+    ProbeResult {
+        cpu: CpuId(cpu),
+        tid: 100 + cpu as i32,
+        start: Ticks(1_000_000),
+        end: Ticks(1_000_000 + sum),
+        planned_end: Ticks(1_000_000 + sum),
+        samples: all().map(|(_, c)| c).sum(),
+        sum_ticks: sum,
+        sum_squares: all().map(|(t, c)| u128::from(t).pow(2) * u128::from(c)).sum(),
+        min_ticks: 18,
+        max_ticks: all().map(|(t, _)| t).max().unwrap(),
+        threshold_ticks: 780,
+        stalls: stalls.len() as u64,
+        stalled_ticks: stalls.iter().sum(),
+        below,
+        above,
+        dropped_records: 0,
+        page_faults: 0,
+        involuntary_switches: 3,
+        ended_early: None,
+    }
+}
+
+fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
+    RunManifest {
+        schema_version: SCHEMA_VERSION,
+        tool_version: "0.1.0".into(),
+        id: "abc123".into(),
+        label: "TEST".into(),
+        command_line: vec![],
+        host: HostFacts::default(),
+        clock: ClockKind::Tsc,
+        rate: RATE,
+        clock_start: ClockReading {
+            ticks: Ticks(0),
+            monotonic_raw_ns: 0,
+            realtime_ns: 1_795_213_189_000_000_000,
+            width_ticks: 100,
+        },
+        clock_end: ClockReading {
+            ticks: Ticks(26_000_000_000),
+            monotonic_raw_ns: 10_000_000_000,
+            realtime_ns: 1_795_213_199_000_000_000,
+            width_ticks: 100,
+        },
+        probe: ProbeSettings {
+            kind: "spin".into(),
+            cpus: results.iter().map(|r| r.cpu).collect(),
+            cpus_chosen_because: None,
+            duration_ns: Nanos(10_000_000_000),
+            warmup_ns: Nanos(1),
+            threshold_ns: Nanos(300),
+            interval_ns: Nanos(1_000_000_000),
+            fifo_priority: None,
+        },
+        results,
+        attributed,
+        sources: vec![],
+        counters: vec![],
+        events_in_gaps: EventsInGaps { events: 200, inside: 199, control_events: 200, control_inside: 2 },
+        audit: MachineAudit::new(),
+        self_noise: SelfNoise::default(),
+        trace: StoredTrace::default(),
+        interrupted: false,
+        warnings: vec![],
+    }
+}
+
+fn stall(id: u64, cpu: u32, start: u64, length: u64) -> Stall {
+    let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin") };
+    Stall { id: StallId(id), cpu: CpuId(cpu), victim, start: Ticks(start), end: Ticks(start + length) }
+}
+
+fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
+    Part {
+        culprit: Culprit { kind, name: name.into(), detail: "".into(), sender: None },
+        net: Nanos(net),
+        gross: Nanos(net),
+        placement: Placement::Inside,
+        confidence: Confidence::High,
+        evidence: "e".into(),
+    }
+}
+
+fn assert_identity(summary: &RunSummary) {
+    let a = summary.attribution.as_ref().unwrap();
+    let explained: Nanos = a.culprits.iter().map(|c| c.total_ns).sum();
+    assert_eq!(explained + a.unexplained.total_ns, a.stalled_ns);
+    assert_eq!(a.unexplained.by_class.values().copied().sum::<Nanos>(), a.unexplained.total_ns);
+    assert_eq!(a.unexplained.classes.iter().map(|c| c.total_ns).sum::<Nanos>(), a.unexplained.total_ns);
+    assert!(a.culprits.iter().all(|c| c.kind.is_explained()));
+}
+
+#[test]
+fn the_contract_of_the_json() {
+    let manifest = manifest(vec![result(1, &[2600, 26_000])], true);
+    let mut builder = SummaryBuilder::new(&manifest);
+    for (id, length) in [(0, 2600), (1, 26_000)] {
+        builder.stall(&stall(id, 1, 2_000_000 + id * 100_000, length));
+        let ns = length * 5 / 13;
+        builder.attribution(&Attribution {
+            stall: StallId(id),
+            parts: vec![
+                part(CulpritKind::Timer, "tick_nohz_handler", ns / 2),
+                part(CulpritKind::Hypervisor, "late interrupt", ns - ns / 2),
+            ],
+        });
+    }
+    let summary = builder.finish();
+    assert_identity(&summary);
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["schema_version"], 1);
+    for (at, keys) in [
+        (&json["run"], vec!["id", "label", "path"]),
+        (&json["probe"], vec!["kind", "threshold_ns", "tsc_hz", "cpus"]),
+        (
+            &json["probe"]["cpus"][0],
+            vec![
+                "cpu",
+                "samples",
+                "samples_per_sec",
+                "coverage",
+                "floor_ns",
+                "mean_ns",
+                "stddev_ns",
+                "percentiles_ns",
+                "max_ns",
+                "stalls",
+                "stolen_ns",
+                "stolen_fraction",
+                "dropped_records",
+            ],
+        ),
+        (
+            &json["attribution"],
+            vec![
+                "explained_fraction",
+                "stalls",
+                "stalled_ns",
+                "events_in_gaps_fraction",
+                "events_in_gaps_control",
+                "culprits",
+                "unexplained",
+            ],
+        ),
+        (
+            &json["attribution"]["culprits"][0],
+            vec!["kind", "name", "detail", "sender", "count", "total_ns", "share", "mean_ns", "max_ns"],
+        ),
+        (&json["attribution"]["unexplained"], vec!["total_ns", "by_class"]),
+        (&json["worst"][0], vec!["cpu", "start_realtime_ns", "duration_ns", "parts"]),
+        (&json["worst"][0]["parts"][0], vec!["kind", "name", "net_ns"]),
+    ] {
+        for key in keys {
+            assert!(at.get(key).is_some(), "{key} is missing in {at}");
+        }
+    }
+    let percentiles: Vec<&String> =
+        json["probe"]["cpus"][0]["percentiles_ns"].as_object().unwrap().keys().collect();
+    assert_eq!(percentiles, ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
+    assert_eq!(json["attribution"]["unexplained"]["by_class"]["hypervisor: late interrupt"], 5500);
+    assert_eq!(json["attribution"]["explained_fraction"], 0.5);
+    assert_eq!(json["attribution"]["events_in_gaps_fraction"], 0.995);
+    assert_eq!(json["worst"][0]["duration_ns"], 10_000);
+    assert_eq!(json["worst"][0]["rank"], 1);
+    assert_eq!(json["probe"]["cpus"][0]["floor_ns"], 6.923);
+    assert_eq!(json["probe"]["cpus"][0]["coverage"], 1.0);
+    // Two stalls do not support a percentile of the stalls.
+    assert!(json["probe"]["cpus"][0]["stall_percentiles_ns"]["50"].is_null());
+}
+
+#[test]
+fn a_clean_machine_and_an_unmeasured_one_have_no_bogus_numbers() {
+    let clean = manifest(vec![result(1, &[])], true);
+    let summary = SummaryBuilder::new(&clean).finish();
+    assert_identity(&summary);
+    assert_eq!(summary.attribution.unwrap().explained_fraction, 0.0);
+    let mut nothing = result(1, &[]);
+    nothing = ProbeResult {
+        start: Ticks(0),
+        end: Ticks(0),
+        samples: 0,
+        sum_ticks: 0,
+        sum_squares: 0,
+        min_ticks: u64::MAX,
+        max_ticks: 0,
+        below: vec![],
+        ..nothing
+    };
+    let manifest = manifest(vec![nothing], false);
+    let json = serde_json::to_value(SummaryBuilder::new(&manifest).finish()).unwrap();
+    assert!(json["attribution"].is_null());
+    let cpu = &json["probe"]["cpus"][0];
+    assert!(cpu["floor_ns"].is_null() && cpu["max_ns"].is_null() && cpu["percentiles_ns"]["50"].is_null());
+    assert_eq!(cpu["samples_per_sec"], 0.0);
+    assert_eq!(RunLine::new(&manifest).max_ns, None);
+}
+
+#[test]
+fn rows_that_do_not_fit_together_are_told_and_keep_the_identity() {
+    let manifest = manifest(vec![result(1, &[2600, 2600, 2600])], true);
+    let mut builder = SummaryBuilder::new(&manifest);
+    for id in 0..4 {
+        builder.stall(&stall(id, 1, id * 10_000, 2600));
+    }
+    // Stall 0 has no row, 1 too much, 2 too little, 9 does not exist.
+    let timer = |id, net| Attribution { stall: StallId(id), parts: vec![part(CulpritKind::Timer, "t", net)] };
+    builder.attribution(&timer(1, 5000));
+    builder.attribution(&timer(9, 5000));
+    builder.attribution(&timer(2, 400));
+    let summary = builder.finish();
+    assert_identity(&summary);
+    assert_eq!(summary.trust.inconsistent_rows, 5);
+    assert_eq!(summary.warnings[0].id, "inconsistent-rows");
+    let a = summary.attribution.unwrap();
+    assert_eq!((a.stalled_ns, a.culprits[0].total_ns), (Nanos(4000), Nanos(1400)));
+}
+
+#[test]
+fn stalls_that_begin_together_are_grouped_whatever_order_they_come_in() {
+    let mut manifest = manifest(vec![result(0, &[2600; 3]), result(1, &[2600; 3])], false);
+    manifest.results[0].end = Ticks(26_000_000_000);
+    manifest.results[1].end = Ticks(26_000_000_000);
+    let mut builder = SummaryBuilder::new(&manifest);
+    // CPU 0's stalls come first, then CPU 1's: two pairs within 2 us, two alone.
+    for (id, cpu, start) in [
+        (0, 0, 1_000_000),
+        (1, 0, 2_000_000),
+        (2, 0, 3_000_000),
+        (3, 1, 1_002_600),
+        (4, 1, 2_900_000),
+        (5, 1, 3_000_000),
+    ] {
+        builder.stall(&stall(id, cpu, start, 2600));
+    }
+    let found = builder.finish().simultaneous.unwrap();
+    assert_eq!((found.groups, found.stalls, found.on_all_cpus, found.worst.len()), (2, 4, 2, 2));
+    assert!(found.groups_by_chance > 0.0 && found.groups_by_chance < 0.01);
+}
+
+#[test]
+fn intervals_become_a_history() {
+    let mut manifest = manifest(vec![result(1, &[2600])], false);
+    manifest.results[0].start = Ticks(0);
+    manifest.results[0].end = Ticks(26_000_000_000);
+    let mut builder = SummaryBuilder::new(&manifest);
+    for n in 0..10u64 {
+        let (start, end) = (Ticks(n * 2_600_000_000), Ticks((n + 1) * 2_600_000_000));
+        builder.interval(&IntervalRow {
+            cpu: CpuId(1),
+            start,
+            end,
+            count: n,
+            max: Nanos(n),
+            stolen: Nanos(n * 10),
+        });
+    }
+    let history = builder.finish().history;
+    assert_eq!(history.step_ns, Nanos(1_000_000_000));
+    assert_eq!(history.stolen_ns, (0..10).map(|n| Nanos(n * 10)).collect::<Vec<_>>());
+}
+
+proptest! {
+    #[test]
+    fn explained_and_unexplained_sum_to_the_stalled_time(
+        stalls in proptest::collection::vec(
+            (1u64..1_000_000, proptest::collection::vec((0usize..15, 0u8..3, 0u64..100_000), 0..5), 0u8..10),
+            0..60,
+        ),
+        cap in 1usize..6,
+    ) {
+        let manifest = manifest(vec![result(1, &[])], true);
+        let mut builder = SummaryBuilder::new(&manifest).max_culprits(cap).worst(3);
+        for (id, (length, parts, skip)) in (0u64..).zip(&stalls) {
+            builder.stall(&stall(id, 1, id * 2_000_000, *length));
+            if *skip > 0 {
+                let parts = parts.iter().map(|(k, n, net)| {
+                    part(CulpritKind::ALL[*k], &format!("c{n}"), *net)
+                });
+                builder.attribution(&Attribution { stall: StallId(id), parts: parts.collect() });
+            }
+        }
+        let summary = builder.finish();
+        assert_identity(&summary);
+        let expected: Nanos = stalls.iter().map(|(length, ..)| RATE.nanos(Ticks(*length))).sum();
+        prop_assert_eq!(summary.attribution.unwrap().stalled_ns, expected);
+        prop_assert!(summary.worst.len() <= 3);
+    }
+}

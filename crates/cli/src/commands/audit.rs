@@ -1,0 +1,67 @@
+//! `audit`: which knobs are wrong for these CPUs, most useful first. It changes nothing.
+
+use super::audit_text;
+use super::tune_words::{Scope, named};
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use clap::Args;
+use jitterscope_tune::{Goal, GoalError, audit, catalogue};
+
+/// Arguments of `audit`.
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    scope: Scope,
+    /// Explain one knob: what it removes, how it is read, set, kept and reverted, what one loses
+    #[arg(long, value_name = "ID", conflicts_with_all = ["run", "json"])]
+    explain: Option<String>,
+    /// Show also in full what is fine and what is not there
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A goal that cannot be meant is a wrong argument; one that cannot be read is a failure.
+pub fn goal_error(error: GoalError) -> anyhow::Error {
+    match error {
+        GoalError::Unknown(_) => error.into(),
+        other => UsageError(other.to_string()).into(),
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No such knob, run or CPU; the run or the machine cannot be read.
+pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = args.scope.machine();
+    let evidence = args.scope.evidence(places)?;
+    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|(_, cpus)| cpus))?;
+    let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
+    if let Some(id) = &args.explain {
+        let Some(knob) = catalogue::find(id) else {
+            let similar = catalogue::similar(id);
+            let hint = if similar.is_empty() {
+                "; audit --all lists them".to_owned()
+            } else {
+                format!("; did you mean {}?", similar.join(", "))
+            };
+            return Err(UsageError(format!("there is no knob '{id}'{hint}")).into());
+        };
+        output::result(&audit_text::explanation(&machine, &goal, knob))?;
+        return Ok(Exit::Ok);
+    }
+    if let Some(why) = why.filter(|_| !args.json) {
+        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
+    }
+    let audit = audit(&machine, &goal, evidence.as_ref().map(|(e, _)| e));
+    if args.json {
+        output::result(&serde_json::to_string_pretty(&audit)?)?;
+    } else {
+        output::result(&audit_text::text(&audit, args.all))?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,269 @@
+//! An audit, and a knob's page, as text of 80 columns.
+
+use super::tune_words::{counted, named, wrapped};
+use jitterscope_platform::Machine;
+use jitterscope_tune::{Audit, AuditEntry, Effect, Goal, Knob, KnobState, Scene, Win, rows};
+use std::fmt::Write;
+
+/// The whole audit.
+pub fn text(audit: &Audit, all: bool) -> String {
+    let mut out = String::new();
+    let housekeeping = if audit.goal.housekeeping.is_empty() {
+        "none".to_owned()
+    } else {
+        audit.goal.housekeeping.to_string()
+    };
+    let _ = writeln!(out, "Knobs for {} (housekeeping: {housekeeping})", named(&audit.goal.isolated));
+    match &audit.run {
+        Some(run) => out.push_str(&wrapped("", &format!("ranked by what run {run} measured"))),
+        None => out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n"),
+    }
+    for competitor in &audit.competitors {
+        out.push_str(&wrapped(
+            "! ",
+            &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why),
+        ));
+    }
+    let (wrong, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) = audit
+        .knobs
+        .iter()
+        .filter(|k| is_wrong(k))
+        .partition(|k| all || k.win.is_some() || !k.profiles.is_empty());
+    let _ = writeln!(out, "\nWrong for these CPUs: {}", wrong.len());
+    for (i, knob) in wrong.iter().enumerate() {
+        out.push_str(&entry(i + 1, knob));
+    }
+    if !optional.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nAlso possible, at a price, where a recording shows the need: {}",
+            optional.len()
+        );
+        let ids: Vec<&str> = optional.iter().map(|k| k.id).collect();
+        out.push_str(&wrapped("  ", &format!("{} (in full: --all)", ids.join(", "))));
+    }
+    let fine: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| k.state == KnobState::Fine).collect();
+    let _ = writeln!(out, "\nFine: {}", fine.len());
+    if all {
+        for knob in &fine {
+            out.push_str(&wrapped(&format!("  {:<17}", knob.id), &format!("{} {}", knob.current, knob.note)));
+        }
+    } else if !fine.is_empty() {
+        out.push_str(&wrapped("  ", &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", ")));
+    }
+    others(&mut out, audit, "Not for this user to read", all, |s| match s {
+        KnobState::Unreadable(why) => Some(why),
+        _ => None,
+    });
+    others(&mut out, audit, "Not told by looking, or not this machine's", all, |s| match s {
+        KnobState::NotApplicable(why) => Some(why),
+        _ => None,
+    });
+    others(&mut out, audit, "Unavailable here", all, |s| match s {
+        KnobState::Unavailable(why) => Some(why),
+        _ => None,
+    });
+    if !audit.unanswered.is_empty() {
+        out.push_str(&wrapped("\nMeasured, and no knob answers it: ", &audit.unanswered.join(", ")));
+    }
+    out.push_str("\nOne of them: audit --explain ID. Changes: tune plan --profile isolation.\n");
+    out
+}
+
+/// The end of a report: the knobs that answer what was measured, and the time each could win back.
+pub fn advice(audit: &Audit, most: usize) -> String {
+    let useful: Vec<&AuditEntry> = audit
+        .knobs
+        .iter()
+        .filter(|k| is_wrong(k) && k.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps))
+        .take(most)
+        .collect();
+    if useful.is_empty() {
+        return "No knob that is turned wrong answers what was measured.\n".into();
+    }
+    let mut out = String::from("Knobs that answer what was measured, and what each could win back:\n");
+    for knob in useful {
+        let Some(win) = &knob.win else { continue };
+        let text = format!("{}: {} ({}, risk {})", knob.title, won(win), knob.how, knob.risk.as_str());
+        out.push_str(&wrapped(&format!("  {:<17}", knob.id), &text));
+    }
+    out
+}
+
+/// Wrong by its value; or by evidence, where the value does not tell.
+fn is_wrong(knob: &AuditEntry) -> bool {
+    knob.state == KnobState::Wrong
+        || (matches!(knob.state, KnobState::NotApplicable(_))
+            && knob.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps))
+}
+
+fn entry(number: usize, knob: &AuditEntry) -> String {
+    let verified = if knob.verified { "" } else { ", unverified" };
+    let how = format!("{}, {} risk{verified}", knob.how, knob.risk.as_str());
+    let head = format!("{number:>3}. {:<17}{}", knob.id, knob.title);
+    let room = 80usize.saturating_sub(head.chars().count());
+    let mut out =
+        if how.len() + 2 <= room { format!("{head}{how:>room$}\n") } else { format!("{head}\n{how:>80}\n") };
+    if !knob.current.is_empty() {
+        out.push_str(&wrapped("     now   ", &knob.current));
+    }
+    if !knob.wanted.is_empty() {
+        out.push_str(&wrapped("     want  ", &knob.wanted));
+    }
+    if let KnobState::NotApplicable(why) = &knob.state {
+        out.push_str(&wrapped("     note  ", why));
+    }
+    if let Some(win) = &knob.win {
+        let text = format!(
+            "{} from {}",
+            won(win),
+            win.culprits.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+        );
+        out.push_str(&wrapped("     wins  ", &text));
+    }
+    if !knob.left.is_empty() {
+        out.push_str(&wrapped("     stays ", &format!("{} cannot move", counted(knob.left.len(), "thread"))));
+    }
+    out
+}
+
+fn won(win: &Win) -> String {
+    let much = match win.effect {
+        Effect::Removes => format!("up to {}", win.total_ns),
+        Effect::Lessens => format!("part of {}", win.total_ns),
+        Effect::Perhaps => format!("perhaps some of {}", win.total_ns),
+    };
+    format!(
+        "{much}, {}, {}.{:03}/s",
+        counted(usize::try_from(win.count).unwrap_or(usize::MAX), "time"),
+        win.per_second_milli / 1000,
+        win.per_second_milli % 1000
+    )
+}
+
+fn others<'a>(
+    out: &mut String,
+    audit: &'a Audit,
+    title: &str,
+    all: bool,
+    why: impl Fn(&'a KnobState) -> Option<&'a String>,
+) {
+    let mut groups: Vec<(&String, Vec<&'static str>)> = Vec::new();
+    let mut count = 0;
+    for knob in audit.knobs.iter().filter(|k| !is_wrong(k)) {
+        let Some(reason) = why(&knob.state) else { continue };
+        count += 1;
+        match groups.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, ids)) => ids.push(knob.id),
+            None => groups.push((reason, vec![knob.id])),
+        }
+    }
+    if count == 0 {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}: {count}");
+    if all {
+        for (reason, ids) in groups {
+            out.push_str(&wrapped("  ", &format!("{}: {reason}", ids.join(", "))));
+        }
+    } else {
+        let ids: Vec<&str> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
+        out.push_str(&wrapped("  ", &format!("{} (why: --all)", ids.join(", "))));
+    }
+}
+
+/// A knob's page, with how it stands here.
+pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
+    let mut out = format!("{}: {}\n\n", knob.id, knob.title);
+    for (heading, text) in rows(knob) {
+        out.push_str(&wrapped(&format!("{heading:<14}"), &text.replace('`', "")));
+    }
+    let found = Scene::new(machine, goal).examine(knob);
+    let state = match &found.state {
+        KnobState::Wrong => "wrong".to_owned(),
+        KnobState::Fine => "fine".to_owned(),
+        KnobState::Unavailable(why) => format!("unavailable: {why}"),
+        KnobState::NotApplicable(why) => format!("not applicable: {why}"),
+        KnobState::Unreadable(why) => format!("cannot be read: {why}"),
+    };
+    let _ = writeln!(out, "\nHere, for {}:", named(&goal.isolated));
+    out.push_str(&wrapped(&format!("{:<14}", "state"), &state));
+    for (heading, text) in [("now", &found.current), ("wanted", &found.wanted), ("note", &found.note)] {
+        if !text.is_empty() {
+            out.push_str(&wrapped(&format!("{heading:<14}"), text));
+        }
+    }
+    if !found.ops.is_empty() {
+        out.push_str(&wrapped(
+            &format!("{:<14}", "changes"),
+            &format!("{}: tune plan --only {}", found.ops.len(), knob.id),
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CulpritKind, Nanos};
+    use jitterscope_tune::{Evidence, MeasuredCulprit, audit, catalogue};
+    use std::fs;
+
+    fn machine() -> (tempfile::TempDir, Machine) {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("sys/devices/system/cpu/online", "0-3\n"),
+            ("proc/sys/vm/stat_interval", "1\n"),
+            ("proc/irq/24/smp_affinity_list", "0-3\n"),
+            ("proc/irq/25/smp_affinity_list", "0-3\n"),
+            ("proc/cmdline", "quiet\n"),
+        ] {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let machine = Machine::at(dir.path());
+        (dir, machine)
+    }
+
+    #[test]
+    fn evidence_leads_and_every_line_fits() {
+        let (_dir, machine) = machine();
+        let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
+        let evidence = Evidence {
+            run: "r1 (BASELINE)".into(),
+            measured_ns: Nanos(10_000_000_000),
+            culprits: vec![MeasuredCulprit {
+                kind: CulpritKind::Kworker,
+                name: "vmstat_update".into(),
+                detail: String::new(),
+                total_ns: Nanos(123_456),
+                count: 10,
+            }],
+        };
+        let audit = audit(&machine, &goal, Some(&evidence));
+        assert_eq!(audit.knobs[0].id, "vmstat");
+        for all in [false, true] {
+            let text = text(&audit, all);
+            assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+            assert!(
+                text.contains("wins  up to 123 us, 10 times, 1.000/s from kworker vmstat_update"),
+                "{text}"
+            );
+        }
+        let advice = advice(&audit, 3);
+        assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
+    }
+
+    #[test]
+    fn every_page_of_the_catalogue_fits() {
+        let (_dir, machine) = machine();
+        let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
+        for knob in catalogue::all() {
+            let page = explanation(&machine, &goal, knob);
+            for line in page.lines().filter(|l| l.split_whitespace().all(|word| word.len() < 60)) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+        }
+    }
+}

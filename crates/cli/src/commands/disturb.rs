@@ -1,0 +1,23 @@
+//! The hidden child of `selftest`.
+
+use crate::exit::Exit;
+use clap::Args;
+use jitterscope_platform::disturb;
+
+/// Arguments that the parent appends.
+#[derive(Args, Debug)]
+pub struct DisturbArgs {
+    /// What to inject
+    kind: String,
+    /// Settings, as JSON
+    settings: String,
+}
+
+/// Injects, and writes what it did to stdout.
+///
+/// # Errors
+/// The machine does not allow it, or it failed in the middle.
+pub fn run(args: &DisturbArgs) -> anyhow::Result<Exit> {
+    disturb::run_command(&args.kind, &args.settings, &mut std::io::stdout().lock())?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,29 @@
+//! `list`: the stored runs.
+
+use crate::exit::Exit;
+use crate::output;
+use crate::places::Places;
+use clap::Args;
+use jitterscope_report::list;
+
+/// Arguments of `list`.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The folder of runs cannot be read, or stdout is closed.
+pub fn run(args: &ListArgs, places: &Places) -> anyhow::Result<Exit> {
+    let (runs, problems) = jitterscope_store::list(&places.runs()?)?;
+    if args.json {
+        output::result(&list::json(&runs, &problems)?)?;
+    } else {
+        output::result(&list::render(&runs, &problems, output::style()))?;
+    }
+    Ok(Exit::Ok)
+}

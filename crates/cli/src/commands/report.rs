@@ -1,0 +1,169 @@
+//! `report`: a stored run again, or one of its stalls.
+
+use super::audit_text;
+use super::tune_words::evidence_of;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use clap::Args;
+use jitterscope_analyze::{RunSummary, WorstStall};
+use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
+use jitterscope_platform::Machine;
+use jitterscope_record::stall_timeline;
+use jitterscope_report::timeline::{self, TimelineRow, TimelineView};
+use jitterscope_report::{json, load, load_worst, text};
+use jitterscope_store::{RunReader, resolve};
+use jitterscope_tune::{Goal, audit};
+use serde_json::json;
+use std::path::Path;
+
+/// Settings named at the end of a report, at most.
+const ADVICE: usize = 5;
+
+/// Arguments of `report`.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// The run: its id, its label (the newest with it), 'latest', or its folder
+    #[arg(default_value = "latest")]
+    pub run: String,
+    /// Show one stall as a timeline: 1 is the longest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub stall: Option<u32>,
+    /// How many of the worst stalls to list
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub worst: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// There is no such run or stall, or it cannot be read.
+pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
+    let path = resolve(&places.runs()?, &args.run)?;
+    match args.stall {
+        Some(rank) => print_stall(&path, rank as usize, args.json)?,
+        None => {
+            let (_, summary) = load_worst(&path, args.worst)?;
+            print_summary(&path, &summary, args.json)?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints the report of the run in a folder, and returns what it says.
+///
+/// # Errors
+/// The run cannot be read, or stdout is closed.
+pub fn print_run(path: &Path, as_json: bool) -> anyhow::Result<RunSummary> {
+    let (_, summary) = load(path)?;
+    print_summary(path, &summary, as_json)?;
+    Ok(summary)
+}
+
+fn print_summary(path: &Path, summary: &RunSummary, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return output::result(&json::render(summary)?);
+    }
+    let mut text = text::render(summary, output::style());
+    if let Some(advice) = advice(path, summary)? {
+        text.push('\n');
+        text.push_str(&advice);
+    }
+    output::result(&text)
+}
+
+/// Which settings of this machine answer what was measured; nothing for a run of another machine, or one
+/// without culprits.
+fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<String>> {
+    let machine = Machine::host();
+    let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
+    if summary.attribution.is_none() || summary.run.hostname != here {
+        return Ok(None);
+    }
+    let run = RunReader::open(path)?;
+    let Ok(goal) = Goal::to_audit(&machine, run.manifest().probe.cpus.clone()) else { return Ok(None) };
+    let audit = audit(&machine, &goal, Some(&evidence_of(&run)?));
+    Ok(Some(audit_text::advice(&audit, ADVICE)))
+}
+
+fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
+    let run = RunReader::open(path)?;
+    let (_, summary) = load_worst(path, rank)?;
+    let Some(worst) = summary.worst.get(rank - 1) else {
+        let text = format!("--stall {rank}: this run has {} stalls", summary.worst.len());
+        return Err(UsageError(text).into());
+    };
+    let stall = find(&run, worst)?;
+    let mut remarks = Vec::new();
+    let rows = match stall_timeline(&run, &stall) {
+        Ok(rows) => rows,
+        Err(error) => {
+            remarks.push(error.to_string());
+            Vec::new()
+        }
+    };
+    if rows.is_empty() && remarks.is_empty() {
+        remarks.push("No kernel event was recorded inside this stall.".into());
+    }
+    let view = TimelineView {
+        stall: worst.stall,
+        cpu: worst.cpu,
+        victim: stall.victim.comm.to_string(),
+        duration: worst.duration_ns,
+        start_realtime_ns: worst.start_realtime_ns,
+        start_offset: worst.start_offset_ns,
+        rows: rows
+            .into_iter()
+            .map(|row| TimelineRow {
+                depth: row.depth,
+                start: row.start,
+                end: row.end,
+                label: row.label,
+                note: row.note,
+            })
+            .collect(),
+        parts: worst
+            .parts
+            .iter()
+            .map(|part| (part.kind.to_string(), part.name.to_string(), part.net_ns))
+            .collect(),
+        remarks,
+    };
+    if as_json {
+        output::result(&serde_json::to_string_pretty(&stall_json(&view, worst))?)
+    } else {
+        output::result(&timeline::render(&view, output::style()))
+    }
+}
+
+fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
+    for stall in run.stalls()? {
+        let stall = stall?;
+        if stall.id == worst.stall {
+            return Ok(stall);
+        }
+    }
+    anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0)
+}
+
+fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
+    let frame = |row: &TimelineRow| {
+        json!({
+            "depth": row.depth,
+            "start_ns": row.start,
+            "end_ns": row.end.map(|end: Nanos| end.0),
+            "label": row.label,
+            "note": row.note,
+        })
+    };
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "stall": worst,
+        "victim": view.victim,
+        "frames": view.rows.iter().map(frame).collect::<Vec<_>>(),
+        "remarks": view.remarks,
+    })
+}

@@ -1,0 +1,99 @@
+//! `selftest`: does it find and name what is known to be there?
+
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::signals;
+use anyhow::Context;
+use clap::Args;
+use jitterscope_model::{CpuList, Nanos};
+use jitterscope_platform::disturb::{ChildCommand, DisturbKind, SelftestPlan, restore_leftovers};
+use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::RecordSettings;
+use jitterscope_record::selftest::{self, SelftestSettings};
+
+/// Arguments of `selftest`.
+#[derive(Args, Debug)]
+pub struct SelftestArgs {
+    /// The CPU to disturb and to measure; one [default: an isolated one, else the highest]
+    #[arg(long, value_name = "CPU")]
+    pub cpus: Option<CpuList>,
+    /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    pub only: Vec<DisturbKind>,
+    /// Keep the run, to look at its report
+    #[arg(long)]
+    pub keep: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn kind(text: &str) -> Result<DisturbKind, String> {
+    DisturbKind::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = DisturbKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("there are {}", known.join(", "))
+    })
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Nothing could be recorded.
+pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
+    for leftover in restore_leftovers(&machine)? {
+        output::talk(super::doctor::setting(&leftover));
+    }
+    let topology = Topology::read(&machine);
+    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
+    let mut cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
+        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    if args.cpus.is_some() && cpus.cpus.len() != 1 {
+        return Err(UsageError(format!("--cpus: selftest takes one CPU, not {}", cpus.cpus)).into());
+    }
+    cpus.cpus = cpus.cpus.last().into_iter().collect();
+    let mut plan = SelftestPlan::default();
+    if !args.only.is_empty() {
+        plan.turns.retain(|turn| args.only.contains(&turn.kind));
+    }
+    let runs_dir = places.runs()?;
+    let settings = SelftestSettings {
+        record: RecordSettings {
+            cpus,
+            duration: Nanos(1_000_000_000),
+            warmup: Nanos(300_000_000),
+            threshold: Nanos(300),
+            interval: Nanos(1_000_000_000),
+            fifo_priority: None,
+            clock: None,
+            trace: true,
+            trace_buffer_kib: 16 << 10,
+            trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
+            label: "selftest".into(),
+            runs_dir: runs_dir.clone(),
+            command_line: std::env::args().collect(),
+        },
+        plan,
+        child: ChildCommand::current_exe("disturb")?,
+        work_dir: runs_dir,
+    };
+    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let mut tell = |text: &str| {
+        if output::someone_watches() {
+            output::talk(text);
+        }
+    };
+    let done = selftest::run(&machine, &settings, &stop, &mut tell)?;
+    if args.keep {
+        output::talk(format_args!("the run is {}", done.run.display()));
+    } else {
+        std::fs::remove_dir_all(&done.run).context("the selftest's run cannot be removed")?;
+    }
+    if args.json {
+        output::result(&serde_json::to_string_pretty(&done.report)?)?;
+    } else {
+        output::result(&selftest::render_text(&done.report))?;
+    }
+    Ok(if done.report.passed { Exit::Ok } else { Exit::Failed })
+}

@@ -1,0 +1,322 @@
+//! `tune plan|apply|rollback|status`: the only commands that change the machine's settings.
+
+use super::audit::goal_error;
+use super::tune_text;
+use super::tune_words::{Scope, named};
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use clap::{Args, Subcommand, ValueEnum};
+use jitterscope_platform::Machine;
+use jitterscope_tune::{
+    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Outcome, Plan, PlanError,
+    Profile, Refusal, Select, StateDir, Who, apply, plan, rollback, status,
+};
+use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Arguments of `tune`.
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+enum TuneCommand {
+    /// Show each change with its reason; change nothing
+    Plan(PlanArgs),
+    /// Apply the changes; every original is written down first
+    Apply(ApplyArgs),
+    /// Put everything back as it was
+    Rollback(RollbackArgs),
+    /// Show what is applied, by whom, and what somebody else has changed since
+    Status(StatusArgs),
+    /// Compare /proc/interrupts before and after a while: which interrupts reached the CPUs
+    Interrupts(InterruptsArgs),
+}
+
+#[derive(Args, Debug)]
+struct InterruptsArgs {
+    #[command(flatten)]
+    scope: Scope,
+    /// How long to wait between the two looks, such as 10s
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    wait: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Names of profiles on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    /// Keep everybody off the CPUs
+    Isolation,
+    /// Keep packet processing off them
+    Network,
+    /// Keep them awake and at speed
+    Power,
+    /// All three
+    All,
+}
+
+/// Which knobs.
+#[derive(Args, Debug)]
+struct PlanArgs {
+    #[command(flatten)]
+    scope: Scope,
+    /// The knobs of a profile
+    #[arg(long, value_enum, conflicts_with_all = ["only", "run"])]
+    profile: Option<ProfileName>,
+    /// These knobs only, by id; the one way to name risky ones and security mitigations
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "run")]
+    only: Vec<String>,
+    /// Leave these knobs out, by id
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    except: Vec<String>,
+    /// Make it last as well: drop-ins for sysctl.d, tmpfiles.d, systemd and the boot line
+    #[arg(long)]
+    persist: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the journal lies.
+#[derive(Args, Debug)]
+struct State {
+    /// Folder of the journal, which remembers what is applied
+    #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
+    state_dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+struct ApplyArgs {
+    #[command(flatten)]
+    plan: PlanArgs,
+    #[command(flatten)]
+    state: State,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Stop at the first change that the kernel refuses, rather than go on
+    #[arg(long)]
+    stop: bool,
+}
+
+#[derive(Args, Debug)]
+struct RollbackArgs {
+    #[command(flatten)]
+    state: State,
+    /// Do not ask; values that somebody else has changed since are left for --force or --keep
+    #[arg(short, long)]
+    yes: bool,
+    /// Restore the original also over values that somebody else has changed since
+    #[arg(long, conflicts_with = "keep")]
+    force: bool,
+    /// Keep values that somebody else has changed since, and forget ours
+    #[arg(long)]
+    keep: bool,
+    /// A tree of files that resembles a machine
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct StatusArgs {
+    #[command(flatten)]
+    state: State,
+    /// A tree of files that resembles a machine
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The arguments cannot be meant, the machine cannot be read, or somebody else is changing it.
+pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
+    match &args.command {
+        TuneCommand::Plan(args) => {
+            let (plan, _) = make(args, places)?;
+            output::result(&if args.json {
+                serde_json::to_string_pretty(&plan)?
+            } else {
+                tune_text::plan(&plan, args.persist)
+            })?;
+            Ok(Exit::Ok)
+        }
+        TuneCommand::Apply(args) => run_apply(args, places),
+        TuneCommand::Rollback(args) => run_rollback(args),
+        TuneCommand::Interrupts(args) => run_interrupts(args),
+        TuneCommand::Status(args) => {
+            let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
+            let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
+            output::result(&if args.json {
+                serde_json::to_string_pretty(&status)?
+            } else {
+                tune_text::status(&status)
+            })?;
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
+    let machine = args.scope.machine();
+    let evidence = args.scope.evidence(places)?;
+    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|(_, cpus)| cpus))?;
+    let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
+    if let Some(why) = why.filter(|_| !args.json) {
+        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
+    }
+    let select = match (args.profile, args.only.is_empty(), evidence) {
+        (Some(ProfileName::Isolation), ..) => Select::Profile(Profile::Isolation),
+        (Some(ProfileName::Network), ..) => Select::Profile(Profile::Network),
+        (Some(ProfileName::Power), ..) => Select::Profile(Profile::Power),
+        (Some(ProfileName::All), ..) => Select::All,
+        (None, false, _) => Select::Only(args.only.clone()),
+        (None, true, Some((evidence, _))) => Select::Evidence(evidence),
+        (None, true, None) => {
+            let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
+            return Err(UsageError(text.into()).into());
+        }
+    };
+    let plan = plan(&machine, &goal, &select, &args.except, args.persist).map_err(|e| match e {
+        PlanError::UnknownKnob { .. } => UsageError(e.to_string()).into(),
+        other => anyhow::Error::from(other),
+    })?;
+    Ok((plan, machine))
+}
+
+/// Asks on the terminal; true for yes.
+///
+/// # Errors
+/// Nobody is there to answer.
+fn ask(question: &str) -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(UsageError("nobody is there to be asked: say --yes".into()).into());
+    }
+    output::talk(format!("{question} [y/N]"));
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
+    let (plan, machine) = make(&args.plan, places)?;
+    if plan.changes.is_empty() {
+        output::talk("nothing to change");
+    } else if !args.yes {
+        output::talk(tune_text::plan(&plan, args.plan.persist));
+        if !ask(&format!("Apply {} changes?", plan.changes.len()))? {
+            output::talk("nothing was changed");
+            return Ok(Exit::Failed);
+        }
+    }
+    let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
+    let mut hands = MachineHands::new(&machine);
+    let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
+    output::result(&if args.plan.json {
+        serde_json::to_string_pretty(&report)?
+    } else {
+        tune_text::applied(&plan, &report)
+    })?;
+    // What the kernel manages itself is listed, and is nobody's failure.
+    let failed = report.failures().any(|f| {
+        !matches!(f.outcome, Outcome::Refused { class: Refusal::Managed, .. }) || report.not_tried > 0
+    });
+    Ok(if failed { Exit::Failed } else { Exit::Ok })
+}
+
+fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
+    let machine = args.scope.machine();
+    let (cpus, _) = args.scope.cpus(&machine, None)?;
+    let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
+    let look = || machine.read("/proc/interrupts").map(|text| Interrupts::parse(&text));
+    let before = look()?;
+    std::thread::sleep(args.wait);
+    let diff = before.until(&look()?, &goal.isolated);
+    output::result(&if args.json {
+        serde_json::to_string_pretty(&diff)?
+    } else {
+        tune_text::interrupts(&diff)
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
+    let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
+    let dir = StateDir::at(&args.state.state_dir);
+    let now = status(&machine, &dir)?;
+    if !now.active {
+        output::talk("nothing is applied: there is nothing to roll back");
+        if args.json {
+            output::result(&serde_json::to_string_pretty(&now)?)?;
+        }
+        return Ok(Exit::Ok);
+    }
+    if !args.yes {
+        output::talk(tune_text::status(&now));
+        if !ask("Put all of it back?")? {
+            output::talk("nothing was changed");
+            return Ok(Exit::Failed);
+        }
+    }
+    let mut decide = |drift: &Drift| -> OnDrift {
+        if args.force {
+            return OnDrift::Restore;
+        }
+        if args.keep {
+            return OnDrift::Keep;
+        }
+        let question = format!(
+            "{} was {}, we made it {}, and somebody has made it {} since. Put {} back?",
+            drift.path, drift.original, drift.ours, drift.now, drift.original
+        );
+        match args.yes {
+            true => OnDrift::Later,
+            false => match ask(&question) {
+                Ok(true) => OnDrift::Restore,
+                Ok(false) => OnDrift::Keep,
+                Err(_) => OnDrift::Later,
+            },
+        }
+    };
+    let report = rollback(&mut MachineHands::new(&machine), &dir, &mut decide)?;
+    output::result(&if args.json {
+        serde_json::to_string_pretty(&report)?
+    } else {
+        tune_text::rolled_back(&report)
+    })?;
+    Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
+}
+
+/// Who we are, for the journal.
+fn who(machine: &Machine) -> Who {
+    let status = machine.read("/proc/self/status").unwrap_or_default();
+    let uid = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|ids| ids.split_whitespace().next())
+        .and_then(|id| id.parse().ok())
+        .unwrap_or(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    Who {
+        uid,
+        name: ["SUDO_USER", "LOGNAME", "USER"].iter().find_map(|v| std::env::var(v).ok()),
+        pid: std::process::id(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        at_realtime_ns: u64::try_from(now).unwrap_or(u64::MAX),
+    }
+}

@@ -1,0 +1,306 @@
+//! Plans, their outcomes, rollbacks and states as text of 80 columns.
+
+use super::tune_words::{counted, named, wrapped};
+use jitterscope_tune::{
+    ApplyReport, BootLine, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
+    called,
+};
+use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Threads named at most; the rest is counted.
+const SHOWN_OF_A_KIND: usize = 3;
+
+/// Whether a change is one of many alike: a thread among threads, an interrupt among interrupts.
+fn family(path: &str) -> Option<&'static str> {
+    if path.starts_with("thread ") {
+        Some("threads")
+    } else if path.starts_with("/proc/irq/") && path.ends_with("_list") {
+        Some("interrupts")
+    } else {
+        None
+    }
+}
+
+/// A plan.
+pub fn plan(plan: &Plan, persist: bool) -> String {
+    let mut out = format!(
+        "Plan for {} (housekeeping: {}): {}\n",
+        named(&plan.goal.isolated),
+        plan.goal.housekeeping,
+        counted(plan.changes.len(), "change")
+    );
+    for competitor in &plan.competitors {
+        out.push_str(&wrapped(
+            "! ",
+            &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why),
+        ));
+    }
+    let mut knob = "";
+    let mut alike = 0;
+    for change in &plan.changes {
+        if change.knob != knob {
+            more(&mut out, alike);
+            alike = 0;
+            knob = change.knob;
+            let _ = write!(out, "\n{knob}  (risk {})\n", change.risk.as_str());
+            out.push_str(&wrapped("  ", &change.why));
+        }
+        if family(&change.op.what()).is_some() {
+            alike += 1;
+            if alike > SHOWN_OF_A_KIND {
+                continue;
+            }
+        }
+        out.push_str(&wrapped(
+            "  - ",
+            &format!("{}: {} -> {}", change.op.what(), change.op.from_text(), change.op.to_text()),
+        ));
+        if let Op::PutFile { to, .. } = &change.op {
+            for line in to.lines().filter(|line| !line.starts_with('#')) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+    }
+    more(&mut out, alike);
+    if let Some(line) = &plan.boot {
+        boot(&mut out, line);
+    }
+    listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
+    listed(&mut out, "Not changed", plan.skipped.iter().map(|s| (s.knob, s.why.as_str())));
+    for note in &plan.notes {
+        out.push_str(&wrapped("\nNote: ", note));
+    }
+    if !plan.changes.is_empty() {
+        let last = if persist { "" } else { " (so that it lasts: --persist)" };
+        out.push_str(&wrapped(
+            "\n",
+            &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."),
+        ));
+    }
+    out
+}
+
+fn more(out: &mut String, alike: usize) {
+    if alike > SHOWN_OF_A_KIND {
+        let _ = writeln!(out, "  - and {} more like these (all of them: --json)", alike - SHOWN_OF_A_KIND);
+    }
+}
+
+fn boot(out: &mut String, line: &BootLine) {
+    out.push_str("\nKernel command line\n");
+    let _ = writeln!(out, "  + {}", line.add.join(" "));
+    out.push_str(&wrapped("  ", &line.how));
+}
+
+fn listed<'a>(out: &mut String, title: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
+    let mut first = true;
+    for (what, why) in items {
+        if first {
+            let _ = write!(out, "\n{title}\n");
+            first = false;
+        }
+        out.push_str(&wrapped("  - ", &format!("{what}: {why}")));
+    }
+}
+
+/// How an apply ended.
+pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
+    let count = |wanted: fn(&Outcome) -> bool| report.applied.iter().filter(|a| wanted(&a.outcome)).count();
+    let done = count(|o| matches!(o, Outcome::Applied { .. }));
+    let pending = count(|o| matches!(o, Outcome::Pending { .. }));
+    let gone = count(|o| matches!(o, Outcome::Gone { .. }));
+    let managed = count(|o| matches!(o, Outcome::Refused { class: Refusal::Managed, .. }));
+    let refused = report.failures().count() - managed;
+    let mut out = format!(
+        "Applied for {}: {done} in force, {pending} pending, {managed} managed by the kernel,\n{refused} refused, {gone} gone{}\n",
+        named(&plan.goal.isolated),
+        if report.merged { " (added to what was applied before)" } else { "" }
+    );
+    let mut knobs: Vec<(&str, usize, usize)> = Vec::new();
+    for a in &report.applied {
+        let ok = usize::from(a.outcome.is_success());
+        match knobs.last_mut() {
+            Some((knob, all, good)) if *knob == a.knob => {
+                *all += 1;
+                *good += ok;
+            }
+            _ => knobs.push((a.knob, 1, ok)),
+        }
+    }
+    for (knob, all, good) in knobs {
+        let _ = writeln!(out, "  {knob:<17}{good} of {all}");
+    }
+    let pending = report.applied.iter().filter_map(|a| match &a.outcome {
+        Outcome::Pending { effective } => {
+            Some((a.path.clone(), format!("still CPUs {effective}, until it next fires")))
+        }
+        _ => None,
+    });
+    let pending: Vec<(String, String)> = pending.collect();
+    listed(&mut out, "Pending", pending.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    let failed: Vec<(String, String)> = report
+        .failures()
+        .map(|a| {
+            let why = match &a.outcome {
+                Outcome::Refused { why, .. } | Outcome::Gone { why } => why.clone(),
+                Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
+                _ => String::new(),
+            };
+            (format!("{} -> {}", a.path, a.to), why)
+        })
+        .collect();
+    listed(&mut out, "Refused", failed.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
+    if report.not_tried > 0 {
+        let _ = write!(out, "\nStopped there; {} not tried.\n", counted(report.not_tried, "change"));
+    }
+    if let Some(line) = &plan.boot {
+        boot(&mut out, line);
+    }
+    for note in &plan.notes {
+        out.push_str(&wrapped("\nNote: ", note));
+    }
+    if !report.applied.is_empty() {
+        out.push_str("\nBack to what was: tune rollback. What holds: tune status.\n");
+    }
+    out
+}
+
+/// A rollback.
+pub fn rolled_back(report: &RollbackReport) -> String {
+    let count = |wanted: fn(&Undoing) -> bool| report.steps.iter().filter(|s| wanted(&s.undoing)).count();
+    let mut out = format!("Rolled back: {} restored", count(|u| *u == Undoing::Restored));
+    for (n, words) in [
+        (count(|u| *u == Undoing::WasOriginal), "were as before"),
+        (count(|u| *u == Undoing::UndoneByReboot), "undone by the reboot"),
+        (count(|u| matches!(u, Undoing::Gone { .. })), "gone meanwhile"),
+        (report.inherited_freed, "younger threads freed as well"),
+    ] {
+        if n > 0 {
+            let _ = write!(out, ", {n} {words}");
+        }
+    }
+    let mut out = wrapped("", &out);
+    let tell = |wanted: fn(&Undoing) -> Option<&str>| -> Vec<(String, String)> {
+        report
+            .steps
+            .iter()
+            .filter_map(|s| {
+                wanted(&s.undoing).map(|t| (s.path.clone(), format!("{t} (before: {})", s.original)))
+            })
+            .collect()
+    };
+    let kept = tell(|u| if let Undoing::KeptForeign { now } = u { Some(now) } else { None });
+    listed(
+        &mut out,
+        "Kept as somebody else has changed it",
+        kept.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
+    let drifted = tell(|u| if let Undoing::Drifted { now } = u { Some(now) } else { None });
+    listed(
+        &mut out,
+        "Changed by somebody else since: --force puts the original back, --keep forgets ours",
+        drifted.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
+    let failed = tell(|u| if let Undoing::Failed { why } = u { Some(why) } else { None });
+    listed(
+        &mut out,
+        "Could not be put back (roll back again)",
+        failed.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
+    if report.update_boot_loader {
+        out.push_str("\nThe boot loader's drop-in is gone: run update-grub.\n");
+    }
+    out
+}
+
+/// What is in force.
+pub fn status(status: &Status) -> String {
+    if !status.active {
+        return "Nothing is applied.\n".into();
+    }
+    let mut out = String::new();
+    for apply in &status.applies {
+        let at =
+            humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(apply.who.at_realtime_ns));
+        let ended = if apply.finished { "" } else { "; it was cut off: roll back" };
+        let boot = if apply.before_reboot { "; the machine was rebooted since" } else { "" };
+        out.push_str(&wrapped(
+            "",
+            &format!(
+                "Applied {at} for {} by {}{ended}{boot}: {}",
+                named(&apply.isolated),
+                called(&apply.who),
+                apply.who.command
+            ),
+        ));
+    }
+    let mut alike: Vec<(String, &'static str, usize)> = Vec::new();
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for change in &status.changes {
+        let now = match &change.standing {
+            NowIs::InForce => "in force".to_owned(),
+            NowIs::Pending { effective } => format!("pending, still {effective}"),
+            NowIs::Original => format!("back at {}", change.original),
+            NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
+            NowIs::Gone { why } => format!("gone: {why}"),
+            NowIs::Refused { why } => format!("refused: {why}"),
+            NowIs::UndoneByReboot => "undone by the reboot".into(),
+        };
+        let special = matches!(change.standing, NowIs::Drifted { .. });
+        match family(&change.path).filter(|_| !special) {
+            Some(kind) => match alike.iter_mut().find(|(n, k, _)| *n == now && *k == kind) {
+                Some((_, _, count)) => *count += 1,
+                None => alike.push((now, kind, 1)),
+            },
+            None => rows.push((
+                format!("{} {}", change.knob, change.path),
+                format!("{} -> {}: {now}", change.original, change.asked),
+            )),
+        }
+    }
+    for (now, kind, count) in alike {
+        rows.push((format!("{count} {kind}"), now));
+    }
+    listed(&mut out, "Changes", rows.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    let drifted = status.drifted().count();
+    if drifted > 0 {
+        let _ = write!(out, "\n{} changed by somebody else since.\n", counted(drifted, "value"));
+    }
+    out.push_str("\nBack to what was: tune rollback.\n");
+    out
+}
+
+/// Interrupts before and after: `before->after` where a CPU's count rose.
+pub fn interrupts(diff: &InterruptDiff) -> String {
+    if diff.rose.is_empty() {
+        return format!("No interrupt reached {}.\n", named(&diff.cpus));
+    }
+    let cell = |c: &jitterscope_tune::Counted| match c.after > c.before {
+        true => format!("{}->{}", c.before, c.after),
+        false => c.after.to_string(),
+    };
+    let widths: Vec<usize> = diff
+        .cpus
+        .iter()
+        .enumerate()
+        .map(|(i, _)| {
+            let widest = diff.rose.iter().filter_map(|r| r.cpus.get(i)).map(|c| cell(c).len()).max();
+            widest.unwrap_or(0).max(6)
+        })
+        .collect();
+    let mut out = " ".repeat(5);
+    for (cpu, width) in diff.cpus.iter().zip(&widths) {
+        let _ = write!(out, " {:<width$}", format!("CPU{cpu}"));
+    }
+    out.push('\n');
+    for rose in &diff.rose {
+        let mut line = format!("{:>4}:", rose.line);
+        for (count, width) in rose.cpus.iter().zip(&widths) {
+            let _ = write!(line, " {:<width$}", cell(count));
+        }
+        let _ = writeln!(out, "{line}  {}", rose.what);
+    }
+    out
+}

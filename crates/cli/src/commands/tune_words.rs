@@ -1,0 +1,154 @@
+//! What audit and tune have in common: which CPUs, which run, where the state lies, 80 columns.
+
+use crate::exit::UsageError;
+use crate::places::Places;
+use anyhow::Context;
+use clap::Args;
+use jitterscope_model::{CpuList, CpuSet, Nanos};
+use jitterscope_platform::Machine;
+use jitterscope_store::{RunReader, resolve};
+use jitterscope_tune::{Evidence, Goal, MeasuredCulprit, online_cpus};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Which CPUs and which run.
+#[derive(Args, Debug)]
+pub struct Scope {
+    /// CPUs to be left undisturbed: 1-3,5 or all or isolated [default: those of the run, else the
+    /// isolated ones, else the highest]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// Rank by what this run measured: its id, its label or latest
+    #[arg(long = "run", value_name = "RUN")]
+    pub run: Option<String>,
+    /// Look at a tree of files that resembles a machine, instead of this one
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+}
+
+impl Scope {
+    /// The machine to look at.
+    pub fn machine(&self) -> Machine {
+        self.root.as_deref().map_or_else(Machine::host, Machine::at)
+    }
+
+    /// What the named run measured, and on which CPUs.
+    ///
+    /// # Errors
+    /// There is no such run, or it cannot be read.
+    pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<(Evidence, CpuSet)>> {
+        let Some(run) = &self.run else { return Ok(None) };
+        let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
+        Ok(Some((evidence_of(&reader)?, reader.manifest().probe.cpus.clone())))
+    }
+
+    /// The CPUs, and why these when nobody named them.
+    ///
+    /// # Errors
+    /// The machine does not tell which CPUs it has, or none is isolated though that was asked for.
+    pub fn cpus(
+        &self,
+        machine: &Machine,
+        of_run: Option<&CpuSet>,
+    ) -> anyhow::Result<(CpuSet, Option<String>)> {
+        match (&self.cpus, of_run) {
+            (Some(CpuList::Set(set)), _) => Ok((set.clone(), None)),
+            (Some(CpuList::All), _) => Ok((online_cpus(machine)?, None)),
+            (Some(CpuList::Isolated), _) => {
+                let text = machine.read_trimmed("/sys/devices/system/cpu/isolated").unwrap_or_default();
+                let set: CpuSet = text.parse().context("the kernel's list of isolated CPUs")?;
+                if set.is_empty() {
+                    return Err(UsageError("--cpus isolated: the kernel isolates no CPU".into()).into());
+                }
+                Ok((set, None))
+            }
+            (None, Some(set)) => Ok((set.clone(), Some("the run measured them".into()))),
+            (None, None) => {
+                let (set, why) = Goal::default_cpus(machine)?;
+                Ok((set, Some(why.to_owned())))
+            }
+        }
+    }
+}
+
+/// What a run measured, by culprit.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
+    let manifest = reader.manifest();
+    let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
+    for attribution in reader.attributions()? {
+        for part in attribution?.parts {
+            let c = part.culprit;
+            let key = (c.kind.as_str(), c.name.to_string(), c.detail.to_string());
+            let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
+                kind: c.kind,
+                name: c.name.to_string(),
+                detail: c.detail.to_string(),
+                total_ns: Nanos::ZERO,
+                count: 0,
+            });
+            sum.total_ns += part.net;
+            sum.count += 1;
+        }
+    }
+    let measured_ns: Nanos = manifest.results.iter().map(|r| manifest.rate.nanos(r.end.since(r.start))).sum();
+    Ok(Evidence {
+        run: format!("{} ({})", manifest.id, manifest.label),
+        measured_ns,
+        culprits: sums.into_values().collect(),
+    })
+}
+
+/// The width of all texts.
+pub const WIDTH: usize = 80;
+
+/// `text` broken at white space into lines of at most [`WIDTH`] columns: `first` starts the first line,
+/// blanks of the same width the others.
+pub fn wrapped(first: &str, text: &str) -> String {
+    let indent = first.rsplit('\n').next().unwrap_or(first).chars().count();
+    let room = WIDTH.saturating_sub(indent).max(20);
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    let mut out = String::new();
+    for (i, line) in lines.iter().enumerate() {
+        let start = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
+        out.push_str(format!("{start}{line}").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// `CPU 1`, `CPUs 1-3`.
+pub fn named(cpus: &CpuSet) -> String {
+    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
+}
+
+/// `1 change`, `2 changes`.
+pub fn counted(n: usize, thing: &str) -> String {
+    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_screen_unless_a_word_is() {
+        let text = wrapped("      now   ", &"word ".repeat(60));
+        assert!(text.lines().all(|l| l.len() <= WIDTH));
+        assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
+        assert_eq!(wrapped("a ", ""), "a\n");
+    }
+}

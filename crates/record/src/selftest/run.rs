@@ -1,0 +1,217 @@
+//! Injecting, recording and scoring on a live machine.
+
+use super::{Episode, SelftestReport, SelftestRow, SkippedKind, score};
+use crate::error::RecordError;
+use crate::home::Home;
+use crate::observer::{Observer, Progress};
+use crate::recording::record;
+use crate::settings::RecordSettings;
+use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks};
+use jitterscope_platform::disturb::{
+    ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
+    availability, membarrier,
+};
+use jitterscope_platform::{Machine, choose_clock};
+use jitterscope_store::{RunReader, StoreError};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest time to wait until a child is ready, and until the recording has begun.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The measurement is ended by us; this only bounds it.
+const LONGEST: Nanos = Nanos(600_000_000_000);
+/// Pause between two kinds, so that the end of one is not in the beginning of the next.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What to test.
+#[derive(Clone, Debug)]
+pub struct SelftestSettings {
+    /// The recording: one CPU, kernel events on. Its duration is ignored.
+    pub record: RecordSettings,
+    /// What is injected.
+    pub plan: SelftestPlan,
+    /// How a child that disturbs is started.
+    pub child: ChildCommand,
+    /// A folder on a real disk, for writeback.
+    pub work_dir: PathBuf,
+}
+
+/// A selftest that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SelftestError {
+    /// The recording failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The run cannot be read back.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There are no kernel events to name culprits from.
+    #[error("{0}")]
+    Blind(String),
+    /// The recording did not begin.
+    #[error("the recording did not begin within {0} s")]
+    NotBegun(u64),
+    /// The user ended it.
+    #[error("interrupted; nothing was scored")]
+    Interrupted,
+}
+
+/// The run that was recorded, and its score.
+#[derive(Debug)]
+pub struct Selftested {
+    /// The score.
+    pub report: SelftestReport,
+    /// The run.
+    pub run: PathBuf,
+}
+
+/// Tells when the measurement has begun.
+struct Begun<'a>(&'a AtomicBool);
+
+impl Observer for Begun<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        if progress.elapsed > Nanos::ZERO {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// What became of one turn.
+enum Turn {
+    Done(Box<Disturbed>),
+    Skipped(SkippedKind),
+    Failed(SelftestRow),
+}
+
+/// Records the victim CPU while children disturb it, one kind after the other, and scores what the
+/// recording says. `tell` hears what is going on.
+///
+/// # Errors
+/// Nothing could be recorded or scored. A kind that cannot be injected here is skipped in the report.
+pub fn run(
+    machine: &Machine,
+    settings: &SelftestSettings,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Selftested, SelftestError> {
+    let cpus = &settings.record.cpus.cpus;
+    let victim = cpus.first().unwrap_or_default();
+    // Children inherit it: they start where they disturb nobody.
+    let home = Home::leave(cpus)?;
+    let clock = choose_clock(machine, settings.record.clock, Duration::from_millis(50))
+        .map_err(RecordError::Clock)?;
+    // Only CPUs that run a registered process are reached by the expedited command.
+    let _ = membarrier::register();
+    let common = DisturbSettings {
+        cpu: victim,
+        helper_cpu: home.helpers.first(),
+        period: Nanos::ZERO,
+        length: Nanos::ZERO,
+        count: 0,
+        clock: clock.kind,
+        rate: clock.rate,
+        parent_pid: 0,
+        work_dir: settings.work_dir.clone(),
+    };
+    let record_settings = RecordSettings { duration: LONGEST, ..settings.record.clone() };
+    let (begun, end) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (turns, outcome) = std::thread::scope(|scope| {
+        let recorder = scope.spawn(|| record(machine, &record_settings, &end, &mut Begun(&begun)));
+        let waited = Instant::now();
+        while !begun.load(Ordering::Acquire) && !recorder.is_finished() && waited.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut turns = Vec::new();
+        if begun.load(Ordering::Acquire) {
+            for planned in &settings.plan.turns {
+                if stop.load(Ordering::Relaxed) || recorder.is_finished() {
+                    break;
+                }
+                tell(&format!("injecting {} ({} times)", planned.kind, planned.count));
+                turns.push(turn(machine, settings, planned, &common));
+                std::thread::sleep(PAUSE);
+            }
+        }
+        // The stalls of the last injection must be recorded, too.
+        std::thread::sleep(PAUSE);
+        end.store(true, Ordering::Release);
+        (turns, recorder.join())
+    });
+    let outcome = outcome.map_err(|_| RecordError::ProbePanicked(victim))??;
+    if stop.load(Ordering::Relaxed) {
+        return Err(SelftestError::Interrupted);
+    }
+    if !begun.load(Ordering::Acquire) {
+        return Err(SelftestError::NotBegun(PATIENCE.as_secs()));
+    }
+    tell("scoring");
+    let run = RunReader::open(&outcome.path)?;
+    if !run.manifest().attributed {
+        let why = run.manifest().warnings.iter().find(|w| w.id == "no-kernel-events");
+        return Err(SelftestError::Blind(why.map(|w| w.text.clone()).unwrap_or_default()));
+    }
+    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+    for turn in turns {
+        match turn {
+            Turn::Done(disturbed) => rows.push(score_turn(&run, &disturbed, victim)?),
+            Turn::Skipped(kind) => skipped.push(kind),
+            Turn::Failed(row) => rows.push(row),
+        }
+    }
+    Ok(Selftested { report: SelftestReport::new(rows, skipped), run: outcome.path })
+}
+
+fn turn(
+    machine: &Machine,
+    settings: &SelftestSettings,
+    planned: &PlannedDisturbance,
+    common: &DisturbSettings,
+) -> Turn {
+    let kind = planned.kind;
+    let wanted = planned.settings(common);
+    if let Err(reason) = availability(kind, machine, &wanted) {
+        return Turn::Skipped(SkippedKind { kind, reason });
+    }
+    let child = match ChildHandle::spawn(&settings.child, kind, &wanted, PATIENCE) {
+        Ok(child) => child,
+        Err(ChildError::NotReady { kind, reason }) => return Turn::Skipped(SkippedKind { kind, reason }),
+        Err(error) => return Turn::Failed(SelftestRow::failed(kind, error.to_string())),
+    };
+    let mut child = child;
+    let done = child.go().and_then(|()| child.finish(planned.patience()));
+    match done {
+        Ok(disturbed) => Turn::Done(Box::new(disturbed)),
+        Err(error) => Turn::Failed(SelftestRow::failed(kind, error.to_string())),
+    }
+}
+
+/// Reads the stalls around a turn's injections and scores them.
+fn score_turn(run: &RunReader, disturbed: &Disturbed, victim: CpuId) -> Result<SelftestRow, StoreError> {
+    let rate = run.manifest().rate;
+    // Half a period on either side: the control column looks there.
+    let margin = rate.ticks(disturbed.header.settings.period);
+    let first = disturbed.injections.first().map_or(Ticks(0), |i| i.start_ticks - margin);
+    let last = disturbed.injections.last().map_or(Ticks(0), |i| i.end_ticks + margin);
+    let (mut stalls, mut attributions): (Vec<Stall>, Vec<Attribution>) = (Vec::new(), Vec::new());
+    for stall in run.stalls()? {
+        let stall = stall?;
+        if stall.cpu == victim && stall.start <= last && first <= stall.end {
+            stalls.push(stall);
+        }
+    }
+    let wanted: std::collections::BTreeSet<_> = stalls.iter().map(|stall| stall.id).collect();
+    for attribution in run.attributions()? {
+        let attribution = attribution?;
+        if wanted.contains(&attribution.stall) {
+            attributions.push(attribution);
+        }
+    }
+    Ok(score(&Episode {
+        header: &disturbed.header,
+        injections: &disturbed.injections,
+        stalls: &stalls,
+        attributions: &attributions,
+        rate,
+    }))
+}

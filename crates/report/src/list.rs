@@ -1,0 +1,96 @@
+//! The list of runs.
+
+use crate::number;
+use crate::style::{Style, Tone, fit, pad};
+use jitterscope_analyze::RunLine;
+use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_store::{Problem, RunEntry};
+use serde::Serialize;
+
+/// The list as text, oldest first, with what could not be read at its end.
+#[must_use]
+pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
+    let mut out = String::new();
+    if runs.is_empty() {
+        out.push_str("No runs yet. Record one with: jitterscope record\n");
+    } else {
+        let label_width = style.columns() - 64;
+        let head = format!(
+            "{:<6}  {:<19}  {}  {:<8} {:>8} {:>9} {:>7}",
+            "id",
+            "started (UTC)",
+            pad("label", label_width),
+            "cpus",
+            "length",
+            "stolen",
+            "worst"
+        );
+        out.push_str(&style.paint(Tone::Heading, &head));
+        out.push('\n');
+        for run in runs {
+            let line = RunLine::new(&run.manifest);
+            let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
+            out.push_str(&format!(
+                "{}  {:<19}  {}  {} {:>8} {:>9} {:>7}\n",
+                pad(&line.id, 6),
+                number::utc(line.started_realtime_ns),
+                pad(&line.label, label_width),
+                pad(&line.cpus.to_string(), 8),
+                number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },
+                number::percent(line.stolen_fraction),
+                worst,
+            ));
+        }
+        if runs.iter().any(|run| run.manifest.interrupted) {
+            out.push_str(&style.paint(Tone::Dim, "* ended before its time"));
+            out.push('\n');
+        }
+    }
+    for problem in problems {
+        let text = fit(&format!("unreadable: {}", problem.error), style.columns().max(400));
+        out.push_str(&style.paint(Tone::Warning, &text));
+        out.push('\n');
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema_version: u32,
+    runs: Vec<JsonRun<'a>>,
+    problems: Vec<JsonProblem>,
+}
+
+#[derive(Serialize)]
+struct JsonRun<'a> {
+    #[serde(flatten)]
+    line: RunLine,
+    path: std::borrow::Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct JsonProblem {
+    path: String,
+    error: String,
+}
+
+/// The list as JSON.
+///
+/// # Errors
+/// As [`crate::json::render`].
+pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_json::Error> {
+    let list = Json {
+        schema_version: SCHEMA_VERSION,
+        runs: runs
+            .iter()
+            .map(|run| JsonRun { line: RunLine::new(&run.manifest), path: run.path.to_string_lossy() })
+            .collect(),
+        problems: problems
+            .iter()
+            .map(|p| JsonProblem { path: p.path.display().to_string(), error: p.error.to_string() })
+            .collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&list)?;
+    text.push('\n');
+    Ok(text)
+}

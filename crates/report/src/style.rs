@@ -1,0 +1,136 @@
+//! Colour, width and text that fits.
+
+use owo_colors::{OwoColorize, Style as Ansi};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How a text is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour.
+    pub color: bool,
+    /// Columns to use: at least 72, at most 120 are used.
+    pub width: usize,
+    /// Whether the terminal shows block characters; all else is ASCII, but for names.
+    pub unicode: bool,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style { color: false, width: 80, unicode: false }
+    }
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Heading,
+    Strong,
+    Dim,
+    Warning,
+    Bad,
+    Good,
+}
+
+impl Style {
+    /// Columns used.
+    pub(crate) fn columns(self) -> usize {
+        self.width.clamp(72, 120)
+    }
+
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.color || text.is_empty() {
+            return text.to_owned();
+        }
+        let ansi = match tone {
+            Tone::Heading => Ansi::new().bold().cyan(),
+            Tone::Strong => Ansi::new().bold(),
+            Tone::Dim => Ansi::new().dimmed(),
+            Tone::Warning => Ansi::new().yellow(),
+            Tone::Bad => Ansi::new().red().bold(),
+            Tone::Good => Ansi::new().green().bold(),
+        };
+        text.style(ansi).to_string()
+    }
+}
+
+/// A name made safe for a terminal: what would control it is replaced, for a thread may call itself
+/// anything.
+pub(crate) fn tame(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_format(c) { '?' } else { c }).collect()
+}
+
+/// Characters that turn the direction of text or show nothing.
+fn is_format(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// `text`, made safe and cut to `width` columns; a cut shows as `..`.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    let text = tame(text);
+    if text.width() <= width {
+        return text;
+    }
+    let (mut cut, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        let columns = c.width().unwrap_or(0);
+        if used + columns + 2 > width {
+            break;
+        }
+        used += columns;
+        cut.push(c);
+    }
+    cut.push_str(&".."[..2.min(width)]);
+    cut
+}
+
+/// `text` cut or padded to exactly `width` columns.
+pub(crate) fn pad(text: &str, width: usize) -> String {
+    let mut text = fit(text, width);
+    let missing = width.saturating_sub(text.width());
+    text.extend(std::iter::repeat_n(' ', missing));
+    text
+}
+
+/// Words put into lines of at most `width` columns; a word that is too long for one is cut.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in tame(text).split_whitespace() {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&fit(word, width));
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_control_the_terminal() {
+        assert_eq!(tame("a\u{1b}[31mb\n\u{202e}c"), "a?[31mb??c");
+    }
+
+    #[test]
+    fn cuts_count_columns_not_characters() {
+        assert_eq!(fit("tick_nohz_handler", 10), "tick_noh..");
+        assert_eq!(fit("short", 5), "short");
+        assert_eq!(fit("\u{4e2d}\u{6587}\u{5b57}", 5), "\u{4e2d}..");
+        assert_eq!(pad("\u{4e2d}", 4), "\u{4e2d}  ");
+        assert_eq!(fit("abc", 1), ".");
+    }
+
+    #[test]
+    fn words_wrap_within_the_width() {
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("enormously long", 6), ["enor..", "long"]);
+        assert!(wrap("", 6).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! Who stole the time: culprits by total, then what nothing explains.
+
+use super::Page;
+use crate::number::{count, percent, percent_cell};
+use crate::style::{Tone, fit, tame, wrap};
+use jitterscope_analyze::{AttributionSummary, CulpritRow, SenderRow};
+use jitterscope_model::{CulpritKind, Nanos};
+
+/// Culprits shown; JSON has all.
+const SHOWN: usize = 12;
+/// Column at which culprits begin.
+const NAME: usize = 37;
+/// Column at which their explanations begin.
+const PHRASE: usize = 8;
+/// Rows below this share get no line of explanation.
+const EXPLAINED_FROM: f64 = 0.001;
+
+pub(super) fn render(page: &mut Page, attribution: &AttributionSummary) {
+    if attribution.stalls == 0 {
+        return;
+    }
+    let remark = format!("{} explained", percent(attribution.explained_fraction));
+    page.heading("WHO STOLE IT", &remark);
+    page.line(&page.style.paint(Tone::Dim, "   share     stalls     mean      max  culprit"));
+    rows(page, &attribution.culprits, "culprits");
+    if !attribution.unexplained.classes.is_empty() {
+        let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
+        page.line(&page.style.paint(Tone::Warning, &text));
+        rows(page, &attribution.unexplained.classes, "classes");
+    }
+}
+
+fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
+    for row in rows.iter().take(SHOWN) {
+        culprit(page, row);
+    }
+    let rest = &rows[SHOWN.min(rows.len())..];
+    if !rest.is_empty() {
+        let share: f64 = rest.iter().map(|row| row.share).sum();
+        let total: Nanos = rest.iter().map(|row| row.total_ns).sum();
+        let text = format!(
+            "{:>8}  {} more {noun}, {total} together (--json lists them)",
+            percent_cell(share),
+            rest.len()
+        );
+        page.line(&page.style.paint(Tone::Dim, &text));
+    }
+}
+
+fn culprit(page: &mut Page, row: &CulpritRow) {
+    let numbers = format!(
+        "{:>8} {:>10} {:>8} {:>8}  ",
+        percent_cell(row.share),
+        count(row.count),
+        row.mean_ns.to_string(),
+        row.max_ns.to_string()
+    );
+    let room = page.style.columns() - NAME;
+    let kind = row.kind.as_str();
+    let name = fit(&row.name, room.saturating_sub(kind.len() + 1));
+    let tone = if row.kind.is_explained() { Tone::Strong } else { Tone::Warning };
+    let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, &name));
+    // The detail stands beside the name where there is room for all of it, else it follows the phrase.
+    let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
+    let detail = tame(&row.detail);
+    // What an unexplained class is, its phrase says.
+    let beside = row.kind.is_explained() && used + detail.len() + 2 <= room;
+    if beside {
+        line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
+    }
+    page.line(&line);
+    if row.share < EXPLAINED_FROM {
+        return;
+    }
+    let mut phrase = row.explanation.clone();
+    if !beside && row.kind.is_explained() && !detail.is_empty() {
+        phrase += &format!("; {detail}");
+    }
+    if let Some(sender) = &row.sender {
+        phrase += &format!("; {}", sender_text(row, sender));
+    }
+    for line in wrap(&phrase, page.style.columns() - PHRASE).into_iter().take(2) {
+        page.line(&format!("{}{}", " ".repeat(PHRASE), page.style.paint(Tone::Dim, &line)));
+    }
+}
+
+/// `woken by cron (pid 12, CPU 0), 12 of 40 times`.
+fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
+    let verb = match row.kind {
+        CulpritKind::Thread => "woken",
+        CulpritKind::Kworker => "queued",
+        CulpritKind::Ipi => "sent",
+        _ => "set going",
+    };
+    let mut where_from = Vec::new();
+    where_from.extend(sender.tid.map(|tid| format!("pid {tid}")));
+    where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
+    let who = match &sender.comm {
+        Some(comm) => tame(comm),
+        None => "a thread that has ended".into(),
+    };
+    let mut text = format!("{verb} by {who}");
+    if !where_from.is_empty() {
+        text += &format!(" ({})", where_from.join(", "));
+    }
+    if let Some(via) = &sender.via {
+        text += &format!(" through {}", tame(via));
+    }
+    if sender.count < row.count {
+        text += &format!(", {} of {} times", count(sender.count), count(row.count));
+    }
+    text
+}

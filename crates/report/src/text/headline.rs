@@ -1,0 +1,199 @@
+//! Which run this is, how much time was stolen, and the worst of it.
+
+use super::{FEW_CPUS, Page};
+use crate::number::{count, moment, percent, rate, span, utc};
+use crate::style::{Tone, fit, pad, tame};
+use jitterscope_analyze::{CpuSummary, History, RunSummary, explain};
+use jitterscope_model::{CpuSet, Nanos};
+
+/// CPUs shown of many.
+const WORST_CPUS: usize = 8;
+/// A share of time above which the verdict is red; the machine is no place for what cannot wait.
+const BAD: f64 = 0.01;
+
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
+    title(page, summary, &cpus);
+    page.line("");
+    stolen(page, summary, &cpus);
+    over_time(page, &summary.history, summary.probe.cpus.len());
+    if summary.probe.cpus.len() > 1 {
+        table(page, summary);
+    }
+}
+
+fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
+    let run = &summary.run;
+    let name = format!("{}  {}", tame(&run.label), tame(&run.id));
+    let rest = format!("   {} UTC   {}", utc(run.started_realtime_ns), tame(&run.hostname));
+    let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
+    page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
+    let mut facts = vec![
+        format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
+        format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+    ];
+    facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));
+    facts.push(format!("kernel {}", tame(&run.kernel_release)));
+    facts.push(tame(&run.cpu_model));
+    facts.extend(run.hypervisor.as_ref().map(|h| format!("guest of {}", tame(h.trim_end_matches('\0')))));
+    facts.retain(|fact| !fact.is_empty());
+    page.prose(Some(Tone::Dim), 0, &facts.join("; "));
+    if let Some(because) = &summary.probe.cpus_chosen_because {
+        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(cpus)));
+    }
+    if run.interrupted {
+        let text = format!("ended before its time: {} of {}", span(run.duration_ns), span(run.planned_ns));
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
+fn cpus_text(cpus: &CpuSet) -> String {
+    let list = cpus.to_string();
+    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
+}
+
+fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
+    let total = &summary.probe.total;
+    let who = cpus_text(cpus);
+    let (their, have) = if cpus.len() == 1 { ("its", "has") } else { ("their", "have") };
+    if total.measured_ns == Nanos::ZERO {
+        page.prose(Some(Tone::Bad), 0, &format!("Nothing was measured on {who}."));
+        return;
+    }
+    if total.stalls == 0 {
+        let bound = total.stalls_per_sec_bound.map_or_else(String::new, |bound| {
+            format!(" (with 95 % confidence, fewer than {} per second)", rate(bound))
+        });
+        let text = format!(
+            "{who} lost nothing: no stall of {} or longer in {}{bound}.",
+            summary.probe.threshold_ns,
+            span(total.measured_ns)
+        );
+        page.prose(Some(Tone::Good), 0, &text);
+        if let Some(longest) = total.max_ns {
+            page.prose(None, 0, &format!("The longest time between two clock reads was {longest}."));
+        }
+        return;
+    }
+    let plural = if total.stalls == 1 { "" } else { "s" };
+    let text = format!(
+        "{who} {have} lost {} of {their} time: {} of {}, in {} stall{plural} ({} per second{}).",
+        percent(total.stolen_fraction),
+        total.stolen_ns,
+        span(total.measured_ns),
+        count(total.stalls),
+        rate(total.stalls_per_sec),
+        if cpus.len() == 1 { "" } else { " and CPU" },
+    );
+    let tone = if total.stolen_fraction >= BAD { Tone::Bad } else { Tone::Strong };
+    page.prose(Some(tone), 0, &text);
+    worst(page, summary, cpus.len() > 1);
+}
+
+fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
+    let Some(longest) = summary.probe.total.max_ns else { return };
+    let mut text = format!("The worst lasted {longest}");
+    if let Some(cpu) = summary.probe.total.max_cpu.filter(|_| several) {
+        text += &format!(", on CPU {cpu}");
+    }
+    // The longest delta may have no record, when the queue was full; then nothing else is known of it.
+    if let Some(stall) = summary.worst.first().filter(|stall| stall.duration_ns == longest) {
+        text += &format!(", {} after the start", moment(stall.start_offset_ns));
+        if let Some(part) = stall.parts.first() {
+            text += &format!(
+                ": {} {} {} ({})",
+                percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64),
+                part.kind,
+                part.name,
+                explain(part.kind, &part.name)
+            );
+        }
+    } else {
+        text += "; it has no record, for the queue was full";
+    }
+    page.prose(None, 0, &(text + "."));
+}
+
+/// One character a step, higher for more stolen time.
+fn over_time(page: &mut Page, history: &History, cpus: usize) {
+    let most = history.stolen_ns.iter().max().copied().unwrap_or_default();
+    if history.stolen_ns.len() < 2 || most == Nanos::ZERO {
+        return;
+    }
+    let ramp: &[char] = if page.style.unicode {
+        &['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}']
+    } else {
+        &['.', ':', '-', '=', '+', '*', '%', '@']
+    };
+    let level = |ns: &Nanos| match ns.0 {
+        0 => ' ',
+        ns => {
+            ramp[((ns as f64 / most.0 as f64 * ramp.len() as f64).ceil() as usize).clamp(1, ramp.len()) - 1]
+        }
+    };
+    let line: String = history.stolen_ns.iter().map(level).collect();
+    let share = most.0 as f64 / (history.step_ns.0.max(1) as f64 * cpus.max(1) as f64);
+    page.line(&format!("over time [{}]", page.style.paint(Tone::Strong, &line)));
+    let text = format!("{} a step; the most in one: {}, {}", history.step_ns, most, percent(share));
+    page.prose(Some(Tone::Dim), 10, &text);
+}
+
+fn table(page: &mut Page, summary: &RunSummary) {
+    let mut cpus: Vec<&CpuSummary> = summary.probe.cpus.iter().collect();
+    let all = cpus.len();
+    let shown = if all > FEW_CPUS { WORST_CPUS.min(all) } else { all };
+    if shown < all {
+        cpus.sort_by(|a, b| b.stolen_fraction.total_cmp(&a.stolen_fraction).then(a.cpu.cmp(&b.cpu)));
+        page.heading("CPUS", &format!("the {shown} worst of {all}"));
+    } else {
+        page.heading("CPUS", "");
+    }
+    let head = "    cpu    stolen    stolen     stalls   per sec   stall p99     worst     floor";
+    page.line(&page.style.paint(Tone::Dim, head));
+    let dash = || "-".to_owned();
+    let row =
+        |name: String, fraction, stolen: Nanos, stalls, per_sec, p99: String, max: String, floor: String| {
+            format!(
+                "{name:>7} {:>9} {:>9} {:>10} {:>9} {p99:>11} {max:>9} {floor:>9}",
+                percent(fraction),
+                stolen.to_string(),
+                count(stalls),
+                rate(per_sec),
+            )
+        };
+    let show = |p: Option<&Option<jitterscope_analyze::FineNanos>>| {
+        p.copied().flatten().map_or_else(dash, |ns| ns.to_string())
+    };
+    for cpu in cpus.into_iter().take(shown) {
+        let line = row(
+            cpu.cpu.to_string(),
+            cpu.stolen_fraction,
+            cpu.stolen_ns,
+            cpu.stalls,
+            cpu.stalls_per_sec,
+            show(cpu.stall_percentiles_ns.get("99")),
+            cpu.max_ns.map_or_else(dash, |ns| ns.to_string()),
+            show(Some(&cpu.floor_ns)),
+        );
+        page.line(&line);
+        if let Some(why) = &cpu.ended_early {
+            page.prose(
+                Some(Tone::Warning),
+                8,
+                &format!("ended early, after {}: {why}", span(cpu.measured_ns)),
+            );
+        }
+    }
+    let total = &summary.probe.total;
+    let line = row(
+        "all".into(),
+        total.stolen_fraction,
+        total.stolen_ns,
+        total.stalls,
+        total.stalls_per_sec,
+        show(total.stall_percentiles_ns.get("99")),
+        total.max_ns.map_or_else(dash, |ns| ns.to_string()),
+        String::new(),
+    );
+    page.line(&page.style.paint(Tone::Strong, &pad(&line, 79)));
+}

@@ -1,0 +1,79 @@
+//! A run as text for a terminal: what was stolen, by whom, the worst of it, percentiles, and how far to
+//! trust all that, in this order.
+
+mod culprits;
+mod headline;
+mod percentiles;
+mod trust;
+mod unattributed;
+mod worst;
+
+use crate::style::{Style, Tone, wrap};
+use jitterscope_analyze::RunSummary;
+
+/// With more CPUs than this, they are shown as a table and percentiles of all together.
+const FEW_CPUS: usize = 4;
+
+/// The whole report, each line within `style`'s width.
+#[must_use]
+pub fn render(summary: &RunSummary, style: Style) -> String {
+    let mut page = Page { out: String::new(), style };
+    headline::render(&mut page, summary);
+    match &summary.attribution {
+        Some(attribution) => culprits::render(&mut page, attribution),
+        None => unattributed::render(&mut page, summary),
+    }
+    worst::render(&mut page, summary);
+    percentiles::render(&mut page, summary);
+    trust::render(&mut page, summary);
+    warnings(&mut page, summary);
+    page.out
+}
+
+fn warnings(page: &mut Page, summary: &RunSummary) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    page.heading("WARNINGS", "");
+    for warning in &summary.warnings {
+        let mark = page.style.paint(Tone::Warning, "!");
+        for (at, line) in wrap(&warning.text, page.style.columns() - 4).into_iter().enumerate() {
+            let mark = if at == 0 { &mark } else { " " };
+            page.line(&format!("  {mark} {line}"));
+        }
+    }
+}
+
+/// A report being written.
+struct Page {
+    out: String,
+    style: Style,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    /// A heading with a blank line before it, and a remark at the right margin.
+    fn heading(&mut self, text: &str, remark: &str) {
+        self.line("");
+        let gap = self.style.columns().saturating_sub(text.len() + remark.len()).max(1);
+        let line = format!(
+            "{}{}{}",
+            self.style.paint(Tone::Heading, text),
+            " ".repeat(gap),
+            self.style.paint(Tone::Dim, remark)
+        );
+        self.line(&line);
+    }
+
+    /// Prose over the whole width.
+    fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
+        for line in wrap(text, self.style.columns() - indent) {
+            let line = tone.map_or(line.clone(), |tone| self.style.paint(tone, &line));
+            self.line(&format!("{}{line}", " ".repeat(indent)));
+        }
+    }
+}

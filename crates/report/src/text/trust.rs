@@ -1,0 +1,157 @@
+//! How far to trust the report.
+
+use super::Page;
+use crate::number::{bytes, count, percent, percent_down, rate};
+use crate::style::{Tone, wrap};
+use jitterscope_analyze::{AttributionSummary, RunSummary, Trust};
+use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
+
+/// Width of the names of the facts.
+const NAME: usize = 14;
+/// Share of the events that must lie inside stalls for the correlation to be sound.
+const SOUND: f64 = 0.999;
+/// Coverage at which nothing was missed.
+const COVERED: f64 = 0.9999;
+
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    page.heading("HOW FAR TO TRUST IT", "");
+    let trust = &summary.trust;
+    probe(page, trust);
+    fact(page, None, "clock", &clock(summary));
+    if let Some(attribution) = summary.attribution.as_ref().filter(|a| a.stalls > 0) {
+        explained(page, attribution, trust);
+    }
+    if let Some(attribution) = &summary.attribution {
+        correlation(page, attribution);
+    }
+    losses(page, summary);
+    fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    fact(page, None, "raw trace", &raw_trace(trust));
+    let limited = summary.sources.iter().filter(|source| source.status != SourceStatus::Available);
+    for (at, source) in limited.enumerate() {
+        let loses =
+            if source.loses.is_empty() { String::new() } else { format!("; lost by it: {}", source.loses) };
+        let text = format!("{} {}: {}{loses}", source.name, source.status.as_str(), source.reason);
+        fact(page, None, if at == 0 { "sources" } else { "" }, &text);
+    }
+}
+
+/// A name and what there is to say, wrapped under itself.
+fn fact(page: &mut Page, tone: Option<Tone>, name: &str, text: &str) {
+    let room = page.style.columns() - NAME - 2;
+    for (at, line) in wrap(text, room).into_iter().enumerate() {
+        let name = format!("  {:<NAME$}", if at == 0 { name } else { "" });
+        let line = tone.map_or(line.clone(), |tone| page.style.paint(tone, &line));
+        page.line(&format!("{}{line}", page.style.paint(Tone::Dim, &name)));
+    }
+}
+
+fn probe(page: &mut Page, trust: &Trust) {
+    let text = match (trust.floor_ns, trust.floor_ticks) {
+        (Some(ns), Some(ticks)) => format!(
+            "floor {ns} ({ticks} ticks), {} reads per second, {} of the time covered",
+            rate(trust.samples_per_sec),
+            percent_down(trust.coverage, 4)
+        ),
+        _ => "nothing was measured".into(),
+    };
+    let sound = trust.coverage >= COVERED;
+    fact(page, (!sound).then_some(Tone::Warning), "probe", &text);
+}
+
+fn clock(summary: &RunSummary) -> String {
+    let name = match summary.probe.clock {
+        ClockKind::Tsc => "TSC",
+        ClockKind::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
+    };
+    let source = match summary.trust.rate_source {
+        RateSource::Cpuid => "from CPUID",
+        RateSource::HypervisorCpuid => "from the hypervisor",
+        RateSource::Kernel => "as the kernel calibrated it",
+        RateSource::Calibrated => "calibrated here",
+        RateSource::Exact => return format!("{name}, in nanoseconds"),
+    };
+    format!(
+        "{name} at {:.3} MHz, {source}, to within {} ppm",
+        summary.probe.tsc_hz as f64 / 1e6,
+        summary.trust.rate_error_ppb as f64 / 1e3
+    )
+}
+
+fn explained(page: &mut Page, attribution: &AttributionSummary, trust: &Trust) {
+    let mut text = format!("{} of the stalled time", percent(attribution.explained_fraction));
+    if trust.cost_samples > 0 {
+        text += &format!(
+            "; that counts up to {} before and {} after a culprit as its own, the least seen in {} stalls",
+            trust.entry_cost_ns,
+            trust.exit_cost_ns,
+            count(trust.cost_samples)
+        );
+    }
+    fact(page, None, "explained", &text);
+}
+
+fn correlation(page: &mut Page, attribution: &AttributionSummary) {
+    let Some(inside) = attribution.events_in_gaps_fraction else {
+        return fact(page, None, "correlation", "no kernel event was recorded on a measured CPU");
+    };
+    let control = attribution
+        .events_in_gaps_control
+        .map_or_else(String::new, |control| format!("; shifted at random, {}", percent(control)));
+    let text = format!(
+        "{} of {} kernel events fell into stalls{control}",
+        percent_down(inside, 2),
+        count(attribution.events)
+    );
+    fact(page, (inside < SOUND).then_some(Tone::Warning), "correlation", &text);
+}
+
+fn losses(page: &mut Page, summary: &RunSummary) {
+    let trust = &summary.trust;
+    if trust.dropped_records == 0 && trust.lost_records == 0 {
+        return fact(page, None, "losses", "none");
+    }
+    let mut parts = Vec::new();
+    if trust.dropped_records > 0 {
+        parts.push(format!(
+            "{} stalls have no record (they count in totals and percentiles)",
+            count(trust.dropped_records)
+        ));
+    }
+    for source in summary.sources.iter().filter(|source| source.lost > 0) {
+        parts.push(format!("{} lost {} records", source.name, count(source.lost)));
+    }
+    fact(page, Some(Tone::Warning), "losses", &parts.join("; "));
+}
+
+fn noise(trust: &Trust) -> String {
+    let plural = |n: u64, noun: &str| format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" });
+    let place = if trust.helper_cpus.is_empty() {
+        "no CPU was free for our helper threads, they ran on measured ones".to_owned()
+    } else if trust.helpers_on_measured {
+        format!("our helper threads ran on CPU {}, of which some is measured", trust.helper_cpus)
+    } else {
+        format!("our helper threads kept to CPU {}", trust.helper_cpus)
+    };
+    let mut text = place;
+    if trust.helper_cpu_ns > Nanos::ZERO {
+        text += &format!(" and used {}", trust.helper_cpu_ns);
+    }
+    text += &format!(
+        "; probe: {}, {}",
+        plural(trust.page_faults, "page fault"),
+        plural(trust.involuntary_switches, "involuntary switch").replace("switchs", "switches")
+    );
+    if trust.peak_rss_bytes > 0 {
+        text += &format!("; {} of memory", bytes(trust.peak_rss_bytes));
+    }
+    text
+}
+
+fn raw_trace(trust: &Trust) -> String {
+    match (trust.raw_trace_bytes, trust.raw_trace_complete) {
+        (0, _) => "not kept".into(),
+        (n, true) => format!("{}, all of it", bytes(n)),
+        (n, false) => format!("{}, only around the worst stalls", bytes(n)),
+    }
+}

@@ -1,0 +1,54 @@
+//! Why there are no culprits, and what is known instead.
+
+use super::Page;
+use crate::number::count;
+use crate::style::{Tone, fit, pad};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::SourceStatus;
+
+/// Counters shown.
+const SHOWN: usize = 10;
+
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    page.heading("WHO STOLE IT", "not known");
+    page.prose(None, 2, "Stalls were measured, but no kernel events were recorded to name their culprits.");
+    for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available && !s.fix.is_empty())
+    {
+        let text = format!("{} {}: {} {}", source.name, source.status.as_str(), source.reason, source.fix);
+        page.prose(Some(Tone::Warning), 2, &text);
+    }
+    counters(page, summary);
+}
+
+/// Counters of the kernel, those first that rose with the stolen time.
+fn counters(page: &mut Page, summary: &RunSummary) {
+    let mut counters: Vec<_> = summary.counters.iter().filter(|counter| counter.total > 0).collect();
+    if counters.is_empty() {
+        return;
+    }
+    counters.sort_by(|a, b| {
+        let of = |c: &jitterscope_model::CounterTotal| c.correlation.unwrap_or(-2.0);
+        of(b).total_cmp(&of(a)).then(b.total.cmp(&a.total)).then(a.name.cmp(&b.name))
+    });
+    page.line("");
+    page.prose(
+        None,
+        2,
+        "Counters that rose meanwhile; correlation with the stolen time, which proves nothing:",
+    );
+    page.line(&page.style.paint(Tone::Dim, "   cpu       rise  correlation  counter"));
+    let room = page.style.columns() - 33;
+    for counter in counters.iter().take(SHOWN) {
+        let correlation = counter.correlation.map_or_else(|| "-".into(), |r| format!("{r:+.2}"));
+        page.line(&format!(
+            "{:>6} {:>10} {correlation:>12}  {}",
+            counter.cpu,
+            count(counter.total),
+            fit(&counter.name, room)
+        ));
+    }
+    if counters.len() > SHOWN {
+        let text = pad(&format!("{:>6} {} more (--json lists them)", "", counters.len() - SHOWN), 60);
+        page.line(&page.style.paint(Tone::Dim, &text));
+    }
+}

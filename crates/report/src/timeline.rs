@@ -1,0 +1,134 @@
+//! One stall as a timeline of nested frames.
+
+use crate::number::{moment, percent, utc};
+use crate::style::{Style, Tone, fit, pad, tame};
+use jitterscope_model::{CpuId, Nanos, StallId};
+
+/// A stall to be shown. Times are relative to its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelineView {
+    /// Its number within the run.
+    pub stall: StallId,
+    /// Where.
+    pub cpu: CpuId,
+    /// Name of the thread that was stalled.
+    pub victim: String,
+    /// Length.
+    pub duration: Nanos,
+    /// Start, nanoseconds since the epoch.
+    pub start_realtime_ns: u64,
+    /// Start, since that of the measurement.
+    pub start_offset: Nanos,
+    /// Frames and instants, in order of their start; a frame before what is nested in it.
+    pub rows: Vec<TimelineRow>,
+    /// Culprits with their net time, largest first: kind, name, net.
+    pub parts: Vec<(String, String, Nanos)>,
+    /// What limits the view: `no kernel event inside`, `the trace of this stall was not kept`.
+    pub remarks: Vec<String>,
+}
+
+/// A frame, or an instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimelineRow {
+    /// How many frames it is nested in.
+    pub depth: usize,
+    /// From.
+    pub start: Nanos,
+    /// To; `None` for an instant.
+    pub end: Option<Nanos>,
+    /// What: `local_timer`, `sched_waking kworker/1:1`.
+    pub label: String,
+    /// More: the sender, the detail, an end that was not seen.
+    pub note: String,
+}
+
+/// Columns of the bar that shows where in the stall a frame lies.
+const BAR: usize = 20;
+/// Columns before the label: two numbers, the bar and what stands between.
+const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
+/// Nesting shown by indentation; deeper frames are indented as much.
+const DEEPEST: usize = 8;
+
+/// The timeline as text.
+#[must_use]
+pub fn render(view: &TimelineView, style: Style) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| {
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    line(
+        &style.paint(Tone::Strong, &format!("stall {} on CPU {}: {}", view.stall.0, view.cpu, view.duration)),
+    );
+    line(&style.paint(
+        Tone::Dim,
+        &fit(
+            &format!(
+                "{} after the start, {} UTC; it stalled {}",
+                moment(view.start_offset),
+                utc(view.start_realtime_ns),
+                view.victim
+            ),
+            style.columns(),
+        ),
+    ));
+    for remark in &view.remarks {
+        for text in crate::style::wrap(remark, style.columns()) {
+            line(&style.paint(Tone::Warning, &text));
+        }
+    }
+    line("");
+    line(&style.paint(Tone::Dim, &format!("{:>11} {:>11}", "start us", "length us")));
+    let edge = |at: Nanos, what: &str| {
+        style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", micros(at), "", " ".repeat(BAR + 3)))
+    };
+    line(&edge(Nanos::ZERO, "last clock read before"));
+    for row in &view.rows {
+        line(&frame(row, view.duration, style));
+    }
+    line(&edge(view.duration, "first clock read after"));
+    if !view.parts.is_empty() {
+        line("");
+        for (kind, name, net) in &view.parts {
+            let share = percent(net.0 as f64 / view.duration.0.max(1) as f64);
+            let text = format!("{:>11} {share:>11}  {} {}", micros(*net), tame(kind), tame(name));
+            line(&fit(&text, style.columns()));
+        }
+    }
+    out
+}
+
+fn frame(row: &TimelineRow, whole: Nanos, style: Style) -> String {
+    let length = row.end.map_or_else(String::new, |end| micros(end.saturating_sub(row.start)));
+    let room = style.columns() - BEFORE_LABEL;
+    let indent = " ".repeat(2 * row.depth.min(DEEPEST));
+    let label = fit(&format!("{indent}{}", row.label), room);
+    let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
+    // A few characters of a note say nothing.
+    let note =
+        if left >= 8 && !row.note.is_empty() { format!("  {}", fit(&row.note, left)) } else { String::new() };
+    format!(
+        "{:>11} {length:>11} [{}] {label}{}",
+        micros(row.start),
+        bar(row, whole),
+        style.paint(Tone::Dim, &note)
+    )
+}
+
+/// Where in the stall a frame lies: at least one mark, however short it is.
+fn bar(row: &TimelineRow, whole: Nanos) -> String {
+    let at = |time: Nanos| (time.0 as f64 / whole.0.max(1) as f64 * BAR as f64) as usize;
+    let first = at(row.start).min(BAR - 1);
+    match row.end {
+        None => pad(&format!("{}|", " ".repeat(first)), BAR),
+        Some(end) => {
+            let last = at(end).clamp(first + 1, BAR);
+            pad(&format!("{}{}", " ".repeat(first), "=".repeat(last - first)), BAR)
+        }
+    }
+}
+
+/// Microseconds with all nanoseconds: `1302.113`.
+fn micros(time: Nanos) -> String {
+    format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
+}

@@ -1,0 +1,236 @@
+//! What the reports look like.
+
+mod common;
+
+use common::{Scenario, busy, part, source};
+use jitterscope_model::*;
+use jitterscope_report::timeline::{TimelineRow, TimelineView};
+use jitterscope_report::{Style, text, timeline};
+
+/// The text, after checking what holds for every report.
+fn shown(scenario: &Scenario) -> String {
+    let summary = scenario.summary();
+    let plain = text::render(&summary, Style::default());
+    for line in plain.lines() {
+        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{} columns: {line}", line.len());
+        assert!(line.is_ascii(), "{line}");
+        assert_eq!(line.trim_end(), line);
+    }
+    let colored = text::render(&summary, Style { color: true, ..Style::default() });
+    assert_eq!(without_colors(&colored), plain, "colours change nothing but colours");
+    plain
+}
+
+fn without_colors(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            chars.by_ref().find(|c| *c == 'm');
+        } else {
+            out.push(c);
+        }
+    }
+    // A painted space at a line's end is no difference.
+    out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn a_busy_machine() {
+    insta::assert_snapshot!(shown(&busy(&[1])));
+}
+
+#[test]
+fn a_quiet_machine_without_any_stall() {
+    let mut quiet = Scenario::new(&[3]).finish();
+    quiet.manifest.probe.cpus_chosen_because = Some("the only isolated CPU".into());
+    quiet.manifest.probe.fifo_priority = Some(90);
+    quiet.manifest.host.hypervisor = None;
+    quiet.manifest.events_in_gaps = EventsInGaps::default();
+    quiet.manifest.self_noise.cost_samples = 0;
+    insta::assert_snapshot!(shown(&quiet));
+}
+
+#[test]
+fn a_run_without_kernel_events() {
+    let mut run = busy(&[1]);
+    run.manifest.attributed = false;
+    run.manifest.events_in_gaps = EventsInGaps::default();
+    run.manifest.self_noise.cost_samples = 0;
+    run.manifest.trace = StoredTrace::default();
+    run.manifest.sources = vec![
+        SourceReport {
+            reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN.".into(),
+            loses: "who caused a stall".into(),
+            fix: "Run as root, or mount it once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
+            ..source("tracefs", SourceStatus::Denied, 0)
+        },
+        SourceReport {
+            reason: "the CPU does not count system management interrupts".into(),
+            loses: "telling firmware from other hardware".into(),
+            ..source("smi", SourceStatus::Absent, 0)
+        },
+        source("proc", SourceStatus::Available, 0),
+    ];
+    let counter = |name: &str, total, correlation| CounterTotal {
+        cpu: CpuId(1),
+        name: name.into(),
+        total,
+        correlation,
+    };
+    run.manifest.counters = vec![
+        counter("interrupt LOC (Local timer interrupts)", 2511, Some(0.12)),
+        counter("interrupt CAL (Function call interrupts)", 301, Some(-0.05)),
+        counter("softirq SCHED", 12, None),
+        counter("involuntary switches of the probe", 24, Some(0.97)),
+        counter("softirq HI", 0, None),
+    ];
+    run.manifest.warnings = vec![Warning {
+        id: "no-kernel-events".into(),
+        text: "Stalls were measured but not attributed: tracefs is not mounted, and mounting it needs \
+               CAP_SYS_ADMIN. Run as root."
+            .into(),
+    }];
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn a_lossy_run_with_helpers_on_the_measured_cpus() {
+    let mut run = busy(&[0, 1]);
+    run.manifest.results[1].dropped_records = 1234;
+    run.manifest.results[1].page_faults = 1;
+    run.manifest.sources = vec![source("tracefs", SourceStatus::Degraded, 40_122)];
+    run.manifest.sources[0].reason = "no irq_vectors tracepoints in this kernel".into();
+    run.manifest.sources[0].loses = "timer interrupts and calls from other CPUs have no name".into();
+    run.manifest.events_in_gaps.inside = 38_000;
+    run.manifest.self_noise.helper_cpus = CpuSet::new();
+    run.manifest.trace.complete = false;
+    run.manifest.warnings = vec![
+        Warning {
+            id: "no-free-cpu".into(),
+            text: "Every usable CPU (0-1) is measured, so our own threads stalled the probes too. Leave a \
+                   CPU out of --cpus."
+                .into(),
+        },
+        Warning {
+            id: "trace-lost".into(),
+            text: "40122 kernel events were lost to full buffers; stalls near them have no verdict. Raise \
+                   --trace-buffer."
+                .into(),
+        },
+    ];
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn sixty_four_cpus() {
+    let cpus: Vec<u32> = (0..64).collect();
+    let mut run = Scenario::new(&cpus);
+    for cpu in 0..64u32 {
+        for n in 0..u64::from(20 + cpu * 7 % 50) {
+            let at = n * 130_000 + u64::from(cpu) * 31 + 1000;
+            run.stall(
+                cpu,
+                at,
+                vec![part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_000 + n * 10)],
+            );
+        }
+        // An SMI: all stand still together.
+        run.stall(
+            cpu,
+            5_000_000,
+            vec![part(CulpritKind::Firmware, "SMI", "system management interrupt", 180_000 + u64::from(cpu))],
+        );
+    }
+    let mut run = run.finish();
+    run.manifest.host.hypervisor = None;
+    run.manifest.results[17].ended_early = Some("the CPU went offline".into());
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn an_interrupted_run() {
+    let mut run = Scenario::new(&[1]);
+    run.manifest.probe.duration_ns = Nanos(2_300_000_000);
+    for n in 0..3 {
+        run.stall(1, n * 700_000, vec![part(CulpritKind::PageFault, "page_fault_user", "in user code", 450)]);
+    }
+    let mut run = run.finish();
+    run.manifest.probe.duration_ns = Nanos(3_600_000_000_000);
+    run.manifest.interrupted = true;
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn nothing_was_measured() {
+    let mut run = Scenario::new(&[1]).finish();
+    run.manifest.results[0] = ProbeResult {
+        end: run.manifest.results[0].start,
+        samples: 0,
+        sum_ticks: 0,
+        sum_squares: 0,
+        min_ticks: u64::MAX,
+        max_ticks: 0,
+        below: vec![],
+        ..run.manifest.results[0].clone()
+    };
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn hostile_names_are_tamed() {
+    let mut run = Scenario::new(&[1]);
+    let name = "\u{1b}[2Jx\r\n\u{4e2d}\u{6587}";
+    run.stall(1, 5, vec![part(CulpritKind::Thread, name, "pid 1\u{7}", 5_000)]);
+    let mut run = run.finish();
+    run.manifest.label = name.into();
+    run.manifest.warnings = vec![Warning { id: "x".into(), text: format!("{name} {}", "y".repeat(200)) }];
+    let text = text::render(&run.summary(), Style::default());
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    for line in text.lines() {
+        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
+    }
+}
+
+#[test]
+fn a_stall_as_a_timeline() {
+    let row = |depth, start, end: Option<u64>, label: &str, note: &str| TimelineRow {
+        depth,
+        start: Nanos(start),
+        end: end.map(Nanos),
+        label: label.into(),
+        note: note.into(),
+    };
+    let view = TimelineView {
+        stall: StallId(42),
+        cpu: CpuId(1),
+        victim: "js-spin/1".into(),
+        duration: Nanos(1_302_113),
+        start_realtime_ns: 1_795_213_189_826_000_000,
+        start_offset: Nanos(3_412_000_000),
+        rows: vec![
+            row(0, 11_204, Some(19_800), "irq local_timer", ""),
+            row(1, 11_900, Some(19_100), "timer hrtimer_wakeup", "hrtimer"),
+            row(2, 12_800, None, "sched_waking evil", "from cron (pid 3, CPU 0)"),
+            row(
+                0,
+                21_000,
+                Some(1_300_200),
+                "thread evil",
+                "pid 4242, real-time 49, woken by cron and then some",
+            ),
+            row(1, 600_000, Some(604_000), "irq local_timer", "a-very-long-note-that-cannot-possibly-fit"),
+            row(9, 601_000, Some(602_000), "timer tick_nohz_handler_with_a_long_suffix", "deep"),
+        ],
+        parts: vec![
+            ("thread".into(), "evil".into(), Nanos(1_275_200)),
+            ("hypervisor".into(), "late interrupt".into(), Nanos(11_204)),
+        ],
+        remarks: vec!["The trace around this stall is incomplete.".into()],
+    };
+    let text = timeline::render(&view, Style::default());
+    for line in text.lines() {
+        assert!(line.len() <= 80, "{line}");
+    }
+    insta::assert_snapshot!(text);
+}

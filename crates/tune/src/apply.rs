@@ -1,0 +1,217 @@
+//! Applying a plan: written down first, done, read back.
+
+use crate::hands::Hands;
+use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
+use crate::op::{Op, Outcome, Refusal, classify};
+use crate::plan::Plan;
+use crate::state_dir::{StateDir, StateError};
+use jitterscope_model::{CpuSet, SCHEMA_VERSION};
+use jitterscope_platform::Machine;
+use serde::Serialize;
+
+/// What to do when the kernel refuses a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRefusal {
+    /// Note it and go on with the rest.
+    #[default]
+    GoOn,
+    /// Leave the rest undone; what was done stays until it is rolled back.
+    Stop,
+}
+
+/// Why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The state folder or the journal.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The last apply was cut off.
+    #[error(
+        "an earlier apply (by {by}) did not come to its end: run `jitterscope tune rollback` first, it puts everything back"
+    )]
+    Unfinished {
+        /// Who.
+        by: String,
+    },
+    /// What is in force is for other CPUs.
+    #[error(
+        "an apply for CPUs {active} is in force, this one is for CPUs {asked}: roll it back first, or name the same CPUs"
+    )]
+    OtherCpus {
+        /// In force.
+        active: CpuSet,
+        /// Asked for.
+        asked: CpuSet,
+    },
+    /// What the journal tells is from before a reboot.
+    #[error(
+        "the machine was rebooted since the last apply: run `jitterscope tune rollback` (or `status`) first, to settle what is left of it"
+    )]
+    Rebooted,
+}
+
+/// How one change ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// The knob.
+    pub knob: &'static str,
+    /// What was changed.
+    pub path: String,
+    /// From.
+    pub from: String,
+    /// To.
+    pub to: String,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// How a plan ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplyReport {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
+    /// Each change taken, in order.
+    pub applied: Vec<Applied>,
+    /// Changes left undone after a refusal.
+    pub not_tried: usize,
+    /// Whether it was added to an apply that was in force already.
+    pub merged: bool,
+}
+
+impl ApplyReport {
+    /// Changes that are not in force.
+    pub fn failures(&self) -> impl Iterator<Item = &Applied> {
+        self.applied.iter().filter(|a| !a.outcome.is_success())
+    }
+}
+
+/// The kernel's id of this boot; empty where it cannot be read.
+#[must_use]
+pub fn boot_id(machine: &Machine) -> String {
+    machine.read_trimmed("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// How somebody is called.
+#[must_use]
+pub fn called(who: &Who) -> String {
+    match &who.name {
+        Some(name) => format!("{name}, pid {}", who.pid),
+        None => format!("uid {}, pid {}", who.uid, who.pid),
+    }
+}
+
+fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError> {
+    if !state.is_active() {
+        return Ok(false);
+    }
+    let Some(last) = state.begins.last() else { return Ok(false) };
+    if last.boot_id != boot {
+        return Err(ApplyError::Rebooted);
+    }
+    if let Some(cut) = state.begins.iter().find(|b: &&Begun| !b.ended) {
+        return Err(ApplyError::Unfinished { by: called(&cut.who) });
+    }
+    if last.goal.isolated != plan.goal.isolated {
+        return Err(ApplyError::OtherCpus {
+            active: last.goal.isolated.clone(),
+            asked: plan.goal.isolated.clone(),
+        });
+    }
+    Ok(true)
+}
+
+/// Applies a plan. Every original is in the journal, synced, before it is overwritten; so a crash at any
+/// point leaves what `rollback` needs.
+///
+/// # Errors
+/// Nothing was changed: somebody else is at it, an earlier apply must be settled first, or the journal
+/// cannot be written. If the journal fails in mid-apply the error ends it there.
+pub fn apply(
+    hands: &mut dyn Hands,
+    dir: &StateDir,
+    plan: &Plan,
+    who: Who,
+    on_refusal: OnRefusal,
+) -> Result<ApplyReport, ApplyError> {
+    let locked = dir.lock()?;
+    let state = locked.load()?;
+    let boot = boot_id(hands.machine());
+    let merged = may_merge(&state, plan, &boot)?;
+    let mut report =
+        ApplyReport { schema_version: SCHEMA_VERSION, applied: Vec::new(), not_tried: 0, merged };
+    if plan.changes.is_empty() {
+        return Ok(report);
+    }
+    if !merged {
+        locked.put_away()?;
+    }
+    let first = if merged { state.next_seq() } else { 0 };
+    let mut journal = locked.journal()?;
+    let mut opening = vec![Record::Begin {
+        version: JOURNAL_VERSION,
+        boot_id: boot,
+        who,
+        isolated: plan.goal.isolated.clone(),
+        housekeeping: plan.goal.housekeeping.clone(),
+    }];
+    opening.extend((first..).zip(&plan.changes).map(|(seq, change)| Record::Intend {
+        seq,
+        knob: change.knob.to_owned(),
+        op: change.op.clone(),
+    }));
+    journal.append(&opening).map_err(StateError::from)?;
+    let mut stopped = false;
+    for (i, (seq, change)) in (first..).zip(&plan.changes).enumerate() {
+        let outcome = step(hands, &mut journal, seq, change.knob, &change.op)?;
+        journal.append(&[Record::Done { seq, outcome: outcome.clone() }]).map_err(StateError::from)?;
+        let failed = !outcome.is_success();
+        report.applied.push(Applied {
+            knob: change.knob,
+            path: change.op.what(),
+            from: change.op.from_text(),
+            to: change.op.to_text(),
+            outcome,
+        });
+        if failed && on_refusal == OnRefusal::Stop {
+            report.not_tried = plan.changes.len() - i - 1;
+            stopped = true;
+            break;
+        }
+    }
+    journal.append(&[Record::End { stopped }]).map_err(StateError::from)?;
+    Ok(report)
+}
+
+fn step(
+    hands: &mut dyn Hands,
+    journal: &mut Journal,
+    seq: u64,
+    knob: &str,
+    op: &Op,
+) -> Result<Outcome, StateError> {
+    // What is there now may be newer than the plan: the journal must hold what is overwritten.
+    let now = match op.captured(hands.machine()) {
+        Ok(now) => now,
+        Err(e) if matches!(op, Op::Thread { .. }) => {
+            return Ok(Outcome::Gone { why: format!("it ended before it could be moved ({e})") });
+        }
+        Err(e) => {
+            let (class, why) = classify(op, &e);
+            return Ok(Outcome::Refused { class, why });
+        }
+    };
+    if let (Op::MakeDir { path, .. }, true) = (&now, hands.machine().exists(op.what())) {
+        // Not ours to make, so not ours to remove: the step must not stand in the journal as ours.
+        let why = format!("{path} is there already, made by somebody else");
+        journal.append(&[Record::Undone { seq, how: why.clone() }])?;
+        return Ok(Outcome::Refused { class: Refusal::Busy, why });
+    }
+    if now != *op {
+        journal.append(&[Record::Intend { seq, knob: knob.to_owned(), op: now.clone() }])?;
+    }
+    if now.is_already() {
+        return Ok(Outcome::Applied { reads: now.to_text() });
+    }
+    Ok(now.perform(hands))
+}

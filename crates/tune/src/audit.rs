@@ -1,0 +1,190 @@
+//! The audit: every knob as it stands on this machine for these CPUs, ranked.
+
+use crate::catalogue;
+use crate::evidence::{Evidence, Win};
+use crate::examine::{KnobState, Left, Scene};
+use crate::goal::Goal;
+use crate::knob::{Control, Effect, Group, Knob, Profile, Risk, Weight};
+use crate::threads;
+use jitterscope_model::{MachineAudit, Nanos, SCHEMA_VERSION};
+use jitterscope_platform::Machine;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// One knob of an audit.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditEntry {
+    /// Its id.
+    pub id: &'static str,
+    /// Its chapter.
+    pub group: Group,
+    /// What it is.
+    pub title: &'static str,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: KnobState,
+    /// What there is.
+    pub current: String,
+    /// What is wanted.
+    pub wanted: String,
+    /// What to know about it.
+    pub note: String,
+    /// How many changes would set it right now.
+    pub changes: usize,
+    /// What cannot be set right.
+    pub left: Vec<Left>,
+    /// Boot parameters that would do it from the start.
+    pub boot: Vec<String>,
+    /// How it can be changed: `now`, `reboot`, `by hand`.
+    pub how: &'static str,
+    /// What may go wrong.
+    pub risk: Risk,
+    /// What it usually costs to leave it.
+    pub weight: Weight,
+    /// What it could win back of what was measured, with evidence.
+    pub win: Option<Win>,
+    /// Profiles that include it.
+    pub profiles: &'static [Profile],
+    /// Whether its facts were checked.
+    pub verified: bool,
+}
+
+/// A program that writes the same settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Competitor {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub pid: i32,
+    /// What it does.
+    pub why: &'static str,
+}
+
+/// An audit.
+#[derive(Clone, Debug, Serialize)]
+pub struct Audit {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
+    /// CPUs asked about and the others.
+    #[serde(flatten)]
+    pub goal: Goal,
+    /// The run that ranked it.
+    pub run: Option<String>,
+    /// Every knob, most useful first.
+    pub knobs: Vec<AuditEntry>,
+    /// Programs that write the same settings.
+    pub competitors: Vec<Competitor>,
+    /// Culprits of the run that no knob answers, largest first.
+    pub unanswered: Vec<String>,
+}
+
+/// Programs known to write the same settings, and what they write.
+const COMPETITORS: &[(&str, &str)] = &[
+    ("irqbalance", "it rewrites interrupt affinities every 10 s"),
+    ("tuned", "its profile sets many of the same values and puts its own back when it stops"),
+    ("tuned-ppd", "it switches tuned's profile"),
+    ("ksmtuned", "it switches same-page merging on by itself"),
+    ("power-profiles-", "it sets governors and energy preferences"),
+    ("thermald", "it limits the frequency"),
+    ("auto-cpufreq", "it sets governors"),
+    ("tlp", "it sets governors and power saving"),
+];
+
+/// Programs that write the same settings and run now.
+#[must_use]
+pub fn competitors(machine: &Machine) -> Vec<Competitor> {
+    threads::processes(machine)
+        .into_iter()
+        .filter_map(|(pid, name)| {
+            let (_, why) = COMPETITORS.iter().find(|(known, _)| *known == name)?;
+            Some(Competitor { name, pid, why })
+        })
+        .collect()
+}
+
+/// Looks at every knob; with `evidence`, ranks them by what was measured.
+#[must_use]
+pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&Evidence>) -> Audit {
+    let scene = Scene::new(machine, goal);
+    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(&scene, knob, evidence)).collect();
+    // Stable: equals stay in the order of the catalogue.
+    knobs.sort_by_key(|k| {
+        let state = match k.state {
+            KnobState::Wrong => 0,
+            KnobState::NotApplicable(_) if k.win.is_some() => 0,
+            KnobState::Fine => 1,
+            KnobState::Unreadable(_) => 2,
+            KnobState::NotApplicable(_) => 3,
+            KnobState::Unavailable(_) => 4,
+        };
+        let guess = k.win.as_ref().is_none_or(|w| w.effect == Effect::Perhaps);
+        let total = k.win.as_ref().map_or(Nanos::ZERO, |w| w.total_ns);
+        let effect = k.win.as_ref().map(|w| w.effect);
+        (state, guess, Reverse(total), effect, k.weight, k.risk)
+    });
+    let unanswered = evidence.map_or_else(Vec::new, |e| {
+        let mut left = e.unanswered();
+        left.sort_by_key(|c| Reverse(c.total_ns));
+        left.into_iter().map(|c| format!("{} {}", c.kind, c.name).trim_end().to_owned()).collect()
+    });
+    Audit {
+        schema_version: SCHEMA_VERSION,
+        goal: goal.clone(),
+        run: evidence.map(|e| e.run.clone()),
+        knobs,
+        competitors: competitors(machine),
+        unanswered,
+    }
+}
+
+impl Audit {
+    /// The settings by knob, for a run's manifest: how each stands and what there is.
+    #[must_use]
+    pub fn settings(&self) -> MachineAudit {
+        self.knobs
+            .iter()
+            .map(|k| {
+                let text = match &k.state {
+                    KnobState::Wrong => format!("wrong: {}", k.current),
+                    KnobState::Fine => format!("fine: {}", k.current),
+                    KnobState::Unavailable(why) => format!("unavailable: {why}"),
+                    KnobState::NotApplicable(why) => format!("not applicable: {why}"),
+                    KnobState::Unreadable(why) => format!("unreadable: {why}"),
+                };
+                (k.id.to_owned(), text)
+            })
+            .collect()
+    }
+}
+
+fn entry(scene: &Scene<'_>, knob: &'static Knob, evidence: Option<&Evidence>) -> AuditEntry {
+    let found = scene.examine(knob);
+    AuditEntry {
+        id: knob.id,
+        group: knob.group,
+        title: knob.title,
+        state: found.state,
+        current: found.current,
+        wanted: found.wanted,
+        note: found.note,
+        changes: found.ops.len(),
+        left: found.left,
+        boot: found.boot.iter().map(|p| p.spelled(scene.goal)).collect(),
+        how: how(knob),
+        risk: knob.risk,
+        weight: knob.weight,
+        win: evidence.and_then(|e| e.win(knob)),
+        profiles: knob.profiles,
+        verified: knob.fact.is_verified(),
+    }
+}
+
+/// How a knob can be changed: `now`, `reboot`, `by hand`.
+#[must_use]
+pub fn how(knob: &Knob) -> &'static str {
+    match knob.control {
+        Control::Boot(_) => "reboot",
+        Control::Look(_) => "by hand",
+        _ => "now",
+    }
+}

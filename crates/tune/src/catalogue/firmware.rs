@@ -1,0 +1,71 @@
+//! Firmware and the host below.
+
+use super::observed;
+use crate::knob::{Answer, Control, Fact, Group, Knob, Risk, Weight};
+use jitterscope_model::CulpritKind as K;
+
+/// Time at the edges of what the kernel recorded, where a host may have run something else.
+const EDGES: &[&str] = &["between events", "before first event", "after last event"];
+
+pub(super) const KNOBS: &[Knob] = &[
+    Knob {
+        id: "smi",
+        group: Group::Firmware,
+        title: "System management interrupts",
+        removes: "Firmware that stops all CPUs at once, unseen by the kernel.",
+        control: Control::Look(observed::system_management),
+        boot: &[],
+        answers: &[
+            Answer::removes(K::Firmware, &["*"]),
+            Answer::perhaps(K::Unresolved, &["outside this kernel"]),
+        ],
+        profiles: &[],
+        risk: Risk::High,
+        loses: "Firmware features, some of them for safety: never switch off thermal protection.",
+        weight: Weight::Major,
+        kernel: "-",
+        absent: "in a virtual machine the firmware's interrupts belong to the host",
+        by_hand: "In the firmware set-up: no legacy USB, no patrol scrubbing, fewer correctable-error interrupts, the vendor's low-latency profile. Stop fwupd-refresh.timer, whose queries enter firmware.",
+        check: "The SMI count (MSR 0x34 on Intel, `perf stat -e msr/smi/`) stands still during a recording; no stall hits several CPUs at once without an event.",
+        conflicts: &[],
+        fact: Fact::Unverified("no MSR access on this machine"),
+    },
+    Knob {
+        id: "host-vcpu",
+        group: Group::Firmware,
+        title: "The host's scheduling of this virtual machine",
+        removes: "Time in which the host runs something else in place of this CPU, and interrupts that it delivers late.",
+        control: Control::Look(observed::host),
+        boot: &[],
+        answers: &[Answer::removes(K::Hypervisor, &["*"]), Answer::perhaps(K::Unresolved, EDGES)],
+        profiles: &[],
+        risk: Risk::Low,
+        loses: "Capacity of the host: pinned CPUs are not there for other guests.",
+        weight: Weight::Major,
+        kernel: "-",
+        absent: "-",
+        by_hand: "On the host: pin each virtual CPU to a physical one that nobody else uses, keep emulator threads elsewhere, no overcommitment; or take a bare-metal or dedicated instance.",
+        check: "Steal in /proc/stat stands still, and the recording's hypervisor share falls.",
+        conflicts: &[],
+        fact: Fact::Seen("this kind of machine: the host is its largest thief"),
+    },
+    Knob {
+        id: "kvm-host",
+        group: Group::Firmware,
+        title: "This machine as a KVM host",
+        removes: "Periodic exits that KVM forces on its guests.",
+        control: Control::Look(observed::kvm_host),
+        boot: &[],
+        answers: &[Answer::removes(K::Thread, &["CPU */KVM"]), Answer::lessens(K::Kworker, &["kvmclock_*"])],
+        profiles: &[],
+        risk: Risk::Medium,
+        loses: "Clock corrections of old guests; power, with polling.",
+        weight: Weight::Rare,
+        kernel: "any host with KVM",
+        absent: "this machine runs no virtual machines",
+        by_hand: "kvm.kvmclock_periodic_sync=0 in modprobe.d or on the kernel command line; kvm.halt_poll_ns and lapic_timer_advance to be tested with the guest's load.",
+        check: "kvm:kvm_exit counts per second of the isolated CPUs.",
+        conflicts: &[],
+        fact: Fact::Unverified("the parameters exist on 6.18; their effect was not measured"),
+    },
+];

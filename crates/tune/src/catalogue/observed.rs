@@ -1,0 +1,239 @@
+//! Looks at the machine that a value in a file does not tell, and wanted values that take a little thought.
+
+use crate::glob;
+use crate::goal::Goal;
+use crate::knob::{Look, Spot};
+use crate::threads;
+use jitterscope_model::CpuSet;
+use jitterscope_platform::Machine;
+
+/// Exit latency up to which an idle state may stay, microseconds.
+const SHALLOW_US: u64 = 2;
+
+pub(super) fn program_only(_: &Machine, _: &Goal) -> Look {
+    Look::NotApplicable(
+        "a property of the programs that run, not of the machine: a recording shows it".into(),
+    )
+}
+
+pub(super) fn tick_dependency(machine: &Machine, goal: &Goal) -> Look {
+    let full: CpuSet = machine
+        .read_trimmed("/sys/devices/system/cpu/nohz_full")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default();
+    if full.intersection(&goal.isolated).is_empty() {
+        Look::NotApplicable("these CPUs have no full dynticks (nohz-full), so the tick stays anyway".into())
+    } else {
+        Look::NotApplicable("what keeps the tick shows in a recording only (timer:tick_stop)".into())
+    }
+}
+
+pub(super) fn cpu_quota(machine: &Machine, _: &Goal) -> Look {
+    let mut limited = Vec::new();
+    let mut seen = false;
+    // Groups nest without limit: three levels hold every service, container and pod in practice.
+    for depth in ["", "/*", "/*/*", "/*/*/*"] {
+        for (file, free) in [("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")] {
+            for root in [
+                "/sys/fs/cgroup",
+                "/sys/fs/cgroup/cpu",
+                "/sys/fs/cgroup/unified",
+                "/sys/fs/cgroup/cpu,cpuacct",
+            ] {
+                for path in glob::files(machine, &format!("{root}{depth}/{file}")) {
+                    let Ok(text) = machine.read_trimmed(&path) else { continue };
+                    seen = true;
+                    if !text.starts_with(free) && !limited.contains(&path) {
+                        limited.push(path);
+                    }
+                }
+            }
+        }
+    }
+    match (seen, limited.first()) {
+        (false, _) => Look::NotApplicable("no group of this machine can have a CPU quota".into()),
+        (true, None) => Look::Fine("no group has a quota".into()),
+        (true, Some(first)) => Look::Wrong(
+            format!(
+                "{} group{} limited, such as {first}",
+                limited.len(),
+                if limited.len() == 1 { "" } else { "s" }
+            ),
+            "no quota for the program's group".into(),
+        ),
+    }
+}
+
+fn running(machine: &Machine, names: &[&str]) -> Vec<String> {
+    let mut found: Vec<String> = threads::processes(machine)
+        .into_iter()
+        .filter(|(_, comm)| names.iter().any(|name| glob::matches(name, comm)))
+        .map(|(pid, comm)| format!("{comm} (pid {pid})"))
+        .collect();
+    found.sort();
+    found
+}
+
+pub(super) fn irqbalance(machine: &Machine, goal: &Goal) -> Look {
+    let found = running(machine, &["irqbalance"]);
+    if found.is_empty() {
+        return Look::Fine("irqbalance is not running".into());
+    }
+    let banned: CpuSet = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
+        .iter()
+        .filter_map(|path| machine.read(path).ok())
+        .flat_map(|text| {
+            text.lines()
+                .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST=").map(str::to_owned))
+                .collect::<Vec<_>>()
+        })
+        .filter_map(|list| list.trim_matches('"').parse::<CpuSet>().ok())
+        .flat_map(|set| set.iter().collect::<Vec<_>>())
+        .collect();
+    if goal.isolated.difference(&banned).is_empty() {
+        Look::Fine(format!("running, CPUs {banned} banned in its configuration"))
+    } else {
+        Look::Wrong(
+            format!("{} runs and may put interrupts on these CPUs", found.join(", ")),
+            format!("stopped, or IRQBALANCE_BANNED_CPULIST={}", goal.isolated),
+        )
+    }
+}
+
+pub(super) fn nic_queues(machine: &Machine, goal: &Goal) -> Look {
+    let mut many = Vec::new();
+    let mut devices = 0;
+    for path in glob::files(machine, "/sys/class/net/*/queues") {
+        let queues = machine.list(&path).iter().filter(|name| name.starts_with("rx-")).count();
+        devices += usize::from(queues > 1);
+        if queues > goal.housekeeping.len() && queues > 1 {
+            many.push(format!("{} has {queues}", path.split('/').nth(4).unwrap_or_default()));
+        }
+    }
+    if devices == 0 {
+        Look::NotApplicable("no network device has more than one receive queue".into())
+    } else if many.is_empty() {
+        Look::Fine("no device has more receive queues than there are housekeeping CPUs".into())
+    } else {
+        Look::Wrong(many.join(", "), format!("at most {} receive queues", goal.housekeeping.len()))
+    }
+}
+
+pub(super) fn watchdog_cpus(spot: Spot<'_>) -> Option<String> {
+    let off = ["watchdog", "soft_watchdog"]
+        .iter()
+        .any(|name| spot.machine.read_trimmed(format!("/proc/sys/kernel/{name}")).is_ok_and(|v| v == "0"));
+    let now: CpuSet = spot.current.parse().unwrap_or_default();
+    if off || now.intersection(&spot.goal.isolated).is_empty() {
+        return None;
+    }
+    let rest = now.difference(&spot.goal.isolated);
+    Some(if rest.is_empty() { spot.goal.housekeeping.to_string() } else { rest.to_string() })
+}
+
+pub(super) fn perf_users(machine: &Machine, _: &Goal) -> Look {
+    let (mut users, mut denied) = (Vec::new(), false);
+    let me = std::process::id().to_string();
+    for (pid, comm) in threads::processes(machine) {
+        let folder = machine.path(format!("/proc/{pid}/fd"));
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            denied |= folder.exists();
+            continue;
+        };
+        let open = entries
+            .flatten()
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|target| target.to_string_lossy().contains("[perf_event]"));
+        if open && pid.to_string() != me {
+            users.push(format!("{comm} (pid {pid})"));
+        }
+    }
+    match (users.is_empty(), denied) {
+        (false, _) => {
+            Look::Wrong(format!("open in {}", users.join(", ")), "no open performance events".into())
+        }
+        (true, true) => Look::Denied("other users' open files cannot be seen without root".into()),
+        (true, false) => Look::Fine("no program holds performance events".into()),
+    }
+}
+
+pub(super) fn frequency_driver(machine: &Machine, _: &Goal) -> Look {
+    match machine.read_trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver") {
+        Ok(driver) => {
+            Look::NotApplicable(format!("the driver is {driver}; which is best is a matter of measurement"))
+        }
+        Err(_) => Look::Unavailable("no cpufreq driver".into()),
+    }
+}
+
+pub(super) fn deep_idle_states(spot: Spot<'_>) -> Option<String> {
+    let latency = spot.path.strip_suffix("/disable").map(|state| format!("{state}/latency"))?;
+    let us: u64 = spot.machine.read_trimmed(latency).ok()?.parse().ok()?;
+    (us > SHALLOW_US && spot.current.trim() == "0").then(|| "1".to_owned())
+}
+
+pub(super) fn swappiness(spot: Spot<'_>) -> Option<String> {
+    let devices = spot.machine.read("/proc/swaps").map_or(0, |text| text.lines().skip(1).count());
+    let now: i64 = spot.current.trim().parse().ok()?;
+    (devices > 0 && now > 10).then(|| "1".to_owned())
+}
+
+pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
+    let found = running(machine, &["turbostat", "pcm*", "i7z", "cpupower", "intel-speed-sel*"]);
+    if found.is_empty() {
+        Look::Fine("none of the known tools is running".into())
+    } else {
+        Look::Wrong(found.join(", "), "none running, or on housekeeping CPUs only".into())
+    }
+}
+
+/// Whether `/proc/cpuinfo` lists one of these flags; `None` when it cannot be read.
+fn cpu_has(machine: &Machine, flags: &[&str]) -> Option<bool> {
+    let info = machine.read("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
+    Some(line.split_whitespace().any(|word| flags.contains(&word)))
+}
+
+pub(super) fn cache_allocation(machine: &Machine, _: &Goal) -> Look {
+    if machine.exists("/sys/fs/resctrl/schemata") {
+        return Look::NotApplicable("resctrl is mounted: look at its groups' schemata".into());
+    }
+    match cpu_has(machine, &["cat_l3", "cat_l2"]) {
+        Some(true) => {
+            Look::NotApplicable("possible here; of use when a recording shows stalls without events".into())
+        }
+        _ => Look::Unavailable("the processor cannot divide its cache (no cat_l3 or cat_l2 flag)".into()),
+    }
+}
+
+pub(super) fn system_management(machine: &Machine, _: &Goal) -> Look {
+    match cpu_has(machine, &["hypervisor"]) {
+        Some(true) => Look::Unavailable(
+            "a virtual machine does not see the firmware's interrupts: they count as the host's".into(),
+        ),
+        _ => {
+            Look::NotApplicable("the firmware's settings cannot be read; a recording shows its stalls".into())
+        }
+    }
+}
+
+pub(super) fn host(machine: &Machine, _: &Goal) -> Look {
+    match cpu_has(machine, &["hypervisor"]) {
+        Some(true) => Look::NotApplicable("the host's settings cannot be seen from inside this virtual machine; a recording shows what it takes".into()),
+        Some(false) => Look::NotApplicable("this is not a virtual machine".into()),
+        None => Look::Unavailable("/proc/cpuinfo cannot be read".into()),
+    }
+}
+
+pub(super) fn kvm_host(machine: &Machine, _: &Goal) -> Look {
+    let guests = running(machine, &["qemu*", "kvm*", "firecracker", "cloud-hypervisor*"]);
+    if guests.is_empty() {
+        return Look::NotApplicable("this machine runs no virtual machines".into());
+    }
+    match machine.read_trimmed("/sys/module/kvm/parameters/kvmclock_periodic_sync") {
+        Ok(value) if value == "Y" => Look::Wrong("kvmclock_periodic_sync is Y".into(), "N".into()),
+        Ok(value) => Look::Fine(format!("kvmclock_periodic_sync is {value}")),
+        Err(_) => Look::Unavailable("KVM's parameters cannot be read".into()),
+    }
+}

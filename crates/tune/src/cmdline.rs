@@ -1,0 +1,238 @@
+//! The kernel command line: what it says, and what to add to it.
+
+use crate::goal::Goal;
+use jitterscope_model::CpuSet;
+
+/// The value that a boot parameter should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootValue {
+    /// The bare word: `nosmt`.
+    Flag,
+    /// `key=value`.
+    Is(&'static str),
+    /// `key=value` with one of these; the first is what is written.
+    OneOf(&'static [&'static str]),
+    /// `key=LIST` of the isolated CPUs.
+    Isolated,
+    /// `key=flag,LIST` of the isolated CPUs (`isolcpus`); flags of one key are joined.
+    IsolatedWith(&'static str),
+    /// `key=LIST` of the housekeeping CPUs.
+    Housekeeping,
+}
+
+/// One boot parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootParam {
+    /// Its name.
+    pub key: &'static str,
+    /// What it should be.
+    pub value: BootValue,
+}
+
+const FULL_DYNTICKS: BootParam = BootParam { key: "nohz_full", value: BootValue::Isolated };
+
+impl BootParam {
+    /// As it is typed, for documentation: `nohz_full=LIST`.
+    #[must_use]
+    pub fn pattern(&self) -> String {
+        match self.value {
+            BootValue::Flag => self.key.to_owned(),
+            BootValue::Is(value) => format!("{}={value}", self.key),
+            BootValue::OneOf(values) => format!("{}={}", self.key, values.join("|")),
+            BootValue::Isolated => format!("{}=ISOLATED", self.key),
+            BootValue::IsolatedWith(flag) => format!("{}={flag},ISOLATED", self.key),
+            BootValue::Housekeeping => format!("{}=HOUSEKEEPING", self.key),
+        }
+    }
+
+    /// As it is typed for these CPUs.
+    #[must_use]
+    pub fn spelled(&self, goal: &Goal) -> String {
+        match self.value {
+            BootValue::Flag => self.key.to_owned(),
+            BootValue::Is(value) => format!("{}={value}", self.key),
+            BootValue::OneOf(values) => {
+                format!("{}={}", self.key, values.first().copied().unwrap_or_default())
+            }
+            BootValue::Isolated => format!("{}={}", self.key, goal.isolated),
+            BootValue::IsolatedWith(flag) => format!("{}={flag},{}", self.key, goal.isolated),
+            BootValue::Housekeeping => format!("{}={}", self.key, goal.housekeeping),
+        }
+    }
+}
+
+/// A command line, parameter by parameter.
+#[derive(Clone, Debug, Default)]
+pub struct Cmdline(Vec<(String, Option<String>)>);
+
+impl Cmdline {
+    /// Splits `/proc/cmdline`. What follows a bare `--` is init's, not the kernel's.
+    #[must_use]
+    pub fn parse(text: &str) -> Cmdline {
+        Cmdline(
+            text.split_whitespace()
+                .take_while(|word| *word != "--")
+                .map(|word| match word.split_once('=') {
+                    Some((key, value)) => (key.to_owned(), Some(value.trim_matches('"').to_owned())),
+                    None => (word.to_owned(), None),
+                })
+                .collect(),
+        )
+    }
+
+    /// What the line says of `key`, the last time it does: `Some(None)` for the bare word.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Option<&str>> {
+        self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.as_deref())
+    }
+
+    /// How the parameter stands there, for display: `nohz_full=2-3`, or `None` when it does not.
+    #[must_use]
+    pub fn shown(&self, key: &str) -> Option<String> {
+        self.get(key).map(|value| match value {
+            Some(value) => format!("{key}={value}"),
+            None => key.to_owned(),
+        })
+    }
+
+    /// Whether the line already says what `param` asks for.
+    #[must_use]
+    pub fn satisfies(&self, param: &BootParam, goal: &Goal) -> bool {
+        if param.key == "rcu_nocbs" && self.satisfies(&FULL_DYNTICKS, goal) {
+            // The kernel takes the callbacks of full-dynticks CPUs away by itself.
+            return true;
+        }
+        let Some(value) = self.get(param.key) else { return false };
+        match param.value {
+            BootValue::Flag => true,
+            BootValue::Is(wanted) => value.is_some_and(|v| v.split(',').any(|word| word == wanted)),
+            BootValue::OneOf(any) => value.is_some_and(|v| v.split(',').any(|word| any.contains(&word))),
+            BootValue::Isolated => value
+                .and_then(|v| v.parse::<CpuSet>().ok())
+                .is_some_and(|set| goal.isolated.difference(&set).is_empty()),
+            BootValue::Housekeeping => value
+                .and_then(|v| v.parse::<CpuSet>().ok())
+                .is_some_and(|set| !set.is_empty() && set.intersection(&goal.isolated).is_empty()),
+            BootValue::IsolatedWith(flag) => value.is_some_and(|v| {
+                let (flags, cpus) = split_flags(v);
+                // A list without flags is `domain`, the parameter's first meaning.
+                (flags.contains(&flag) || (flags.is_empty() && flag == "domain"))
+                    && goal.isolated.difference(&cpus).is_empty()
+            }),
+        }
+    }
+}
+
+/// `nohz,domain,2-3,6` -> (`[nohz, domain]`, 2-3,6).
+fn split_flags(value: &str) -> (Vec<&str>, CpuSet) {
+    let (flags, list): (Vec<&str>, Vec<&str>) =
+        value.split(',').partition(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+    (flags, list.join(",").parse().unwrap_or_default())
+}
+
+/// What to add to the line for these parameters: flags of one key joined, nothing said twice, in order.
+#[must_use]
+pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
+    let mut out: Vec<(&str, Vec<&str>, String)> = Vec::new();
+    for param in params {
+        let known = out.iter_mut().find(|(key, ..)| *key == param.key);
+        match (param.value, known) {
+            (BootValue::IsolatedWith(flag), Some((_, flags, _))) => {
+                if !flags.contains(&flag) {
+                    flags.push(flag);
+                }
+            }
+            (BootValue::IsolatedWith(flag), None) => {
+                out.push((param.key, vec![flag], goal.isolated.to_string()));
+            }
+            (_, Some(_)) => {}
+            (_, None) => out.push((param.key, Vec::new(), param.spelled(goal))),
+        }
+    }
+    out.into_iter()
+        .map(
+            |(key, flags, rest)| {
+                if flags.is_empty() { rest } else { format!("{key}={},{rest}", flags.join(",")) }
+            },
+        )
+        .collect()
+}
+
+/// Parameters that were added `before` together with `new` ones: what `new` says of a key holds, but the
+/// flags of a list of CPUs (`isolcpus`) are joined.
+#[must_use]
+pub fn merge(before: &str, new: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for old in before.split_whitespace() {
+        let key = old.split('=').next().unwrap_or(old);
+        if !new.iter().any(|n| n.split('=').next() == Some(key)) {
+            out.push(old.to_owned());
+        }
+    }
+    for word in new {
+        let Some((key, value)) = word.split_once('=') else {
+            out.push(word.clone());
+            continue;
+        };
+        let earlier =
+            before.split_whitespace().rev().find_map(|old| old.strip_prefix(key)?.strip_prefix('='));
+        let (flags, cpus) = split_flags(value);
+        match earlier.map(split_flags) {
+            Some((old_flags, old_cpus)) if !flags.is_empty() && old_cpus == cpus && !cpus.is_empty() => {
+                let mut all = old_flags;
+                all.extend(flags.iter().filter(|f| !all.contains(*f)).copied().collect::<Vec<_>>());
+                out.push(format!("{key}={},{cpus}", all.join(",")));
+            }
+            _ => out.push(word.clone()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal() -> Goal {
+        Goal { isolated: "2-3".parse().unwrap(), housekeeping: "0-1".parse().unwrap() }
+    }
+
+    const DOMAIN: BootParam = BootParam { key: "isolcpus", value: BootValue::IsolatedWith("domain") };
+    const MANAGED: BootParam = BootParam { key: "isolcpus", value: BootValue::IsolatedWith("managed_irq") };
+    const NOHZ: BootParam = BootParam { key: "nohz_full", value: BootValue::Isolated };
+
+    #[test]
+    fn the_line_is_read_as_the_kernel_reads_it() {
+        let line =
+            Cmdline::parse("quiet isolcpus=nohz,managed_irq,2,3 nohz_full=2-7 mce=ignore_ce -- nosmt\n");
+        assert!(line.satisfies(&MANAGED, &goal()));
+        assert!(!line.satisfies(&DOMAIN, &goal()));
+        assert!(line.satisfies(&NOHZ, &goal()));
+        assert!(line.satisfies(&BootParam { key: "mce", value: BootValue::Is("ignore_ce") }, &goal()));
+        assert_eq!(line.get("nosmt"), None, "what follows -- is not the kernel's");
+        assert!(Cmdline::parse("isolcpus=2-3").satisfies(&DOMAIN, &goal()));
+        assert!(!Cmdline::parse("isolcpus=2").satisfies(&DOMAIN, &goal()));
+        assert!(
+            Cmdline::parse("psi=1 psi=0")
+                .satisfies(&BootParam { key: "psi", value: BootValue::Is("0") }, &goal())
+        );
+    }
+
+    #[test]
+    fn what_was_added_before_stays() {
+        let new = ["isolcpus=managed_irq,2-3".to_owned(), "nosmt".to_owned()];
+        assert_eq!(
+            merge("rcu_nocbs=2-3 isolcpus=domain,2-3 nosmt", &new),
+            ["rcu_nocbs=2-3", "isolcpus=domain,managed_irq,2-3", "nosmt"]
+        );
+        assert_eq!(merge("nohz_full=2", &["nohz_full=3".to_owned()]), ["nohz_full=3"]);
+    }
+
+    #[test]
+    fn flags_of_one_parameter_are_joined() {
+        assert_eq!(
+            compose(&[DOMAIN, NOHZ, MANAGED, NOHZ], &goal()),
+            ["isolcpus=domain,managed_irq,2-3", "nohz_full=2-3"]
+        );
+    }
+}

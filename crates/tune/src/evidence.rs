@@ -1,0 +1,119 @@
+//! What a recording measured, as far as the catalogue can answer it.
+
+use crate::catalogue;
+use crate::knob::{Effect, Knob};
+use jitterscope_model::{CulpritKind, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// One culprit of a run, over the whole run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredCulprit {
+    /// What kind of thing.
+    pub kind: CulpritKind,
+    /// Its name.
+    pub name: String,
+    /// What else identifies it.
+    pub detail: String,
+    /// Time that it took, summed over all stalls.
+    pub total_ns: Nanos,
+    /// In how many stalls.
+    pub count: u64,
+}
+
+/// What a run measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The run, for display.
+    pub run: String,
+    /// Measured time, summed over the CPUs.
+    pub measured_ns: Nanos,
+    /// Its culprits.
+    pub culprits: Vec<MeasuredCulprit>,
+}
+
+/// What a knob could win back of what was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Win {
+    /// The strongest effect on any of the culprits.
+    pub effect: Effect,
+    /// Time of the culprits that it answers: the most it can win back.
+    pub total_ns: Nanos,
+    /// How often they struck.
+    pub count: u64,
+    /// They struck so often in a second of measured time, times 1000.
+    pub per_second_milli: u64,
+    /// The culprits, largest first: `kworker vmstat_update`.
+    pub culprits: Vec<String>,
+}
+
+impl Evidence {
+    /// What `knob` could win back; `None` when nothing that was measured is its business.
+    #[must_use]
+    pub fn win(&self, knob: &Knob) -> Option<Win> {
+        let mut answered: Vec<(&MeasuredCulprit, Effect)> = self
+            .culprits
+            .iter()
+            .filter_map(|c| Some((c, knob.answers(c.kind, &c.name, &c.detail)?)))
+            .collect();
+        let effect = answered.iter().map(|(_, e)| *e).min()?;
+        // A knob that surely removes one thing is not credited with another that it only perhaps caused.
+        if effect != Effect::Perhaps {
+            answered.retain(|(_, e)| *e != Effect::Perhaps);
+        }
+        answered.sort_by_key(|(c, _)| std::cmp::Reverse(c.total_ns));
+        let total_ns: Nanos = answered.iter().map(|(c, _)| c.total_ns).sum();
+        let count: u64 = answered.iter().map(|(c, _)| c.count).fold(0, u64::saturating_add);
+        let per_second_milli = match self.measured_ns.0 {
+            0 => 0,
+            ns => u64::try_from(u128::from(count) * 1_000_000_000_000 / u128::from(ns)).unwrap_or(u64::MAX),
+        };
+        let mut culprits: Vec<String> = Vec::new();
+        for (c, _) in &answered {
+            let name = format!("{} {}", c.kind, c.name).trim_end().to_owned();
+            if !culprits.contains(&name) {
+                culprits.push(name);
+            }
+        }
+        Some(Win { effect, total_ns, count, per_second_milli, culprits })
+    }
+
+    /// Culprits that no knob answers.
+    #[must_use]
+    pub fn unanswered(&self) -> Vec<&MeasuredCulprit> {
+        self.culprits
+            .iter()
+            .filter(|c| catalogue::all().all(|k| k.answers(c.kind, &c.name, &c.detail).is_none()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn culprit(kind: CulpritKind, name: &str, ns: u64, count: u64) -> MeasuredCulprit {
+        MeasuredCulprit { kind, name: name.into(), detail: String::new(), total_ns: Nanos(ns), count }
+    }
+
+    #[test]
+    fn a_win_is_the_sum_of_what_the_knob_answers() {
+        let evidence = Evidence {
+            run: "r".into(),
+            measured_ns: Nanos(10_000_000_000),
+            culprits: vec![
+                culprit(CulpritKind::Kworker, "vmstat_update", 50_000, 10),
+                culprit(CulpritKind::Timer, "tick_nohz_handler", 900_000, 2500),
+                culprit(CulpritKind::Unresolved, "outside this kernel", 7_000_000, 100),
+                culprit(CulpritKind::Loss, "", 1, 1),
+            ],
+        };
+        let win = evidence.win(catalogue::find("vmstat").unwrap()).unwrap();
+        assert_eq!((win.total_ns, win.count, win.per_second_milli), (Nanos(50_000), 10, 1000));
+        assert_eq!(win.effect, Effect::Removes);
+        assert_eq!(win.culprits, ["kworker vmstat_update"]);
+        assert!(evidence.win(catalogue::find("ksm").unwrap()).is_none());
+        // Exclusion is no proof: it is marked as such.
+        assert_eq!(evidence.win(catalogue::find("governor").unwrap()).unwrap().effect, Effect::Perhaps);
+        assert_eq!(evidence.unanswered().len(), 1);
+    }
+}

@@ -1,0 +1,152 @@
+//! Which CPUs are to be quiet, and which do everybody's work.
+
+use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_platform::Machine;
+use serde::Serialize;
+
+/// The CPUs that tuning is for. `isolated` and `housekeeping` share none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Goal {
+    /// CPUs to be left undisturbed.
+    pub isolated: CpuSet,
+    /// Online CPUs that take over what is moved away; empty only for an audit of every CPU.
+    pub housekeeping: CpuSet,
+}
+
+/// Why such a goal is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoalError {
+    /// An empty list.
+    #[error("no CPU is named to be isolated: name some with --cpus")]
+    Empty,
+    /// CPUs that the machine does not have, or that are offline.
+    #[error("CPU {missing} is not online (online: {online})")]
+    NotOnline {
+        /// Those asked for in vain.
+        missing: CpuSet,
+        /// What there is.
+        online: CpuSet,
+    },
+    /// Nothing would be left.
+    #[error(
+        "isolating CPUs {all} would isolate every online CPU: somebody must do the machine's own work, so leave at least one out"
+    )]
+    EveryCpu {
+        /// All online CPUs.
+        all: CpuSet,
+    },
+    /// The boot CPU.
+    #[error(
+        "CPU 0 cannot be isolated here: the kernel never lets it go (there is no cpu0/online), and keeps timekeeping and its own boot-time work on it; choose other CPUs"
+    )]
+    BootCpu,
+    /// The list of online CPUs cannot be read.
+    #[error("cannot tell which CPUs are online: {0}")]
+    Unknown(String),
+}
+
+/// The online CPUs.
+///
+/// # Errors
+/// `/sys/devices/system/cpu/online` is missing or unreadable.
+pub fn online_cpus(machine: &Machine) -> Result<CpuSet, GoalError> {
+    let text = machine
+        .read_trimmed("/sys/devices/system/cpu/online")
+        .map_err(|e| GoalError::Unknown(e.to_string()))?;
+    text.parse().map_err(|e: jitterscope_model::CpuListError| GoalError::Unknown(e.to_string()))
+}
+
+impl Goal {
+    /// A goal to look at only: any online CPUs, all of them too.
+    ///
+    /// # Errors
+    /// The list is empty or names a CPU that is not online.
+    pub fn to_audit(machine: &Machine, isolated: CpuSet) -> Result<Goal, GoalError> {
+        if isolated.is_empty() {
+            return Err(GoalError::Empty);
+        }
+        let online = online_cpus(machine)?;
+        let missing = isolated.difference(&online);
+        if !missing.is_empty() {
+            return Err(GoalError::NotOnline { missing, online });
+        }
+        let housekeeping = online.difference(&isolated);
+        Ok(Goal { isolated, housekeeping })
+    }
+
+    /// A goal to change the machine for.
+    ///
+    /// # Errors
+    /// As [`Goal::to_audit`]; and no CPU would be left for housekeeping, or CPU 0 is named on a machine
+    /// whose kernel does not let it go.
+    pub fn to_apply(machine: &Machine, isolated: CpuSet) -> Result<Goal, GoalError> {
+        let goal = Goal::to_audit(machine, isolated)?;
+        if goal.housekeeping.is_empty() {
+            return Err(GoalError::EveryCpu { all: goal.isolated });
+        }
+        if goal.isolated.contains(CpuId(0)) && !machine.exists("/sys/devices/system/cpu/cpu0/online") {
+            return Err(GoalError::BootCpu);
+        }
+        Ok(goal)
+    }
+
+    /// The CPUs to speak of when the user names none: those the kernel isolates, else the highest one;
+    /// with the reason.
+    ///
+    /// # Errors
+    /// The list of online CPUs cannot be read.
+    pub fn default_cpus(machine: &Machine) -> Result<(CpuSet, &'static str), GoalError> {
+        let online = online_cpus(machine)?;
+        let isolated = machine
+            .read_trimmed("/sys/devices/system/cpu/isolated")
+            .ok()
+            .and_then(|text| text.parse::<CpuSet>().ok())
+            .unwrap_or_default()
+            .intersection(&online);
+        if !isolated.is_empty() {
+            return Ok((isolated, "the kernel isolates them"));
+        }
+        Ok((online.last().into_iter().collect(), "no CPU is isolated, this is the highest one"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(online: &str) -> (tempfile::TempDir, Machine) {
+        let dir = tempfile::tempdir().unwrap();
+        let cpu = dir.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&cpu).unwrap();
+        std::fs::write(cpu.join("online"), online).unwrap();
+        let machine = Machine::at(dir.path());
+        (dir, machine)
+    }
+
+    fn cpus(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    #[test]
+    fn every_cpu_and_the_boot_cpu_are_refused() {
+        let (dir, m) = machine("0-3\n");
+        assert_eq!(Goal::to_apply(&m, cpus("2-3")).unwrap().housekeeping, cpus("0-1"));
+        assert!(matches!(Goal::to_apply(&m, cpus("0-3")), Err(GoalError::EveryCpu { .. })));
+        assert_eq!(Goal::to_apply(&m, cpus("0")), Err(GoalError::BootCpu));
+        assert!(matches!(Goal::to_apply(&m, cpus("4")), Err(GoalError::NotOnline { .. })));
+        assert_eq!(Goal::to_apply(&m, cpus("")), Err(GoalError::Empty));
+        assert!(Goal::to_audit(&m, cpus("0-3")).unwrap().housekeeping.is_empty());
+        // A kernel that can take CPU 0 offline lets it be isolated as well.
+        std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu/cpu0")).unwrap();
+        std::fs::write(dir.path().join("sys/devices/system/cpu/cpu0/online"), "1\n").unwrap();
+        assert!(Goal::to_apply(&m, cpus("0")).is_ok());
+    }
+
+    #[test]
+    fn the_default_is_what_the_kernel_isolates_else_the_highest() {
+        let (dir, m) = machine("0-3\n");
+        assert_eq!(Goal::default_cpus(&m).unwrap().0, cpus("3"));
+        std::fs::write(dir.path().join("sys/devices/system/cpu/isolated"), "1-2\n").unwrap();
+        assert_eq!(Goal::default_cpus(&m).unwrap().0, cpus("1-2"));
+    }
+}

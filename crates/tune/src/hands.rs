@@ -1,0 +1,150 @@
+//! Everything that changes the machine goes through [`Hands`], so that a test can fail or stop at any step.
+
+use jitterscope_model::CpuSet;
+use jitterscope_platform::{Machine, set_thread_affinity};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What can be done to a machine. Paths are absolute, as on the host.
+pub trait Hands {
+    /// The machine, for reading.
+    fn machine(&self) -> &Machine;
+
+    /// Writes a control file that exists, in one `write`.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn write(&mut self, path: &str, value: &str) -> io::Result<()>;
+
+    /// Makes a folder (or a cgroup).
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn make_dir(&mut self, path: &str) -> io::Result<()>;
+
+    /// Removes an empty folder (or a cgroup without members).
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn remove_dir(&mut self, path: &str) -> io::Result<()>;
+
+    /// Puts a whole file in place at once: there is never half of it.
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn put_file(&mut self, path: &str, content: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn remove_file(&mut self, path: &str) -> io::Result<()>;
+
+    /// Confines a thread to these CPUs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    fn set_affinity(&mut self, pid: i32, tid: i32, cpus: &CpuSet) -> io::Result<()>;
+}
+
+/// The hands of a [`Machine`]. On a fake one, files whose current choice stands in brackets behave as the
+/// kernel's do, and a thread's affinity is the line in its `status` file.
+#[derive(Clone, Debug)]
+pub struct MachineHands {
+    machine: Machine,
+}
+
+impl MachineHands {
+    /// Hands for this machine.
+    #[must_use]
+    pub fn new(machine: &Machine) -> MachineHands {
+        MachineHands { machine: machine.clone() }
+    }
+}
+
+/// Where a file is built before it is renamed into place.
+#[must_use]
+pub fn unfinished(path: &str) -> String {
+    format!("{path}.jitterscope-unfinished")
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) => fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+impl Hands for MachineHands {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        if !self.machine.is_host()
+            && let Ok(now) = self.machine.read(path)
+            && now.contains('[')
+        {
+            return write_choice(&self.machine, path, &now, value);
+        }
+        self.machine.write(path, value).map_err(|e| e.source)
+    }
+
+    fn make_dir(&mut self, path: &str) -> io::Result<()> {
+        fs::create_dir(self.machine.path(path))
+    }
+
+    fn remove_dir(&mut self, path: &str) -> io::Result<()> {
+        fs::remove_dir(self.machine.path(path))
+    }
+
+    fn put_file(&mut self, path: &str, content: &str) -> io::Result<()> {
+        let (to, from) = (self.machine.path(path), self.machine.path(unfinished(path)));
+        let mut file = fs::File::create(&from)?;
+        file.write_all(content.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&from, &to)?;
+        sync_folder_of(&to)
+    }
+
+    fn remove_file(&mut self, path: &str) -> io::Result<()> {
+        let path = self.machine.path(path);
+        fs::remove_file(&path)?;
+        sync_folder_of(&path)
+    }
+
+    fn set_affinity(&mut self, pid: i32, tid: i32, cpus: &CpuSet) -> io::Result<()> {
+        if self.machine.is_host() {
+            return set_thread_affinity(tid, cpus);
+        }
+        let path = format!("/proc/{pid}/task/{tid}/status");
+        let status = self.machine.read(&path).map_err(|e| e.source)?;
+        let mut out = String::with_capacity(status.len());
+        for line in status.split_inclusive('\n') {
+            if line.starts_with("Cpus_allowed_list:") {
+                out.push_str(&format!("Cpus_allowed_list:\t{cpus}\n"));
+            } else {
+                out.push_str(line);
+            }
+        }
+        self.machine.write(&path, &out).map_err(|e| e.source)
+    }
+}
+
+fn write_choice(machine: &Machine, path: &str, now: &str, value: &str) -> io::Result<()> {
+    let value = value.trim();
+    let plain = now.replace(['[', ']'], "");
+    if !plain.split_whitespace().any(|word| word == value) {
+        return Err(io::Error::from(rustix::io::Errno::INVAL));
+    }
+    // Only whole words are looked at: `defer` is part of `defer+madvise`.
+    let text: Vec<String> = plain
+        .split(' ')
+        .map(|word| {
+            let (body, end) = word.strip_suffix('\n').map_or((word, ""), |body| (body, "\n"));
+            if body == value { format!("[{body}]{end}") } else { word.to_owned() }
+        })
+        .collect();
+    machine.write(path, &text.join(" ")).map_err(|e| e.source)
+}

@@ -1,0 +1,397 @@
+//! One change to the machine: what it is, how it is done, how it stands now, how it is undone.
+
+use crate::hands::{Hands, unfinished};
+use crate::threads;
+use crate::value::ValueKind;
+use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_platform::Machine;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// One change. It carries what there was before, so that it can be undone from the journal alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Op {
+    /// A value written to a control file.
+    Write {
+        /// The file.
+        path: String,
+        /// How it holds its value.
+        kind: ValueKind,
+        /// What it read before, to the byte; `None` until a file that an earlier step makes is there.
+        from: Option<String>,
+        /// What is written.
+        to: String,
+        /// The file that says what is in force, where that may come later.
+        effective: Option<String>,
+    },
+    /// A folder made; removed again when undone.
+    MakeDir {
+        /// The folder.
+        path: String,
+        /// Whether it is a cgroup, whose members go back to its parent before it is removed.
+        cgroup: bool,
+    },
+    /// A thread moved.
+    Thread {
+        /// Its process.
+        pid: i32,
+        /// Its id.
+        tid: i32,
+        /// When it was started, clock ticks since boot.
+        start_time: u64,
+        /// Its name.
+        comm: String,
+        /// Where it might run before.
+        from: CpuSet,
+        /// Where it may run now.
+        to: CpuSet,
+    },
+    /// A CPU taken offline and online again.
+    Blink {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A whole file put in place: a drop-in.
+    PutFile {
+        /// The file.
+        path: String,
+        /// Its content before; `None` when there was none.
+        from: Option<String>,
+        /// Its content.
+        to: String,
+    },
+}
+
+/// How a change stands when one looks again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As before it was made (or never made).
+    Original,
+    /// As it was made.
+    Ours,
+    /// Neither: somebody else has changed it, to this.
+    Foreign(String),
+    /// The thing is gone, and why.
+    Gone(String),
+}
+
+/// How making a change ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is in force; what reads back.
+    Applied {
+        /// The value in force.
+        reads: String,
+    },
+    /// Accepted, but in force only later (an interrupt moves when it next fires).
+    Pending {
+        /// What is still in force.
+        effective: String,
+    },
+    /// The kernel said nothing and did something else.
+    Ignored {
+        /// What reads back.
+        reads: String,
+    },
+    /// The kernel refused.
+    Refused {
+        /// What kind of refusal.
+        class: Refusal,
+        /// What the system said, and what that means here.
+        why: String,
+    },
+    /// The thing was gone before it could be changed.
+    Gone {
+        /// Which way.
+        why: String,
+    },
+}
+
+impl Outcome {
+    /// Whether the machine now is (or will be) as asked.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(self, Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Gone { .. })
+    }
+}
+
+/// Why the kernel refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// An interrupt whose affinity the kernel manages.
+    Managed,
+    /// EINVAL: a value that it does not take, or a thread bound to its CPU.
+    Invalid,
+    /// EBUSY: in use, or taken by another.
+    Busy,
+    /// EPERM or EACCES.
+    NotPermitted,
+    /// EROFS.
+    ReadOnly,
+    /// Anything else.
+    Other,
+}
+
+/// What the system's answer means for this change.
+#[must_use]
+pub fn classify(op: &Op, error: &io::Error) -> (Refusal, String) {
+    let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    let interrupt =
+        matches!(op, Op::Write { path, .. } if path.starts_with("/proc/irq/") && path.ends_with("_list"));
+    let thread = matches!(op, Op::Thread { .. });
+    use rustix::io::Errno;
+    let (class, meaning) = match errno {
+        // Kernels answer EIO, newer ones EPERM, for an interrupt that they place themselves.
+        Some(Errno::IO | Errno::PERM) if interrupt => {
+            (Refusal::Managed, "the kernel manages this interrupt itself; see isolcpus-managed")
+        }
+        Some(Errno::INVAL) if thread => {
+            (Refusal::Invalid, "it is bound to its CPU, or its cpuset does not allow these")
+        }
+        Some(Errno::BUSY) if thread => (Refusal::Busy, "a deadline thread needs its reserved CPUs"),
+        Some(Errno::INVAL) => (Refusal::Invalid, "the kernel does not take this value"),
+        Some(Errno::BUSY) => (Refusal::Busy, "somebody else is using it"),
+        Some(Errno::PERM | Errno::ACCESS) => {
+            (Refusal::NotPermitted, "it needs root, or the kernel forbids it even so")
+        }
+        Some(Errno::ROFS) => (Refusal::ReadOnly, "the file system is read-only"),
+        _ => (Refusal::Other, "see the system's message"),
+    };
+    (class, format!("{error}: {meaning}"))
+}
+
+/// The exact text of a file; `Ok(None)` when there is none.
+pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>> {
+    match std::fs::read(machine.path(path)) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "it is not text, so it could not be put back exactly")
+        }),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+impl Op {
+    /// What is changed, for people.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Op::Write { path, .. } | Op::MakeDir { path, .. } | Op::PutFile { path, .. } => path.clone(),
+            Op::Thread { tid, comm, .. } => format!("thread {tid} ({comm})"),
+            Op::Blink { cpu } => format!("/sys/devices/system/cpu/cpu{cpu}/online"),
+        }
+    }
+
+    /// What there was, for people.
+    #[must_use]
+    pub fn from_text(&self) -> String {
+        match self {
+            Op::Write { kind, from: Some(from), .. } => kind.shown(from),
+            Op::Write { from: None, .. } => "(made in this step)".into(),
+            Op::MakeDir { .. } | Op::PutFile { from: None, .. } => "(none)".into(),
+            Op::Thread { from, .. } => from.to_string(),
+            Op::Blink { .. } => "online".into(),
+            Op::PutFile { from: Some(from), .. } => format!("{} lines", from.lines().count()),
+        }
+    }
+
+    /// What it becomes, for people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match self {
+            Op::Write { kind, to, .. } => kind.shown(to),
+            Op::MakeDir { cgroup: true, .. } => "new cgroup".into(),
+            Op::MakeDir { .. } => "new folder".into(),
+            Op::Thread { to, .. } => to.to_string(),
+            Op::Blink { .. } => "offline, then online".into(),
+            Op::PutFile { to, .. } => format!("{} lines", to.lines().count()),
+        }
+    }
+
+    /// The same change with what there is before it read afresh.
+    ///
+    /// # Errors
+    /// It cannot be read, so it could not be put back.
+    pub fn captured(&self, machine: &Machine) -> io::Result<Op> {
+        let mut op = self.clone();
+        match &mut op {
+            Op::Write { path, from, .. } => {
+                *from = Some(exact(machine, path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?);
+            }
+            Op::PutFile { path, from, .. } => *from = exact(machine, path)?,
+            Op::Thread { pid, tid, start_time, from, .. } => {
+                let now = threads::read(machine, *pid, *tid).filter(|t| t.start_time == *start_time);
+                *from = now.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?.allowed;
+            }
+            Op::MakeDir { .. } | Op::Blink { .. } => {}
+        }
+        Ok(op)
+    }
+
+    /// Whether what was there before is what is wanted.
+    #[must_use]
+    pub fn is_already(&self) -> bool {
+        match self {
+            Op::Write { kind, from: Some(from), to, .. } => kind.holds(from, to),
+            Op::Thread { from, to, .. } => from == to,
+            Op::PutFile { from: Some(from), to, .. } => from == to,
+            _ => false,
+        }
+    }
+
+    /// Makes the change and reads back what is in force.
+    pub fn perform(&self, hands: &mut dyn Hands) -> Outcome {
+        match self.attempt(hands) {
+            Ok(()) => self.verified(hands.machine()),
+            Err(e) if self.is_gone(&e) => Outcome::Gone { why: "it ended before it could be moved".into() },
+            Err(e) => {
+                let (class, why) = classify(self, &e);
+                Outcome::Refused { class, why }
+            }
+        }
+    }
+
+    fn is_gone(&self, error: &io::Error) -> bool {
+        matches!(self, Op::Thread { .. })
+            && (error.kind() == io::ErrorKind::NotFound
+                || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()))
+    }
+
+    fn attempt(&self, hands: &mut dyn Hands) -> io::Result<()> {
+        match self {
+            Op::Write { path, to, .. } => hands.write(path, to),
+            Op::MakeDir { path, .. } => hands.make_dir(path),
+            Op::Thread { pid, tid, to, .. } => hands.set_affinity(*pid, *tid, to),
+            Op::Blink { cpu } => {
+                let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+                hands.write(&path, "0\n")?;
+                hands.write(&path, "1\n")
+            }
+            Op::PutFile { path, to, .. } => hands.put_file(path, to),
+        }
+    }
+
+    fn verified(&self, machine: &Machine) -> Outcome {
+        if let Op::Write { kind, effective: Some(effective), to, .. } = self
+            && let Ok(in_force) = machine.read_trimmed(effective)
+            && let (Some(now), Some(asked)) = (kind.cpus(&in_force), kind.cpus(to))
+            && !now.difference(&asked).is_empty()
+            && self.standing(machine) == Standing::Ours
+        {
+            return Outcome::Pending { effective: in_force };
+        }
+        match self.standing(machine) {
+            Standing::Ours => Outcome::Applied { reads: self.to_text() },
+            // A blink leaves things as they were: that is its success.
+            Standing::Original if matches!(self, Op::Blink { .. }) => {
+                Outcome::Applied { reads: "online".into() }
+            }
+            Standing::Original => Outcome::Ignored { reads: self.from_text() },
+            Standing::Foreign(reads) => Outcome::Ignored { reads },
+            Standing::Gone(why) => Outcome::Gone { why },
+        }
+    }
+
+    /// How the change stands now.
+    #[must_use]
+    pub fn standing(&self, machine: &Machine) -> Standing {
+        match self {
+            // Without an original it was never attempted: the journal gets that first.
+            Op::Write { from: None, .. } => Standing::Original,
+            Op::Write { path, kind, from: Some(from), to, .. } => match exact(machine, path) {
+                Ok(Some(now)) if kind.holds(&now, from) => Standing::Original,
+                Ok(Some(now)) if kind.holds(&now, to) => Standing::Ours,
+                Ok(Some(now)) => Standing::Foreign(kind.shown(&now)),
+                Ok(None) => Standing::Gone(format!("{path} is no longer there")),
+                Err(e) => Standing::Gone(format!("{path} cannot be read: {e}")),
+            },
+            Op::MakeDir { path, .. } => {
+                if machine.exists(path) {
+                    Standing::Ours
+                } else {
+                    Standing::Original
+                }
+            }
+            Op::Thread { pid, tid, start_time, from, to, .. } => match threads::read(machine, *pid, *tid) {
+                Some(now) if now.start_time != *start_time => Standing::Gone("the thread has ended".into()),
+                Some(now) if now.allowed == *from => Standing::Original,
+                Some(now) if now.allowed == *to => Standing::Ours,
+                Some(now) => Standing::Foreign(now.allowed.to_string()),
+                None => Standing::Gone("the thread has ended".into()),
+            },
+            Op::Blink { cpu } => {
+                match machine.read_trimmed(format!("/sys/devices/system/cpu/cpu{cpu}/online")) {
+                    Ok(text) if text == "0" => Standing::Ours,
+                    _ => Standing::Original,
+                }
+            }
+            Op::PutFile { path, from, to } => {
+                let half = machine.exists(unfinished(path));
+                match exact(machine, path) {
+                    Ok(now) if now == *from && !half => Standing::Original,
+                    Ok(now) if now == *from || now.as_ref() == Some(to) => Standing::Ours,
+                    Ok(None) => Standing::Foreign("(removed)".into()),
+                    Ok(Some(_)) => Standing::Foreign("(edited)".into()),
+                    Err(e) => Standing::Foreign(format!("(unreadable: {e})")),
+                }
+            }
+        }
+    }
+
+    /// Puts back what there was.
+    ///
+    /// # Errors
+    /// What the system answers, or that what was written back does not read back.
+    pub fn undo(&self, hands: &mut dyn Hands) -> io::Result<()> {
+        match self {
+            Op::Write { path, kind, from: Some(from), to, .. } => {
+                hands.write(path, &kind.restoring(from, to))?
+            }
+            Op::Write { from: None, .. } => return Ok(()),
+            Op::MakeDir { path, cgroup } => {
+                if *cgroup {
+                    send_members_up(hands, path)?;
+                }
+                hands.remove_dir(path)?;
+            }
+            Op::Thread { pid, tid, from, .. } => hands.set_affinity(*pid, *tid, from)?,
+            Op::Blink { cpu } => hands.write(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1\n")?,
+            Op::PutFile { path, from, .. } => {
+                let half = unfinished(path);
+                if hands.machine().exists(&half) {
+                    hands.remove_file(&half)?;
+                }
+                match from {
+                    Some(from) => hands.put_file(path, from)?,
+                    None if hands.machine().exists(path) => hands.remove_file(path)?,
+                    None => {}
+                }
+            }
+        }
+        match self.standing(hands.machine()) {
+            Standing::Original | Standing::Gone(_) => Ok(()),
+            Standing::Ours => Err(io::Error::other("the machine took it silently and changed nothing")),
+            Standing::Foreign(now) => Err(io::Error::other(format!("it was put back, but now reads {now}"))),
+        }
+    }
+}
+
+/// Moves the members of a cgroup to its parent, so that it can be removed.
+fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
+    let Some((parent, _)) = path.rsplit_once('/') else { return Ok(()) };
+    for file in ["tasks", "cgroup.procs"] {
+        let from = format!("{path}/{file}");
+        let Ok(members) = hands.machine().read(&from) else { continue };
+        for member in members.split_whitespace() {
+            match hands.write(&format!("{parent}/{file}"), member) {
+                // It ended in the meantime.
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}

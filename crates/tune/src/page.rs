@@ -1,0 +1,183 @@
+//! A knob as a page to read, and the whole catalogue as a chapter of the book.
+
+use crate::audit::how;
+use crate::catalogue;
+use crate::goal::Goal;
+use crate::knob::{Control, Effect, Group, Knob, Place, Scope, Setting, Shown, ThreadFamily};
+use std::fmt::Write;
+
+/// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
+#[must_use]
+pub fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("removes", knob.removes.to_owned()), ("read and set", controls(knob))];
+    if !knob.answers.is_empty() {
+        rows.push(("answers", answers(knob)));
+    }
+    rows.push(("applied", applied(knob)));
+    rows.push(("kept", kept(knob)));
+    rows.push(("reverted", reverted(knob).to_owned()));
+    rows.push(("by hand", knob.by_hand.to_owned()));
+    rows.push(("check", knob.check.to_owned()));
+    rows.push(("risk", knob.risk.as_str().to_owned()));
+    rows.push(("one loses", knob.loses.to_owned()));
+    rows.push(("kernel", knob.kernel.to_owned()));
+    for conflict in knob.conflicts {
+        rows.push(("conflict", format!("{}: {}", conflict.with, conflict.why)));
+    }
+    rows.push(("facts", knob.fact.describe()));
+    rows
+}
+
+fn setting_text(setting: &Setting) -> String {
+    let path = match setting.place {
+        Place::Files(path) => path.to_owned(),
+        Place::PerCpu(path, Scope::Isolated) => format!("{} (isolated CPUs)", path.replace("{cpu}", "N")),
+        Place::PerCpu(path, Scope::All) => format!("{} (all CPUs)", path.replace("{cpu}", "N")),
+    };
+    let effective = setting.effective.map_or(String::new(), |e| format!("; in force is what {e} says"));
+    format!("{path}: {}{effective}", setting.want.describe())
+}
+
+fn controls(knob: &Knob) -> String {
+    match knob.control {
+        Control::Files(settings) => settings.iter().map(setting_text).collect::<Vec<_>>().join("; "),
+        Control::Threads(ThreadFamily::Kernel) => {
+            "Cpus_allowed_list of kernel threads in /proc/PID/status: no isolated CPU".into()
+        }
+        Control::Threads(ThreadFamily::User) => {
+            "Cpus_allowed_list of all other threads in /proc/PID/task/TID/status: no isolated CPU".into()
+        }
+        Control::Partition => {
+            "cgroup v2 cpuset.cpus.partition, else cgroup v1 cpuset.sched_load_balance".into()
+        }
+        Control::Blink => "/sys/devices/system/cpu/cpuN/online: 0, then 1".into(),
+        Control::Boot(shown) => {
+            let line = knob.boot.iter().map(|p| p.pattern()).collect::<Vec<_>>().join(" ");
+            match shown {
+                Shown::Cmdline => format!("kernel command line: {line}"),
+                Shown::CpuFile(path) | Shown::Reads(path, ..) => {
+                    format!("{path}; kernel command line: {line}")
+                }
+                Shown::Gone(path) => format!("{path} is gone; kernel command line: {line}"),
+            }
+        }
+        Control::Look(_) => "looked at where the machine tells; nothing is written".into(),
+    }
+}
+
+fn answers(knob: &Knob) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for (effect, verb) in
+        [(Effect::Removes, "removes"), (Effect::Lessens, "lessens"), (Effect::Perhaps, "may be behind")]
+    {
+        let names: Vec<String> = knob
+            .answers
+            .iter()
+            .filter(|a| a.effect == effect)
+            .map(|a| {
+                let names = a.names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+                let detail =
+                    if a.detail.is_empty() { String::new() } else { format!(" with `{}`", a.detail) };
+                let except: Vec<String> =
+                    a.except.iter().flat_map(|l| l.iter()).map(|n| format!("`{n}`")).collect();
+                let except = match except.len() {
+                    0 => String::new(),
+                    1..=4 => format!(" except {}", except.join(", ")),
+                    _ => " except the kernel's own".to_owned(),
+                };
+                format!("{} {names}{detail}{except}", a.kind)
+            })
+            .collect();
+        if !names.is_empty() {
+            parts.push(format!("{verb} {}", names.join("; ")));
+        }
+    }
+    parts.join(". ")
+}
+
+fn applied(knob: &Knob) -> String {
+    let profiles: Vec<&str> = knob.profiles.iter().map(|p| p.as_str()).collect();
+    let named = match (how(knob), profiles.as_slice()) {
+        ("by hand", _) => return "by hand".into(),
+        (_, []) => "only when named (`--only`) or by evidence".to_owned(),
+        (_, some) => format!("profile {}", some.join(", ")),
+    };
+    let named = if knob.is_tame() { named } else { "only when named (`--only`)".into() };
+    if how(knob) == "reboot" { format!("at the next boot; {named}") } else { format!("at once; {named}") }
+}
+
+fn kept(knob: &Knob) -> String {
+    let line = knob.boot.iter().map(|p| format!("`{}`", p.pattern())).collect::<Vec<_>>().join(" ");
+    match knob.control {
+        Control::Files(settings) => {
+            let mut how: Vec<&str> = Vec::new();
+            for setting in settings {
+                let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
+                let one = match (setting.lasting, path.starts_with("/proc/sys/")) {
+                    (false, _) => "kernel command line",
+                    (true, true) => "sysctl.d",
+                    (true, false) => "tmpfiles.d",
+                };
+                if !how.contains(&one) {
+                    how.push(one);
+                }
+            }
+            let also = if line.is_empty() { String::new() } else { format!("; at boot {line}") };
+            format!("{}{also}", how.join(", "))
+        }
+        Control::Boot(_) => format!("kernel command line {line}"),
+        Control::Threads(ThreadFamily::User) => "systemd drop-in (CPUAffinity=)".into(),
+        Control::Threads(ThreadFamily::Kernel) | Control::Partition => {
+            "not by itself: isolcpus-domain does it from boot".into()
+        }
+        Control::Blink | Control::Look(_) => "-".into(),
+    }
+}
+
+fn reverted(knob: &Knob) -> &'static str {
+    match knob.control {
+        Control::Files(_) => "the original text is written back",
+        Control::Threads(_) => "each thread's former CPUs; children started meanwhile are freed too",
+        Control::Partition => "original values, then the cgroup is removed; its members go to its parent",
+        Control::Blink => "nothing to revert; a CPU found offline is brought back",
+        Control::Boot(_) => "the drop-in is removed, then a reboot",
+        Control::Look(_) => "-",
+    }
+}
+
+/// The chapter `docs/knobs.md`.
+#[must_use]
+pub fn chapter() -> String {
+    let mut out = String::from(
+        "# The knobs\n\n<!-- Generated from crates/tune/src/catalogue by a test of that crate \
+         (JITTERSCOPE_WRITE_DOCS=1 rewrites it); edit the catalogue instead. -->\n\n\
+         Every tunable that `jitterscope audit` looks at and `jitterscope tune` can turn: what it removes, \
+         how it is read, what is wanted, which culprits of a recording it answers, how it is kept and \
+         reverted, and what one loses. `jitterscope audit --explain ID` prints one of them. ISOLATED and \
+         HOUSEKEEPING stand for CPU lists. Facts marked *unverified* were not checked on a machine.\n\n",
+    );
+    for group in Group::ALL {
+        let _ = writeln!(
+            out,
+            "- {}: {}",
+            group.title(),
+            catalogue::of(group).map(|k| format!("[{0}](#{0})", k.id)).collect::<Vec<_>>().join(", ")
+        );
+    }
+    for group in Group::ALL {
+        let _ = write!(out, "\n## {}\n", group.title());
+        for knob in catalogue::of(group) {
+            let _ = write!(out, "\n### {}\n\n**{}.**\n\n| | |\n|---|---|\n", knob.id, knob.title);
+            for (heading, text) in rows(knob) {
+                let _ = writeln!(out, "| {heading} | {} |", text.replace('|', "\\|"));
+            }
+        }
+    }
+    out
+}
+
+/// The boot parameters of a knob for these CPUs, as typed.
+#[must_use]
+pub fn boot_line(knob: &Knob, goal: &Goal) -> String {
+    knob.boot.iter().map(|p| p.spelled(goal)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,189 @@
+//! Taking CPUs out of the scheduler's domains at run time, by cpusets.
+//!
+//! cgroup v2: an isolated partition. cgroup v1: one cpuset that keeps load balancing for the housekeeping
+//! CPUs, and none in any cpuset that reaches the isolated ones. Threads are moved by their affinity
+//! (`kthread-aff`, `systemd-aff`) rather than into the v1 cpuset, so that a program started later can
+//! still pin itself to an isolated CPU without being put anywhere first.
+
+use crate::goal::Goal;
+use crate::op::Op;
+use crate::value::ValueKind;
+use jitterscope_model::CpuSet;
+use jitterscope_platform::Machine;
+
+/// The cgroup that we make: of the isolated CPUs on v2, of the housekeeping CPUs on v1.
+const V2_GROUP: &str = "jitterscope.isolated";
+const V1_GROUP: &str = "jitterscope.housekeeping";
+
+/// How the machine's cpusets stand to the goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// What there is.
+    pub current: String,
+    /// What is wanted.
+    pub wanted: String,
+    /// How to get there; empty when it is so.
+    pub ops: Vec<Op>,
+    /// Where a program is started on the isolated CPUs afterwards, and what that takes.
+    pub use_it: String,
+}
+
+/// Looks at the cpusets; `None` when the machine has none.
+#[must_use]
+pub fn look(machine: &Machine, goal: &Goal) -> Option<Partition> {
+    match mounted(machine)? {
+        (root, true) => Some(look_v2(machine, goal, &root)),
+        (root, false) => Some(look_v1(machine, goal, &root)),
+    }
+}
+
+/// Where the cpuset controller is, and whether that is cgroup v2.
+fn mounted(machine: &Machine) -> Option<(String, bool)> {
+    let has_v2 = |root: &str| {
+        machine
+            .read(format!("{root}/cgroup.controllers"))
+            .is_ok_and(|text| text.split_whitespace().any(|name| name == "cpuset"))
+    };
+    let has_v1 = |root: &str| machine.exists(format!("{root}/cpuset.sched_load_balance"));
+    let mounts = machine.read("/proc/mounts").unwrap_or_default();
+    let mut roots: Vec<(String, &str)> = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            Some((fields.next()?.to_owned(), fields.next()?))
+        })
+        .filter(|(_, kind)| matches!(*kind, "cgroup" | "cgroup2"))
+        .collect();
+    roots.extend([("/sys/fs/cgroup".to_owned(), "cgroup2"), ("/sys/fs/cgroup/cpuset".to_owned(), "cgroup")]);
+    roots.iter().find_map(|(root, kind)| match *kind {
+        "cgroup2" if has_v2(root) => Some((root.clone(), true)),
+        "cgroup" if has_v1(root) => Some((root.clone(), false)),
+        _ => None,
+    })
+}
+
+fn write(path: String, kind: ValueKind, from: Option<String>, to: String) -> Op {
+    Op::Write { path, kind, from, to, effective: None }
+}
+
+fn cpus_in(machine: &Machine, path: &str) -> CpuSet {
+    machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// CPUs that the kernel keeps out of its domains, by boot parameter or partition.
+fn isolated_already(machine: &Machine) -> CpuSet {
+    cpus_in(machine, "/sys/devices/system/cpu/isolated")
+}
+
+fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
+    let group = format!("{root}/{V2_GROUP}");
+    let state = machine.read_trimmed(format!("{group}/cpuset.cpus.partition")).ok();
+    let ours = cpus_in(machine, &format!("{group}/cpuset.cpus"));
+    let held: CpuSet = [
+        cpus_in(machine, &format!("{root}/cpuset.cpus.isolated")),
+        isolated_already(machine),
+        if state.as_deref() == Some("isolated") { ours.clone() } else { CpuSet::new() },
+    ]
+    .iter()
+    .flat_map(|set| set.iter().collect::<Vec<_>>())
+    .collect();
+    let use_it =
+        format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs");
+    let wanted = format!("an isolated partition of CPUs {}", goal.isolated);
+    if goal.isolated.difference(&held).is_empty() {
+        return Partition { current: format!("isolated: {held}"), wanted, ops: Vec::new(), use_it };
+    }
+    let current = match &state {
+        Some(state) => format!("{group} is '{state}' with CPUs {ours}"),
+        None if held.is_empty() => "no CPU is isolated".into(),
+        None => format!("isolated: {held}"),
+    };
+    let mut ops = Vec::new();
+    let control = format!("{root}/cgroup.subtree_control");
+    let enabled = machine.read(&control).ok();
+    if !enabled.as_ref().is_some_and(|text| text.split_whitespace().any(|name| name == "cpuset")) {
+        ops.push(write(control, ValueKind::Controllers, enabled, "+cpuset".into()));
+    }
+    if state.is_none() {
+        ops.push(Op::MakeDir { path: group.clone(), cgroup: true });
+    }
+    let file = |name: &str| format!("{group}/{name}");
+    let now = |name: &str| machine.read(file(name)).ok();
+    ops.push(write(file("cpuset.cpus"), ValueKind::CpuList, now("cpuset.cpus"), goal.isolated.to_string()));
+    ops.push(write(
+        file("cpuset.cpus.partition"),
+        ValueKind::Text,
+        now("cpuset.cpus.partition"),
+        "isolated".into(),
+    ));
+    Partition { current, wanted, ops, use_it }
+}
+
+/// All cpusets below and with `root`, parents first.
+fn v1_groups(machine: &Machine, root: &str) -> Vec<String> {
+    let mut all = vec![root.to_owned()];
+    let mut next = 0;
+    while let Some(group) = all.get(next).cloned() {
+        next += 1;
+        for name in machine.list(&group) {
+            let child = format!("{group}/{name}");
+            if machine.exists(format!("{child}/cpuset.sched_load_balance")) {
+                all.push(child);
+            }
+        }
+    }
+    all
+}
+
+fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
+    let group = format!("{root}/{V1_GROUP}");
+    let wanted = format!("load balancing among the other CPUs ({}) only", goal.housekeeping);
+    let use_it = format!(
+        "pin programs to CPU {} yourself (taskset, sched_setaffinity): nothing balances tasks there",
+        goal.isolated
+    );
+    let already = isolated_already(machine);
+    if goal.isolated.difference(&already).is_empty() {
+        return Partition {
+            current: format!("isolated at boot: {already}"),
+            wanted,
+            ops: Vec::new(),
+            use_it,
+        };
+    }
+    // Every cpuset with balancing of its own makes a domain of its CPUs.
+    let balancing: Vec<String> = v1_groups(machine, root)
+        .into_iter()
+        .filter(|g| machine.read_trimmed(format!("{g}/cpuset.sched_load_balance")).is_ok_and(|v| v == "1"))
+        .filter(|g| !cpus_in(machine, &format!("{g}/cpuset.cpus")).intersection(&goal.isolated).is_empty())
+        .collect();
+    if balancing.is_empty() {
+        let current = format!("no cpuset balances CPUs {}", goal.isolated);
+        return Partition { current, wanted, ops: Vec::new(), use_it };
+    }
+    let mut ops = Vec::new();
+    let file = |name: &str| format!("{group}/{name}");
+    let fresh = !machine.exists(&group);
+    if fresh {
+        ops.push(Op::MakeDir { path: group.clone(), cgroup: true });
+    }
+    let memory = machine.read_trimmed(format!("{root}/cpuset.mems")).unwrap_or_else(|_| "0".into());
+    let now = |name: &str| machine.read(file(name)).ok();
+    for (name, kind, to) in [
+        ("cpuset.mems", ValueKind::CpuList, memory),
+        ("cpuset.cpus", ValueKind::CpuList, goal.housekeeping.to_string()),
+    ] {
+        let from = now(name);
+        if !from.as_ref().is_some_and(|from| kind.holds(from, &to)) {
+            ops.push(write(file(name), kind, from, to));
+        }
+    }
+    let current =
+        format!("the scheduler balances CPU {} with others ({})", goal.isolated, balancing.join(", "));
+    for group in balancing {
+        let path = format!("{group}/cpuset.sched_load_balance");
+        let from = machine.read(&path).ok();
+        ops.push(write(path, ValueKind::Number, from, "0".into()));
+    }
+    Partition { current, wanted, ops, use_it }
+}

@@ -1,0 +1,249 @@
+//! Making changes last: drop-in files of our own, never an edit of a user's file.
+
+use crate::cmdline::{BootParam, compose, merge};
+use crate::goal::Goal;
+use crate::op::{Op, exact};
+use jitterscope_platform::Machine;
+use serde::Serialize;
+use std::io;
+
+const SYSCTL: &str = "/etc/sysctl.d/99-zz-jitterscope.conf";
+const TMPFILES: &str = "/etc/tmpfiles.d/zz-jitterscope.conf";
+const MANAGER: &str = "/etc/systemd/system.conf.d/90-jitterscope.conf";
+const GRUB: &str = "/etc/default/grub.d/90-jitterscope.cfg";
+
+/// What should hold after the next boot too.
+#[derive(Clone, Debug, Default)]
+pub struct Lasting {
+    /// (file under /proc/sys, value).
+    pub sysctls: Vec<(String, String)>,
+    /// (other control file, value).
+    pub files: Vec<(String, String)>,
+    /// Whether daemons are to be kept off the isolated CPUs.
+    pub daemons: bool,
+    /// Boot parameters.
+    pub boot: Vec<BootParam>,
+}
+
+/// The boot line's part, and how it gets there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BootLine {
+    /// Parameters to add.
+    pub add: Vec<String>,
+    /// What remains to be done by hand, in one sentence.
+    pub how: String,
+}
+
+impl Lasting {
+    /// Adds a value written now.
+    pub fn add(&mut self, path: &str, value: &str) {
+        let list = if path.starts_with("/proc/sys/") { &mut self.sysctls } else { &mut self.files };
+        list.push((path.to_owned(), value.to_owned()));
+    }
+
+    /// The drop-ins that make it last, and the boot line's part.
+    ///
+    /// # Errors
+    /// A drop-in of ours is there and cannot be read.
+    pub fn ops(&self, machine: &Machine, goal: &Goal) -> io::Result<(Vec<Op>, Option<BootLine>)> {
+        let mut ops = Vec::new();
+        if !self.sysctls.is_empty() {
+            let lines = self.sysctls.iter().map(|(path, value)| (sysctl_name(path), value.clone()));
+            let lines: Vec<(String, String)> = lines.map(|(k, v)| (format!("{k} = "), v)).collect();
+            drop_in(
+                machine,
+                &mut ops,
+                SYSCTL,
+                &["# Written by jitterscope; `jitterscope tune rollback` removes it."],
+                &lines,
+            )?;
+        }
+        if !self.files.is_empty() {
+            let lines: Vec<(String, String)> = self
+                .files
+                .iter()
+                .map(|(path, value)| (format!("w {path} - - - - "), value.clone()))
+                .collect();
+            drop_in(
+                machine,
+                &mut ops,
+                TMPFILES,
+                &["# Written by jitterscope; `jitterscope tune rollback` removes it."],
+                &lines,
+            )?;
+        }
+        if self.daemons {
+            let lines = vec![("CPUAffinity=".to_owned(), goal.housekeeping.to_string().replace(',', " "))];
+            drop_in(
+                machine,
+                &mut ops,
+                MANAGER,
+                &["# Written by jitterscope; `jitterscope tune rollback` removes it.", "[Manager]"],
+                &lines,
+            )?;
+        }
+        if self.boot.is_empty() {
+            return Ok((ops, None));
+        }
+        let add = compose(&self.boot, goal);
+        let how = if machine.exists("/etc/default/grub.d") {
+            let earlier = exact(machine, GRUB)?.unwrap_or_default();
+            let line = merge(&parameters_in(&earlier), &add).join(" ");
+            let lines = vec![(
+                "GRUB_CMDLINE_LINUX_DEFAULT=".to_owned(),
+                format!("\"$GRUB_CMDLINE_LINUX_DEFAULT {line}\""),
+            )];
+            drop_in(
+                machine,
+                &mut ops,
+                GRUB,
+                &["# Written by jitterscope; `jitterscope tune rollback` removes it."],
+                &lines,
+            )?;
+            format!(
+                "{GRUB} holds them: run update-grub, then reboot (and update-grub again after a rollback)"
+            )
+        } else if machine.exists("/etc/default/grub") {
+            "add them by hand: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in /etc/default/grub; then reboot".into()
+        } else {
+            "add them to the boot loader's kernel command line by hand (no GRUB configuration was found); then reboot".into()
+        };
+        Ok((ops, Some(BootLine { add, how })))
+    }
+}
+
+/// The parameters in a GRUB drop-in of ours.
+fn parameters_in(drop_in: &str) -> String {
+    drop_in
+        .lines()
+        .filter_map(|line| line.strip_prefix("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT "))
+        .filter_map(|rest| rest.strip_suffix('"'))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn sysctl_name(path: &str) -> String {
+    path.trim_start_matches("/proc/sys/").replace('/', ".")
+}
+
+/// Adds what puts the drop-in in place: folders that lack, then the file, with lines of an earlier
+/// version of it kept unless they say something else about the same thing.
+fn drop_in(
+    machine: &Machine,
+    ops: &mut Vec<Op>,
+    path: &str,
+    header: &[&str],
+    lines: &[(String, String)],
+) -> io::Result<()> {
+    let from = exact(machine, path)?;
+    let mut text: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
+    for old in from.as_deref().unwrap_or_default().lines() {
+        let replaced = lines.iter().any(|(key, _)| old.starts_with(key.as_str()));
+        if !replaced && !text.iter().any(|have| have == old) {
+            text.push(old.to_owned());
+        }
+    }
+    text.extend(lines.iter().map(|(key, value)| format!("{key}{value}")));
+    let to = text.join("\n") + "\n";
+    if from.as_ref() == Some(&to) {
+        return Ok(());
+    }
+    let folders: Vec<String> = path
+        .match_indices('/')
+        .skip(1)
+        .filter_map(|(at, _)| path.get(..at).map(str::to_owned))
+        .filter(|folder| !machine.exists(folder))
+        .collect();
+    for folder in folders {
+        let op = Op::MakeDir { path: folder, cgroup: false };
+        if !ops.contains(&op) {
+            ops.push(op);
+        }
+    }
+    ops.push(Op::PutFile { path: path.to_owned(), from, to });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmdline::BootValue;
+
+    fn goal() -> Goal {
+        Goal { isolated: "1".parse().unwrap(), housekeeping: "0,2".parse().unwrap() }
+    }
+
+    #[test]
+    fn drop_ins_hold_what_they_should() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/default/grub.d")).unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/sysctl.d")).unwrap();
+        let m = Machine::at(dir.path());
+        let mut lasting = Lasting { daemons: true, ..Lasting::default() };
+        lasting.add("/proc/sys/vm/stat_interval", "3600");
+        lasting.add("/sys/kernel/rcu_normal", "1");
+        lasting.boot.push(BootParam { key: "nohz_full", value: BootValue::Isolated });
+        let (ops, line) = lasting.ops(&m, &goal()).unwrap();
+        let contents: Vec<(&str, &str)> = ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::PutFile { path, to, .. } => Some((path.as_str(), to.lines().last().unwrap())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            contents,
+            [
+                (SYSCTL, "vm.stat_interval = 3600"),
+                (TMPFILES, "w /sys/kernel/rcu_normal - - - - 1"),
+                (MANAGER, "CPUAffinity=0 2"),
+                (GRUB, "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT nohz_full=1\""),
+            ]
+        );
+        let folders: Vec<String> =
+            ops.iter().filter(|op| matches!(op, Op::MakeDir { .. })).map(Op::what).collect();
+        assert_eq!(folders, ["/etc/tmpfiles.d", "/etc/systemd", "/etc/systemd/system.conf.d"]);
+        assert!(line.unwrap().how.contains("update-grub"));
+    }
+
+    #[test]
+    fn a_second_boot_line_keeps_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/default/grub.d")).unwrap();
+        let m = Machine::at(dir.path());
+        for (flag, wanted) in
+            [("domain", "isolcpus=domain,1"), ("managed_irq", "isolcpus=domain,managed_irq,1")]
+        {
+            let boot = vec![BootParam { key: "isolcpus", value: BootValue::IsolatedWith(flag) }];
+            let (ops, _) = Lasting { boot, ..Lasting::default() }.ops(&m, &goal()).unwrap();
+            let [Op::PutFile { to, .. }] = ops.as_slice() else { panic!("{ops:?}") };
+            assert!(to.contains(&format!("LINUX_DEFAULT {wanted}\"")), "{to}");
+            std::fs::write(dir.path().join(&GRUB[1..]), to).unwrap();
+        }
+    }
+
+    #[test]
+    fn without_grub_the_line_is_said_and_nothing_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let lasting =
+            Lasting { boot: vec![BootParam { key: "nosmt", value: BootValue::Flag }], ..Lasting::default() };
+        let (ops, line) = lasting.ops(&Machine::at(dir.path()), &goal()).unwrap();
+        assert!(ops.is_empty());
+        assert_eq!(line.unwrap().add, ["nosmt"]);
+    }
+
+    #[test]
+    fn an_earlier_drop_in_keeps_its_other_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/sysctl.d")).unwrap();
+        let old = "# Written by jitterscope; `jitterscope tune rollback` removes it.\nvm.stat_interval = 60\nkernel.numa_balancing = 0\n";
+        std::fs::write(dir.path().join(&SYSCTL[1..]), old).unwrap();
+        let mut lasting = Lasting::default();
+        lasting.add("/proc/sys/vm/stat_interval", "3600");
+        let (ops, _) = lasting.ops(&Machine::at(dir.path()), &goal()).unwrap();
+        let [Op::PutFile { from, to, .. }] = ops.as_slice() else { panic!("{ops:?}") };
+        assert_eq!(from.as_deref(), Some(old));
+        assert!(to.contains("kernel.numa_balancing = 0\n") && to.contains("vm.stat_interval = 3600\n"));
+        assert!(!to.contains("= 60"));
+    }
+}

@@ -1,0 +1,299 @@
+//! The plan: each change with its reason, before anything is touched.
+
+use crate::audit::{Competitor, competitors};
+use crate::catalogue;
+use crate::evidence::Evidence;
+use crate::examine::{Examination, KnobState, Left, Scene};
+use crate::goal::Goal;
+use crate::knob::{Control, Effect, Knob, Place, Profile, Risk, ThreadFamily};
+use crate::op::Op;
+use crate::persist::{BootLine, Lasting};
+use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_platform::Machine;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use std::io;
+
+/// Which knobs a plan is made of.
+#[derive(Clone, Debug)]
+pub enum Select {
+    /// Those of a profile.
+    Profile(Profile),
+    /// Those of any profile.
+    All,
+    /// These, by id, whatever their risk.
+    Only(Vec<String>),
+    /// Those that answer what was measured.
+    Evidence(Evidence),
+}
+
+/// One change of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The knob's id.
+    pub knob: &'static str,
+    /// The change.
+    pub op: Op,
+    /// Why.
+    pub why: String,
+    /// What may go wrong.
+    pub risk: Risk,
+}
+
+impl Serialize for Change {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut s = serializer.serialize_struct("Change", 7)?;
+        s.serialize_field("knob", self.knob)?;
+        s.serialize_field("path", &self.op.what())?;
+        s.serialize_field("from", &self.op.from_text())?;
+        s.serialize_field("to", &self.op.to_text())?;
+        let content = match &self.op {
+            Op::PutFile { to, .. } => Some(to),
+            _ => None,
+        };
+        s.serialize_field("content", &content)?;
+        s.serialize_field("why", &self.why)?;
+        s.serialize_field("risk", &self.risk)?;
+        s.end()
+    }
+}
+
+/// A knob that was asked for and has no change in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its id.
+    pub knob: &'static str,
+    /// Why there is nothing to do, or what to do instead.
+    pub why: String,
+}
+
+/// A plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
+    /// CPUs to be quiet and the others.
+    #[serde(flatten)]
+    pub goal: Goal,
+    /// Changes, in the order in which they are made.
+    pub changes: Vec<Change>,
+    /// Knobs without a change.
+    pub skipped: Vec<Skipped>,
+    /// What stays on the CPUs whatever is done.
+    pub left: Vec<Left>,
+    /// What the kernel command line should get, with `--persist`.
+    pub boot: Option<BootLine>,
+    /// What to know when using the result.
+    pub notes: Vec<String>,
+    /// Programs that write the same settings.
+    pub competitors: Vec<Competitor>,
+}
+
+/// Why no plan can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A knob that is not in the catalogue.
+    #[error("there is no knob '{id}'{}", suggestion(similar))]
+    UnknownKnob {
+        /// As asked.
+        id: String,
+        /// Ids like it.
+        similar: Vec<&'static str>,
+    },
+    /// A drop-in of ours that is there cannot be read.
+    #[error("a drop-in of an earlier run cannot be read: {0}")]
+    DropIn(#[from] io::Error),
+}
+
+fn suggestion(similar: &[&str]) -> String {
+    if similar.is_empty() {
+        "; `jitterscope audit --all` lists them".into()
+    } else {
+        format!("; did you mean {}?", similar.join(", "))
+    }
+}
+
+/// Makes a plan without the knobs named in `except`. `persist` adds what makes it last.
+///
+/// # Errors
+/// An unknown knob is named, or an earlier drop-in of ours cannot be read.
+pub fn plan(
+    machine: &Machine,
+    goal: &Goal,
+    select: &Select,
+    except: &[String],
+    persist: bool,
+) -> Result<Plan, PlanError> {
+    for id in except {
+        known(id)?;
+    }
+    let mut plan = Plan {
+        schema_version: SCHEMA_VERSION,
+        goal: goal.clone(),
+        changes: Vec::new(),
+        skipped: Vec::new(),
+        left: Vec::new(),
+        boot: None,
+        notes: Vec::new(),
+        competitors: competitors(machine),
+    };
+    let scene = Scene::new(machine, goal);
+    let mut lasting = Lasting::default();
+    for (knob, why) in chosen(select, &mut plan.skipped)? {
+        if except.iter().any(|id| id == knob.id) {
+            plan.skipped.push(Skipped { knob: knob.id, why: "left out, as asked".into() });
+            continue;
+        }
+        let found = scene.examine(knob);
+        if persist {
+            keep(knob, &found, &mut lasting, &mut plan.skipped);
+        }
+        take(knob, found, &why, persist, &mut plan);
+    }
+    if persist {
+        let (ops, boot) = lasting.ops(machine, goal)?;
+        plan.boot = boot;
+        plan.changes.extend(ops.into_iter().map(|op| Change {
+            knob: "persist",
+            op,
+            why: "so that it holds after the next boot".into(),
+            risk: Risk::Low,
+        }));
+    }
+    // Kernel workers and their like are many and all alike: one line for each kind.
+    plan.left = joined(std::mem::take(&mut plan.left));
+    Ok(plan)
+}
+
+fn known(id: &str) -> Result<&'static Knob, PlanError> {
+    catalogue::find(id)
+        .ok_or_else(|| PlanError::UnknownKnob { id: id.to_owned(), similar: catalogue::similar(id) })
+}
+
+/// The knobs chosen, in the order in which they should be turned, each with the reason.
+fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static Knob, String)>, PlanError> {
+    let mut knobs: Vec<(&'static Knob, String)> = match select {
+        Select::Profile(profile) => catalogue::all()
+            .filter(|k| k.profiles.contains(profile))
+            .map(|k| (k, k.removes.to_owned()))
+            .collect(),
+        Select::All => {
+            catalogue::all().filter(|k| !k.profiles.is_empty()).map(|k| (k, k.removes.to_owned())).collect()
+        }
+        Select::Only(ids) => {
+            ids.iter().map(|id| known(id).map(|k| (k, k.removes.to_owned()))).collect::<Result<_, _>>()?
+        }
+        Select::Evidence(evidence) => {
+            let mut out = Vec::new();
+            for knob in catalogue::all() {
+                let Some(win) = evidence.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
+                let why = format!(
+                    "measured: {} took {}, {} times",
+                    win.culprits.iter().take(3).cloned().collect::<Vec<_>>().join(", "),
+                    win.total_ns,
+                    win.count
+                );
+                if knob.is_tame() {
+                    out.push((knob, why));
+                } else {
+                    let why = format!("{why}; its risk is {}: name it with --only", knob.risk.as_str());
+                    skipped.push(Skipped { knob: knob.id, why });
+                }
+            }
+            out
+        }
+    };
+    // Hotplug undoes cpusets and affinities, so it comes first.
+    knobs.sort_by_key(|(k, _)| !matches!(k.control, Control::Blink));
+    knobs.dedup_by_key(|(k, _)| k.id);
+    Ok(knobs)
+}
+
+fn take(knob: &'static Knob, found: Examination, why: &str, persist: bool, plan: &mut Plan) {
+    plan.left.extend(found.left);
+    if !found.note.is_empty() && (found.state == KnobState::Fine || !found.ops.is_empty()) {
+        plan.notes.push(format!("{}: {}", knob.id, found.note));
+    }
+    if found.ops.is_empty() {
+        let why = match (&found.state, &knob.control) {
+            (KnobState::Fine, _) => format!("already so: {}", found.current),
+            (KnobState::Unavailable(why) | KnobState::NotApplicable(why), _) => why.clone(),
+            (KnobState::Unreadable(why), _) => format!("cannot be read: {why}"),
+            (KnobState::Wrong, Control::Boot(_)) if persist => return,
+            (KnobState::Wrong, Control::Boot(_)) => {
+                format!("needs a reboot with {}: --persist prepares it", found.wanted)
+            }
+            (KnobState::Wrong, _) => format!("by hand: {}", knob.by_hand),
+        };
+        plan.skipped.push(Skipped { knob: knob.id, why });
+        return;
+    }
+    plan.changes.extend(found.ops.into_iter().map(|op| Change {
+        knob: knob.id,
+        op,
+        why: why.to_owned(),
+        risk: knob.risk,
+    }));
+}
+
+/// Notes what makes a knob last.
+fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped: &mut Vec<Skipped>) {
+    match knob.control {
+        Control::Files(settings) => {
+            for op in &found.ops {
+                if let Op::Write { path, to, .. } = op {
+                    let means_the_same_after_a_boot = settings.iter().any(|s| {
+                        let (Place::Files(pattern) | Place::PerCpu(pattern, _)) = s.place;
+                        s.lasting && crate::glob::matches(&pattern.replace("{cpu}", "*"), path)
+                    });
+                    if means_the_same_after_a_boot {
+                        lasting.add(path, to);
+                    } else {
+                        lasting.boot.extend(
+                            found
+                                .boot
+                                .iter()
+                                .filter(|p| !lasting.boot.contains(p))
+                                .copied()
+                                .collect::<Vec<_>>(),
+                        );
+                    }
+                }
+            }
+        }
+        Control::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
+        Control::Threads(ThreadFamily::Kernel) | Control::Partition if !found.ops.is_empty() => {
+            let why = "for now only: after a boot, isolcpus-domain does it".into();
+            skipped.push(Skipped { knob: knob.id, why });
+        }
+        Control::Boot(_) if found.state == KnobState::Wrong => {
+            lasting
+                .boot
+                .extend(found.boot.iter().filter(|p| !lasting.boot.contains(p)).copied().collect::<Vec<_>>());
+        }
+        _ => {}
+    }
+}
+
+fn joined(left: Vec<Left>) -> Vec<Left> {
+    let mut out: Vec<(String, usize, Left)> = Vec::new();
+    for one in left {
+        // `kworker/1:2-events (45)` and its like are one family.
+        let family: String = one.what.chars().take_while(|c| !matches!(c, '/' | '(' | ' ')).collect();
+        match out.iter_mut().find(|(f, _, l)| *f == family && l.why == one.why) {
+            Some((_, count, _)) => *count += 1,
+            None => out.push((family, 1, one)),
+        }
+    }
+    out.into_iter()
+        .map(
+            |(family, count, one)| {
+                if count == 1 {
+                    one
+                } else {
+                    Left { what: format!("{count} threads {family}"), why: one.why }
+                }
+            },
+        )
+        .collect()
+}

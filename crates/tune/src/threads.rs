@@ -1,0 +1,126 @@
+//! The machine's threads and where they may run, as `/proc` tells.
+
+use jitterscope_model::CpuSet;
+use jitterscope_platform::Machine;
+use std::collections::BTreeMap;
+
+/// A kernel thread (`PF_KTHREAD` in `include/linux/sched.h`).
+const PF_KTHREAD: u64 = 0x0020_0000;
+/// Its affinity cannot be set from outside (`PF_NO_SETAFFINITY`).
+const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub pid: i32,
+    /// Its own id.
+    pub tid: i32,
+    /// Its name.
+    pub comm: String,
+    /// When it was started, in clock ticks since boot: tells a thread from a later one with its id.
+    pub start_time: u64,
+    /// Where it may run.
+    pub allowed: CpuSet,
+    /// Whether it is the kernel's.
+    pub kernel: bool,
+    /// Whether the kernel bound it for good.
+    pub bound: bool,
+}
+
+/// All threads that can be seen. Those that end while we look are left out.
+#[must_use]
+pub fn all(machine: &Machine) -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for pid in numbers(machine, "/proc") {
+        for tid in numbers(machine, &format!("/proc/{pid}/task")) {
+            threads.extend(read(machine, pid, tid));
+        }
+    }
+    threads
+}
+
+/// The names of all processes that can be seen, with their ids.
+#[must_use]
+pub fn processes(machine: &Machine) -> Vec<(i32, String)> {
+    numbers(machine, "/proc")
+        .into_iter()
+        .filter_map(|pid| Some((pid, machine.read_trimmed(format!("/proc/{pid}/comm")).ok()?)))
+        .collect()
+}
+
+/// The parent of each process.
+#[must_use]
+pub fn parents(machine: &Machine) -> BTreeMap<i32, i32> {
+    numbers(machine, "/proc")
+        .into_iter()
+        .filter_map(|pid| {
+            let stat = machine.read(format!("/proc/{pid}/stat")).ok()?;
+            let rest = stat.get(stat.rfind(')')? + 1..)?;
+            Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// One thread; `None` when it is gone or cannot be understood.
+#[must_use]
+pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
+    let stat = machine.read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let (comm, flags, start_time) = parse_stat(&stat)?;
+    let status = machine.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let allowed =
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()?;
+    Some(Thread {
+        pid,
+        tid,
+        comm,
+        start_time,
+        allowed,
+        kernel: flags & PF_KTHREAD != 0,
+        bound: flags & PF_NO_SETAFFINITY != 0,
+    })
+}
+
+/// Name, flags and start time out of a `stat` line; the name may hold spaces and parentheses.
+fn parse_stat(stat: &str) -> Option<(String, u64, u64)> {
+    let open = stat.find('(')?;
+    let close = stat.rfind(')')?;
+    let comm = stat.get(open + 1..close)?.to_owned();
+    let fields: Vec<&str> = stat.get(close + 1..)?.split_whitespace().collect();
+    // proc(5) counts from 1 with the state as field 3: flags are field 9, starttime is field 22.
+    Some((comm, fields.get(6)?.parse().ok()?, fields.get(19)?.parse().ok()?))
+}
+
+fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
+    let mut ids: Vec<i32> = machine.list(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_may_look_like_the_rest_of_the_line() {
+        let line = "7 (a) S (b) S 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 55 0 0 18446744073709551615";
+        assert_eq!(parse_stat(line), Some(("a) S (b".into(), 69_238_880, 55)));
+    }
+
+    #[test]
+    fn our_own_threads_are_seen() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        let threads = all(&Machine::host());
+        let mine: Vec<_> = threads.iter().filter(|t| t.pid == me).collect();
+        assert!(!mine.is_empty());
+        assert!(mine.iter().all(|t| !t.kernel && !t.bound && !t.allowed.is_empty()));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_stat_lines_never_panic(line in "[0-9a-z() -]{0,80}") {
+            let _ = parse_stat(&line);
+        }
+    }
+}

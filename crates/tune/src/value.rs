@@ -1,0 +1,175 @@
+//! The forms in which control files hold their values, so that two spellings of one value compare equal.
+
+use jitterscope_model::{CpuId, CpuSet};
+use serde::{Deserialize, Serialize};
+
+/// How a control file writes its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// Words, compared without surrounding white space.
+    Text,
+    /// A decimal number.
+    Number,
+    /// `Y` or `N`, also written `1` or `0`.
+    Switch,
+    /// All choices in one line, the current one in brackets: `always [madvise] never`.
+    Choice,
+    /// A CPU list: `0-3,5`.
+    CpuList,
+    /// A hexadecimal CPU mask: `ff,00000001`.
+    CpuMask,
+    /// cgroup v2's `cgroup.subtree_control`: a list of names, changed by `+name` and `-name`.
+    Controllers,
+}
+
+impl ValueKind {
+    /// The value itself, in one spelling for each.
+    #[must_use]
+    pub fn canonical(self, raw: &str) -> String {
+        let text = raw.trim();
+        match self {
+            ValueKind::Text | ValueKind::Controllers => text.to_owned(),
+            ValueKind::Number => text.parse::<i128>().map_or_else(|_| text.to_owned(), |n| n.to_string()),
+            ValueKind::Switch => match text {
+                "1" | "Y" | "y" => "Y".into(),
+                "0" | "N" | "n" => "N".into(),
+                other => other.into(),
+            },
+            ValueKind::Choice => selected(text).unwrap_or(text).to_owned(),
+            ValueKind::CpuList => text.parse::<CpuSet>().map_or_else(|_| text.to_owned(), |s| s.to_string()),
+            ValueKind::CpuMask => parse_mask(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
+        }
+    }
+
+    /// Whether a file that now reads `now` holds what was written as `written`.
+    #[must_use]
+    pub fn holds(self, now: &str, written: &str) -> bool {
+        match (self, written.trim().strip_prefix('+'), written.trim().strip_prefix('-')) {
+            (ValueKind::Controllers, Some(name), _) => now.split_whitespace().any(|n| n == name),
+            (ValueKind::Controllers, _, Some(name)) => now.split_whitespace().all(|n| n != name),
+            _ => self.canonical(now) == self.canonical(written),
+        }
+    }
+
+    /// As people want to see it: one line, without the choices not taken.
+    #[must_use]
+    pub fn shown(self, raw: &str) -> String {
+        let text = match self {
+            ValueKind::Choice => self.canonical(raw),
+            ValueKind::CpuMask => match parse_mask(raw) {
+                Some(cpus) => format!(
+                    "{} (CPUs {})",
+                    raw.trim(),
+                    if cpus.is_empty() { "none".into() } else { cpus.to_string() }
+                ),
+                None => raw.trim().to_owned(),
+            },
+            _ => raw.trim().to_owned(),
+        };
+        if text.is_empty() { "(empty)".into() } else { text.replace('\n', " ") }
+    }
+
+    /// The CPUs in the value, for the two kinds that hold some.
+    #[must_use]
+    pub fn cpus(self, raw: &str) -> Option<CpuSet> {
+        match self {
+            ValueKind::CpuList => raw.parse().ok(),
+            ValueKind::CpuMask => parse_mask(raw.trim()),
+            _ => None,
+        }
+    }
+
+    /// How this kind of file wants a set of CPUs written.
+    #[must_use]
+    pub fn spell_cpus(self, cpus: &CpuSet) -> String {
+        if self == ValueKind::CpuMask { cpus.to_mask() } else { cpus.to_string() }
+    }
+
+    /// What to write so that the file reads `original` again, given what was `written` over it.
+    #[must_use]
+    pub fn restoring(self, original: &str, written: &str) -> String {
+        match self {
+            ValueKind::Choice => selected(original).unwrap_or(original).to_owned(),
+            ValueKind::Controllers => match written.trim().strip_prefix('+') {
+                Some(name) => format!("-{name}"),
+                None => original.to_owned(),
+            },
+            _ => original.to_owned(),
+        }
+    }
+}
+
+/// The word in brackets.
+fn selected(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word)
+}
+
+/// Reads the kernel's hexadecimal mask; `None` when it is none.
+#[must_use]
+pub fn parse_mask(text: &str) -> Option<CpuSet> {
+    let digits: Vec<u32> = {
+        let mut digits = Vec::new();
+        for (i, group) in text.trim().split(',').enumerate() {
+            // Only the first group may be short: the rest are 32 bits each.
+            if group.is_empty() || group.len() > 8 || (i > 0 && group.len() != 8) {
+                return None;
+            }
+            for c in group.chars() {
+                digits.push(c.to_digit(16)?);
+            }
+        }
+        digits
+    };
+    if digits.len() > 65_536 / 4 {
+        return None;
+    }
+    let mut set = CpuSet::new();
+    for (i, digit) in digits.iter().rev().enumerate() {
+        for bit in 0..4u32 {
+            if digit >> bit & 1 == 1 {
+                set.insert(CpuId(u32::try_from(i).ok()? * 4 + bit));
+            }
+        }
+    }
+    Some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn spellings_of_one_value_are_equal() {
+        assert!(ValueKind::Choice.holds("always [madvise] never\n", "madvise"));
+        assert!(ValueKind::Switch.holds("Y\n", "1"));
+        assert!(ValueKind::CpuMask.holds("00000000,00000003\n", "3"));
+        assert!(ValueKind::CpuList.holds("0,1,2\n", "0-2"));
+        assert!(ValueKind::Number.holds("-1\n", "-1"));
+        assert!(!ValueKind::Number.holds("950000", "-1"));
+        assert!(ValueKind::Controllers.holds("cpu cpuset\n", "+cpuset"));
+        assert!(ValueKind::Controllers.holds("cpu\n", "-cpuset"));
+    }
+
+    #[test]
+    fn what_restores_a_file_is_what_the_kernel_takes() {
+        assert_eq!(ValueKind::Choice.restoring("always [madvise] never\n", "never"), "madvise");
+        assert_eq!(ValueKind::Number.restoring("1\n", "3600"), "1\n");
+        assert_eq!(ValueKind::Controllers.restoring("cpu io\n", "+cpuset"), "-cpuset");
+    }
+
+    proptest! {
+        #[test]
+        fn masks_survive_a_round_trip(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
+            let set: CpuSet = cpus.into_iter().map(CpuId).collect();
+            prop_assert_eq!(parse_mask(&set.to_mask()), Some(set));
+        }
+
+        #[test]
+        fn hostile_masks_never_panic(text in "[0-9a-fx, ]{0,60}") {
+            let _ = parse_mask(&text);
+        }
+    }
+}

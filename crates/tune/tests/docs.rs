@@ -1,0 +1,43 @@
+//! The catalogue in the book is the catalogue in the code; every step page names knobs and commands
+//! that exist.
+
+use jitterscope_tune::{catalogue, chapter};
+use std::path::{Path, PathBuf};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+#[test]
+fn the_chapter_is_current() {
+    let path = docs().join("knobs.md");
+    let wanted = chapter();
+    if std::env::var_os("JITTERSCOPE_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "docs/knobs.md is not what the catalogue says: run JITTERSCOPE_WRITE_DOCS=1 cargo test -p jitterscope-tune --test docs"
+    );
+}
+
+#[test]
+fn step_pages_name_knobs_that_exist() {
+    let mut pages = 0;
+    for entry in std::fs::read_dir(docs().join("steps")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        pages += 1;
+        for (flag, end) in [("--only ", ' '), ("--explain ", ' '), ("knobs.md#", ')')] {
+            for part in text.split(flag).skip(1) {
+                let list: String =
+                    part.chars().take_while(|c| *c != end && !matches!(c, '`' | '\n' | '"')).collect();
+                for id in list.split(',').filter(|id| *id != "KNOB") {
+                    assert!(catalogue::find(id).is_some(), "{}: no knob '{id}'", path.display());
+                }
+            }
+        }
+    }
+    assert!(pages >= 8, "only {pages} step pages");
+}
