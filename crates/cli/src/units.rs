@@ -33,7 +33,8 @@ pub fn some_duration(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// As [`some_duration`].
 pub fn in_seconds(text: &str) -> Result<Nanos, String> {
-    in_units_of(text, "s").and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+    in_units_of(text, "s")
+        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
 }
 
 /// Milliseconds when no unit is given; otherwise as [`duration`].
@@ -49,7 +50,8 @@ pub fn in_millis(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// As [`some_duration`].
 pub fn in_nanos(text: &str) -> Result<Nanos, String> {
-    in_units_of(text, "ns").and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+    in_units_of(text, "ns")
+        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
 }
 
 fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {

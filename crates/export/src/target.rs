@@ -9,6 +9,7 @@ use crate::influx::{self, Credentials, Dialect, HttpPlace};
 use crate::json::Json;
 use crate::output::Output;
 use jitterscope_model::CpuId;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -102,6 +103,28 @@ impl Target {
             | Target::Hlog { path }
             | Target::Hgrm { path, .. } => path == Path::new("-"),
             _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    /// Its kind and place, without options.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Csv { path, .. } => write!(f, "csv://{}", path.display()),
+            Target::Json { path } => write!(f, "json://{}", path.display()),
+            Target::Hlog { path } => write!(f, "hlog://{}", path.display()),
+            Target::Hgrm { path, .. } => write!(f, "hgrm://{}", path.display()),
+            Target::Parquet { folder } => write!(f, "parquet://{}", folder.display()),
+            Target::InfluxUdp { address } => write!(f, "influx://{address}"),
+            Target::InfluxHttp(place) => {
+                let version = match place.dialect {
+                    Dialect::One { .. } => "",
+                    Dialect::Two { .. } => "2",
+                    Dialect::Three { .. } => "3",
+                };
+                write!(f, "influx{version}+{}", place.base)
+            }
         }
     }
 }

@@ -106,14 +106,20 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (top, top_h) = *scored.first()?;
-    // An overtone of a narrow pulse can be as significant as its fundamental: the lowest of the family
-    // that comes near is meant. A fraction of the fundamental has half the power at most.
-    let (frequency, h) = scored
+    // Overtones of a narrow pulse are as significant as its fundamental, and so may be a fraction of it,
+    // whose own overtones they all are. But a fraction has no power of its own: of those that have, the
+    // lowest is meant.
+    let family: Vec<(f64, f64, f64)> = scored
         .iter()
-        .filter(|(f, h)| *f < top && *h >= 0.7 * top_h && is_multiple(top, *f, span))
+        .filter(|(f, h)| *h >= 0.5 * top_h && related(top, *f, span))
+        .map(|(f, h)| (*f, *h, z_at(times, *f, 1)))
+        .collect();
+    let strongest = family.iter().map(|member| member.2).fold(0.0, f64::max);
+    let (frequency, h) = family
+        .iter()
+        .filter(|(_, _, own)| *own >= 0.5 * strongest)
         .min_by(|a, b| a.0.total_cmp(&b.0))
-        .copied()
-        .unwrap_or((top, top_h));
+        .map_or((top, top_h), |(f, h, _)| (*f, *h));
     let ln_corrected = ln_probability(h) + ln_trials;
     (ln_corrected <= settings.false_alarm.ln()).then_some((frequency, ln_corrected))
 }

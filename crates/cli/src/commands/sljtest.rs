@@ -12,7 +12,7 @@ use jitterscope_analyze::periods::PeriodSearch;
 use jitterscope_analyze::sljtest::DeltaBins;
 use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Live, LiveSettings, RecordError, Receiver};
+use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
 use jitterscope_report::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
