@@ -19,10 +19,10 @@ const fn known_as(micros: u64, name: &'static str) -> Known {
 /// `PSI_FREQ`, `vm.dirty_writeback_centisecs`, two fifths of `kernel.watchdog_thresh`, and the
 /// machine-check poll.
 const DICTIONARY: [Known; 10] = [
-    known_as(1000, "timer tick (HZ=1000)"),
-    known_as(3333, "timer tick (HZ=300)"),
-    known_as(4000, "timer tick (HZ=250)"),
-    known_as(10_000, "timer tick (HZ=100)"),
+    known_as(1000, "timer tick at HZ=1000, this kernel's or the host's"),
+    known_as(3333, "timer tick at HZ=300, this kernel's or the host's"),
+    known_as(4000, "timer tick at HZ=250, this kernel's or the host's"),
+    known_as(10_000, "timer tick at HZ=100, this kernel's or the host's"),
     known_as(500_000, "clocksource watchdog"),
     known_as(1_000_000, "vmstat update, or another job of one second"),
     known_as(2_000_000, "pressure stall averages"),

@@ -1,7 +1,7 @@
 //! Gathering the times, in bounded memory.
 
 use super::search::{Period, SearchSettings, find};
-use jitterscope_model::{Attribution, CpuId, CulpritKind, Name, Nanos, Stall, TickRate, Ticks};
+use jitterscope_model::{Attribution, CpuId, CulpritKind, Name, Nanos, Placement, Stall, TickRate, Ticks};
 use std::collections::BTreeMap;
 
 /// Times kept of a group: the first ones, for a period only shows in a window without holes.
@@ -62,8 +62,13 @@ impl PeriodSearch {
         let mut seen: Vec<(CulpritKind, Name)> = Vec::new();
         for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
             let culprit = (part.culprit.kind, part.culprit.name.clone());
-            // The cost of a switch goes with whoever was switched to; loss is nobody.
-            let nobody = matches!(culprit.0, CulpritKind::Switch | CulpritKind::Loss);
+            // The cost of a switch goes with whoever was switched to; loss is nobody; what is unresolved
+            // between a culprit's events is in step with that culprit.
+            let nobody = match culprit.0 {
+                CulpritKind::Switch | CulpritKind::Loss => true,
+                CulpritKind::Unresolved => part.placement != Placement::Whole,
+                _ => false,
+            };
             if !nobody && !seen.contains(&culprit) {
                 seen.push(culprit);
             }

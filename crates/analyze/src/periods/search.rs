@@ -47,6 +47,12 @@ const MOST_PERIODS: usize = 4;
 const CANDIDATES: usize = 24;
 /// The pulse's share of the period.
 const PULSE: f64 = 0.1;
+/// A pulse in fewer of the periods than this is in step with something periodic, but does not come
+/// periodically itself; it is taken out and not told.
+const LEAST_HIT: f64 = 0.2;
+/// Denominators up to which a frequency is a fraction of one already found: what is left of a pulse that
+/// was taken out beats with it.
+const FRACTIONS: i32 = 8;
 /// Independent frequencies lie 1/span apart; the search looks finer, which finds a little more.
 const OVERSAMPLING: f64 = 3.0;
 
@@ -58,22 +64,26 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
     let mut left: Vec<f64> = thinned(times, settings.shortest);
     let mut found: Vec<Period> = Vec::new();
     let mut taken: Vec<f64> = Vec::new();
-    while found.len() < MOST_PERIODS && left.len() >= FEWEST && span > 0.0 {
+    while taken.len() < MOST_PERIODS && left.len() >= FEWEST && span > 0.0 {
         let Some((frequency, ln_probability)) = best(&left, span, &taken, settings) else { break };
         let pulse = Pulse::of(&left, frequency);
         let before = left.len();
         let cycles = pulse.hits(&left);
         left.retain(|time| !pulse.has(*time));
         let period = Nanos((1e9 / frequency).round() as u64);
+        taken.push(frequency);
+        let hit = (cycles as f64 / (span * frequency)).min(1.0);
+        if hit < LEAST_HIT {
+            continue;
+        }
         found.push(Period {
             period,
             ln_probability,
             in_pulse: (before - left.len()) as u64,
             events: times.len() as u64,
-            hit: (cycles as f64 / (span * frequency)).min(1.0),
+            hit,
             known: known(period),
         });
-        taken.push(frequency);
     }
     found
 }
@@ -101,7 +111,7 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
         .into_iter()
         .chain(frequencies().filter(|f| (lowest..=highest).contains(f)))
         .map(|frequency| refined(times, span, frequency))
-        .filter(|frequency| *frequency >= lowest && !taken.iter().any(|t| related(*t, *frequency, span)))
+        .filter(|frequency| *frequency >= lowest && !explained(taken, *frequency, span))
         .map(|frequency| (frequency, h(times, frequency)))
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -147,6 +157,11 @@ fn is_multiple(high: f64, low: f64, span: f64) -> bool {
 
 fn related(a: f64, b: f64, span: f64) -> bool {
     if a >= b { is_multiple(a, b, span) } else { is_multiple(b, a, span) }
+}
+
+/// Whether what was found already explains this frequency.
+fn explained(taken: &[f64], frequency: f64, span: f64) -> bool {
+    taken.iter().any(|t| (1..=FRACTIONS).any(|q| related(t / f64::from(q), frequency, span)))
 }
 
 /// The part of the period in which most events fall.

@@ -51,7 +51,7 @@ fn near(period: &Period, wanted: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn a_planted_period_is_found_in_noise(
