@@ -13,8 +13,10 @@ mod fine;
 mod history;
 mod line;
 mod moments;
+pub mod periods;
 mod phrase;
 mod simultaneous;
+pub mod sljtest;
 mod summary;
 mod worst;
 

@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::commands::{audit, disturb, doctor, list, record, report, selftest, tune};
+use crate::commands::{
+    audit, disturb, doctor, export, list, record, report, sampler, selftest, sljtest, tune,
+};
 use crate::output::Color;
 use crate::places::Places;
 use clap::{Parser, Subcommand};
@@ -29,6 +31,12 @@ pub enum Command {
     Report(report::ReportArgs),
     /// List stored runs
     List(list::ListArgs),
+    /// Write a stored run in the formats of other tools
+    Export(export::ExportArgs),
+    /// SLJ Test: a histogram of clock deltas in one screen
+    Sljtest(sljtest::SljtestArgs),
+    /// The jitter sampler: a time series of delays, to files and InfluxDB
+    Sampler(sampler::SamplerArgs),
     /// Say what this machine lets us see, what not, and how to get it
     Doctor(doctor::DoctorArgs),
     /// Say which settings are wrong for CPUs that must not be disturbed

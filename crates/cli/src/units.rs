@@ -28,6 +28,38 @@ pub fn some_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Seconds when no unit is given, as the old tools have it; otherwise as [`some_duration`].
+///
+/// # Errors
+/// As [`some_duration`].
+pub fn in_seconds(text: &str) -> Result<Nanos, String> {
+    in_units_of(text, "s")
+        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+}
+
+/// Milliseconds when no unit is given; otherwise as [`duration`].
+///
+/// # Errors
+/// As [`duration`].
+pub fn in_millis(text: &str) -> Result<Nanos, String> {
+    in_units_of(text, "ms")
+}
+
+/// Nanoseconds when no unit is given; otherwise as [`some_duration`].
+///
+/// # Errors
+/// As [`some_duration`].
+pub fn in_nanos(text: &str) -> Result<Nanos, String> {
+    in_units_of(text, "ns")
+        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+}
+
+fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
+    let text = text.trim();
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if plain { duration(&format!("{text}{unit}")) } else { duration(text) }
+}
+
 /// A size in bytes: `64KiB`, `8MiB`, `1GiB`, `1000000`.
 ///
 /// # Errors
@@ -61,6 +93,15 @@ mod tests {
         assert!(duration("1.5").unwrap_err().contains("no unit"));
         assert!(duration("10 parsecs").unwrap_err().contains("for example"));
         assert!(some_duration("0s").unwrap_err().contains("more than zero"));
+    }
+
+    #[test]
+    fn the_old_tools_units_are_understood() {
+        assert_eq!(in_seconds("60"), Ok(Nanos(60_000_000_000)));
+        assert_eq!(in_seconds("250ms"), Ok(Nanos(250_000_000)));
+        assert_eq!(in_millis("10"), Ok(Nanos(10_000_000)));
+        assert_eq!(in_nanos("300"), Ok(Nanos(300)));
+        assert!(in_seconds("0").is_err() && in_seconds("1.5").is_err() && in_millis("").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::error::RecordError;
 use crate::evidence::Evidence;
 use crate::observer::Progress;
 use crate::probes::{Probes, thread_name};
-use crate::sink::Sink;
+use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
@@ -37,10 +37,10 @@ enum Phase {
 }
 
 /// Empties the queues and the trace buffers, again and again.
-pub(crate) struct Drain {
+pub(crate) struct Drain<S> {
     channels: Vec<Channel>,
     pub(crate) evidence: Option<Evidence>,
-    pub(crate) sink: Sink,
+    pub(crate) sink: S,
     pub(crate) counters: Option<CounterWatch>,
     rate: TickRate,
     phase: Phase,
@@ -49,14 +49,14 @@ pub(crate) struct Drain {
     costs_at_start: Vec<EdgeCostRow>,
 }
 
-impl Drain {
+impl<S: Rows> Drain<S> {
     pub(crate) fn new(
         probes: &Probes,
         outputs: Vec<SpinOutput>,
         evidence: Option<Evidence>,
-        sink: Sink,
+        sink: S,
         rate: TickRate,
-    ) -> Result<Drain, RecordError> {
+    ) -> Result<Drain<S>, RecordError> {
         let channel = |output: SpinOutput| {
             let comm = Comm::new(&thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
@@ -160,11 +160,8 @@ impl Drain {
         }
         self.worst = self.worst.max(length);
         self.next_id += 1;
-        self.sink.stall(&stall);
-        if let Some(evidence) = &mut self.evidence {
-            let attribution = evidence.attribute(&stall);
-            self.sink.attribution(&attribution);
-        }
+        let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
+        self.sink.stall(&stall, attribution.as_ref());
     }
 
     fn close_interval(&mut self, index: usize, mark: IntervalMark) {
@@ -194,7 +191,7 @@ impl Drain {
     }
 
     /// The probes have ended, the last of them at `last`: takes in what is still under way and sums up.
-    pub(crate) fn finish(mut self, last: Ticks) -> Found {
+    pub(crate) fn finish(mut self, last: Ticks) -> Found<S> {
         if let Some(evidence) = &mut self.evidence {
             evidence.stop();
         }
@@ -232,8 +229,8 @@ impl Drain {
 }
 
 /// What a recording found beside its rows.
-pub(crate) struct Found {
-    pub(crate) sink: Sink,
+pub(crate) struct Found<S> {
+    pub(crate) sink: S,
     pub(crate) attributed: bool,
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) counters: Vec<CounterTotal>,

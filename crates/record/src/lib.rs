@@ -14,6 +14,7 @@ mod error;
 mod evidence;
 mod hints;
 mod home;
+mod live;
 mod names;
 mod observer;
 mod probes;
@@ -25,6 +26,7 @@ mod sink;
 mod warnings;
 
 pub use error::RecordError;
+pub use live::{Live, LiveSettings, Measured, Receiver};
 pub use names::StoredNames;
 pub use observer::{Observer, Progress};
 pub use recording::{Outcome, record};

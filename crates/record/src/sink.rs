@@ -8,6 +8,24 @@ use jitterscope_trace::{Role, TraceContext};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Takes in a recording's rows. Pages of the trace come through [`PageKeeper`].
+pub(crate) trait Rows: PageKeeper {
+    /// From here on rows count.
+    fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError>;
+
+    /// One stall, and its attribution where there is one.
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>);
+
+    /// One interval of one CPU.
+    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>);
+
+    /// What is needed to decode the trace.
+    fn context(&mut self, _context: &TraceContext) {}
+
+    /// Time for what must be done now and then.
+    fn keep_room(&mut self) {}
+}
+
 /// Writes a run. The first error is kept for the end; what follows it is dropped.
 pub(crate) struct Sink {
     writer: RunWriter,
@@ -36,34 +54,10 @@ impl Sink {
         Sink { writer, error: None, begun: false, last_look: Instant::now(), room: Room::Ample }
     }
 
-    pub(crate) fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
-        self.begun = true;
-        self.writer.begin(clock, rate)
-    }
-
     fn attempt(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<(), StoreError>) {
         if self.begun && self.error.is_none() {
             self.error = write(&mut self.writer).err();
         }
-    }
-
-    pub(crate) fn stall(&mut self, stall: &Stall) {
-        self.attempt(|w| w.stall(stall));
-    }
-
-    pub(crate) fn attribution(&mut self, attribution: &Attribution) {
-        self.attempt(|w| w.attribution(attribution));
-    }
-
-    pub(crate) fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-        self.attempt(|w| {
-            w.interval(row)?;
-            w.interval_histogram("spin", row.cpu, row.start, row.end, lengths)
-        });
-    }
-
-    pub(crate) fn context(&mut self, context: &TraceContext) {
-        self.attempt(|w| w.trace_context(context));
     }
 
     /// Whether the recording must end: nothing more can be written.
@@ -71,8 +65,41 @@ impl Sink {
         self.error.is_some() || self.room == Room::None
     }
 
+    /// Closes the run.
+    pub(crate) fn finish(self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writer.finish(manifest),
+        }
+    }
+}
+
+impl Rows for Sink {
+    fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
+        self.begun = true;
+        self.writer.begin(clock, rate)
+    }
+
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
+        self.attempt(|w| {
+            w.stall(stall)?;
+            attribution.map_or(Ok(()), |attribution| w.attribution(attribution))
+        });
+    }
+
+    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
+        self.attempt(|w| {
+            w.interval(row)?;
+            w.interval_histogram("spin", row.cpu, row.start, row.end, lengths)
+        });
+    }
+
+    fn context(&mut self, context: &TraceContext) {
+        self.attempt(|w| w.trace_context(context));
+    }
+
     /// Looks at the free space now and then, and gives up the raw trace when it runs out.
-    pub(crate) fn keep_room(&mut self) {
+    fn keep_room(&mut self) {
         if self.last_look.elapsed() < LOOK_EVERY {
             return;
         }
@@ -87,14 +114,6 @@ impl Sink {
             }
             Room::TraceGivenUp | Room::None => Room::None,
         };
-    }
-
-    /// Closes the run.
-    pub(crate) fn finish(self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
-        match self.error {
-            Some(error) => Err(error),
-            None => self.writer.finish(manifest),
-        }
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod error;
 mod hlog;
+mod hlog_reader;
 mod naming;
 mod pages;
 mod reader;
@@ -29,6 +30,7 @@ mod tables;
 mod writer;
 
 pub use error::StoreError;
+pub use hlog_reader::StoredHistogram;
 pub use naming::check_label;
 pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage};

@@ -1,6 +1,7 @@
 //! Reading a run.
 
 use crate::error::StoreError;
+use crate::hlog_reader::{HistogramLog, StoredHistogram};
 use crate::pages::TraceRole;
 use crate::segment::{self, End};
 use crate::tables::{ATTRIBUTIONS, Batch, GAPS, INTERVALS};
@@ -110,6 +111,16 @@ impl RunReader {
         &self,
     ) -> Result<impl Iterator<Item = Result<IntervalRow, StoreError>> + use<>, StoreError> {
         Table::open(&self.path, INTERVALS, |batch| batch.intervals())
+    }
+
+    /// The lengths of the stalls of each interval, in the order of [`RunReader::intervals`].
+    ///
+    /// # Errors
+    /// As [`RunReader::stalls`].
+    pub fn interval_histograms(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<StoredHistogram, StoreError>> + use<>, StoreError> {
+        HistogramLog::open(self.path.join("histograms.hlog"))
     }
 
     /// What is needed to decode the raw trace; `None` when the run has none.

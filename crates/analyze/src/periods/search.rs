@@ -1,0 +1,210 @@
+//! The search through one series of times.
+
+use super::dictionary::{Known, frequencies, known};
+use super::htest::{h, ln_probability, z_at};
+use super::spectrum::{candidates, highest_frequency};
+use jitterscope_model::Nanos;
+
+/// How a search is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchSettings {
+    /// The shortest period.
+    pub shortest: Nanos,
+    /// Probability of finding a period where there is none, over the whole search.
+    pub false_alarm: f64,
+    /// Searches of which this is one; the false alarms are shared among them.
+    pub searches: usize,
+}
+
+impl Default for SearchSettings {
+    fn default() -> SearchSettings {
+        SearchSettings { shortest: Nanos(500_000), false_alarm: 0.001, searches: 1 }
+    }
+}
+
+/// A period that the times have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Period {
+    /// How long.
+    pub period: Nanos,
+    /// The natural logarithm of the probability of such a finding without a period, all trials counted.
+    pub ln_probability: f64,
+    /// Stalls in the pulse: the tenth of the period in which most of them fall.
+    pub in_pulse: u64,
+    /// Stalls looked at.
+    pub events: u64,
+    /// Share of the periods that have a stall in the pulse.
+    pub hit: f64,
+    /// What is known to have this period.
+    pub known: Option<Known>,
+}
+
+/// Fewest events and fewest periods in the window to say anything.
+const FEWEST: usize = 10;
+const CYCLES: f64 = 5.0;
+/// Periods of one series.
+const MOST_PERIODS: usize = 4;
+const CANDIDATES: usize = 24;
+/// The pulse's share of the period.
+const PULSE: f64 = 0.1;
+/// A pulse in fewer of the periods than this is in step with something periodic, but does not come
+/// periodically itself; it is taken out and not told.
+const LEAST_HIT: f64 = 0.2;
+/// Denominators up to which a frequency is a fraction of one already found: what is left of a pulse that
+/// was taken out beats with it.
+const FRACTIONS: i32 = 8;
+/// Independent frequencies lie 1/span apart; the search looks finer, which finds a little more.
+const OVERSAMPLING: f64 = 3.0;
+
+/// The significant periods of `times` (ascending, from the start of a window of length `span`), the most
+/// significant first.
+#[must_use]
+pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Period> {
+    let span = span.as_secs_f64();
+    let mut left: Vec<f64> = thinned(times, settings.shortest);
+    let mut found: Vec<Period> = Vec::new();
+    let mut taken: Vec<f64> = Vec::new();
+    while taken.len() < MOST_PERIODS && left.len() >= FEWEST && span > 0.0 {
+        let Some((frequency, ln_probability)) = best(&left, span, &taken, settings) else { break };
+        let pulse = Pulse::of(&left, frequency);
+        let before = left.len();
+        let cycles = pulse.hits(&left);
+        left.retain(|time| !pulse.has(*time));
+        let period = Nanos((1e9 / frequency).round() as u64);
+        taken.push(frequency);
+        let hit = (cycles as f64 / (span * frequency)).min(1.0);
+        if hit < LEAST_HIT {
+            continue;
+        }
+        found.push(Period {
+            period,
+            ln_probability,
+            in_pulse: (before - left.len()) as u64,
+            events: times.len() as u64,
+            hit,
+            known: known(period),
+        });
+    }
+    found
+}
+
+/// Seconds; of events closer together than half the shortest period the first: a burst is one event.
+fn thinned(times: &[Nanos], shortest: Nanos) -> Vec<f64> {
+    let mut kept: Vec<Nanos> = Vec::with_capacity(times.len());
+    for time in times {
+        if kept.last().is_none_or(|last| time.saturating_sub(*last) >= Nanos(shortest.0 / 2)) {
+            kept.push(*time);
+        }
+    }
+    kept.into_iter().map(Nanos::as_secs_f64).collect()
+}
+
+/// The most significant frequency, and ln of its probability; `None` when none is significant.
+fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Option<(f64, f64)> {
+    let lowest = CYCLES / span;
+    let highest = (1e9 / settings.shortest.0.max(1) as f64).min(highest_frequency(span));
+    if highest <= lowest {
+        return None;
+    }
+    let ln_trials = (highest * span * OVERSAMPLING * settings.searches.max(1) as f64).ln();
+    let mut scored: Vec<(f64, f64)> = candidates(times, span, lowest, highest, CANDIDATES)
+        .into_iter()
+        .chain(frequencies().filter(|f| (lowest..=highest).contains(f)))
+        .map(|frequency| refined(times, span, frequency))
+        .filter(|frequency| *frequency >= lowest && !explained(taken, *frequency, span))
+        .map(|frequency| (frequency, h(times, frequency)))
+        .collect();
+    scored.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (top, top_h) = *scored.first()?;
+    // Overtones of a narrow pulse are as significant as its fundamental, and so may be a fraction of it,
+    // whose own overtones they all are. But a fraction has no power of its own: of those that have, the
+    // lowest is meant.
+    let family: Vec<(f64, f64, f64)> = scored
+        .iter()
+        .filter(|(f, h)| *h >= 0.5 * top_h && related(top, *f, span))
+        .map(|(f, h)| (*f, *h, z_at(times, *f, 1)))
+        .collect();
+    let strongest = family.iter().map(|member| member.2).fold(0.0, f64::max);
+    let (frequency, h) = family
+        .iter()
+        .filter(|(_, _, own)| *own >= 0.5 * strongest)
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or((top, top_h), |(f, h, _)| (*f, *h));
+    let ln_corrected = ln_probability(h) + ln_trials;
+    (ln_corrected <= settings.false_alarm.ln()).then_some((frequency, ln_corrected))
+}
+
+/// The frequency nearby at which the times agree best, to a small part of 1/span.
+fn refined(times: &[f64], span: f64, around: f64) -> f64 {
+    let best_of = |centre: f64, step: f64, overtones: usize| {
+        (-8i32..=8)
+            .map(|n| centre + f64::from(n) * step)
+            .filter(|frequency| *frequency > 0.0)
+            .map(|frequency| (frequency, z_at(times, frequency, overtones)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(centre, |best| best.0)
+    };
+    let coarse = best_of(around, 1.0 / (8.0 * span), 1);
+    let fine = best_of(coarse, 1.0 / (64.0 * span), 4);
+    best_of(fine, 1.0 / (400.0 * span), 10)
+}
+
+/// Whether `high` is a whole multiple of `low`, as far as a window of this length can tell.
+fn is_multiple(high: f64, low: f64, span: f64) -> bool {
+    let times = (high / low).round();
+    times >= 1.0 && (high - times * low).abs() <= (1.0 + 0.05 * times) / span
+}
+
+fn related(a: f64, b: f64, span: f64) -> bool {
+    if a >= b { is_multiple(a, b, span) } else { is_multiple(b, a, span) }
+}
+
+/// Whether what was found already explains this frequency.
+fn explained(taken: &[f64], frequency: f64, span: f64) -> bool {
+    taken.iter().any(|t| (1..=FRACTIONS).any(|q| related(t / f64::from(q), frequency, span)))
+}
+
+/// The part of the period in which most events fall.
+struct Pulse {
+    frequency: f64,
+    start: f64,
+}
+
+impl Pulse {
+    fn of(times: &[f64], frequency: f64) -> Pulse {
+        let mut phases: Vec<f64> = times.iter().map(|time| (time * frequency).fract()).collect();
+        phases.sort_by(f64::total_cmp);
+        let n = phases.len();
+        let (mut best, mut end) = ((0, 0.0), 0);
+        for start in 0..n {
+            let limit = phases[start] + PULSE;
+            while end < start + n && phases[end % n] + if end >= n { 1.0 } else { 0.0 } <= limit {
+                end += 1;
+            }
+            if end - start > best.0 {
+                best = (end - start, phases[start]);
+            }
+        }
+        Pulse { frequency, start: best.1 }
+    }
+
+    fn has(&self, time: f64) -> bool {
+        // A little before the first phase too: its own rounding must not keep an event out.
+        (time * self.frequency - self.start + 1e-9).rem_euclid(1.0) <= PULSE + 2e-9
+    }
+
+    /// Periods with an event in the pulse.
+    fn hits(&self, times: &[f64]) -> usize {
+        let mut cycles: Vec<i64> = times
+            .iter()
+            .filter(|time| self.has(**time))
+            .map(|time| (time * self.frequency - self.start).round() as i64)
+            .collect();
+        cycles.dedup();
+        cycles.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

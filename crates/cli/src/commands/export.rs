@@ -1,0 +1,88 @@
+//! `export`: a stored run in the formats of other tools.
+
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use clap::Args;
+use jitterscope_export::{Delivery, Target, export_run};
+use jitterscope_store::{RunReader, resolve};
+
+/// What targets there are.
+pub const TARGETS: &str = "\
+Targets:
+  csv://FILE                     stalls; ?rows=intervals or ?rows=series for the intervals
+  json://FILE                    JSON lines: run, stalls with culprits, intervals, end
+  hlog://FILE                    HdrHistogram V2 interval log, one tag a CPU, values in ns
+  hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU
+  parquet://FOLDER               the run's own tables
+  influx://HOST:PORT             InfluxDB 1, line protocol over UDP
+  influx+http://HOST:PORT/?db=NAME                    InfluxDB 1 (user=, password_file= or INFLUX_PASSWORD)
+  influx2+http://HOST:PORT/?org=ORG&bucket=NAME       InfluxDB 2 (token_file= or INFLUX_TOKEN)
+  influx3+http://HOST:PORT/?db=NAME                   InfluxDB 3 (token_file= or INFLUX_TOKEN)
++https for +http where wanted; - as FILE is standard output.";
+
+/// Arguments of `export`.
+#[derive(Args, Debug)]
+#[command(after_help = TARGETS)]
+pub struct ExportArgs {
+    /// The run: latest, an id, a label, a folder
+    #[arg(default_value = "latest")]
+    pub run: String,
+    /// Where to, and in which format; may be repeated
+    #[arg(long = "to", value_name = "TARGET", required = true)]
+    pub to: Vec<Target>,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// There is no such run, or a target cannot be opened or written.
+pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
+    only_one_stdout(&args.to)?;
+    let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
+    for remark in args.to.iter().filter_map(Target::remark).filter(|_| !args.quiet) {
+        output::talk(remark);
+    }
+    let delivered = export_run(&run, &args.to)?;
+    let mut exit = Exit::Ok;
+    for (target, delivery) in args.to.iter().zip(&delivered) {
+        if delivery.lost > 0 {
+            exit = Exit::Failed;
+        }
+        if !args.quiet || delivery.lost > 0 {
+            output::talk(told(target, delivery));
+        }
+    }
+    Ok(exit)
+}
+
+/// Two results on one stdout would be none.
+pub fn only_one_stdout(targets: &[Target]) -> Result<(), UsageError> {
+    if targets.iter().filter(|target| target.is_stdout()).count() > 1 {
+        return Err(UsageError("only one target can be standard output".into()));
+    }
+    Ok(())
+}
+
+/// What became of a target's rows, in a line.
+pub fn told(target: &Target, delivery: &Delivery) -> String {
+    let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
+    let mut text = match target {
+        Target::Parquet { .. } => format!("{target}: {delivered} tables"),
+        _ if *confirmed => format!("{target}: {delivered} rows"),
+        _ => format!("{target}: {delivered} rows sent (whether they arrived is unknown)"),
+    };
+    if *lost > 0 {
+        text.push_str(&format!(", {lost} lost"));
+    }
+    if *retries > 0 {
+        text.push_str(&format!(", {retries} deliveries repeated"));
+    }
+    if let Some(problem) = problem {
+        text.push_str(&format!(" ({problem})"));
+    }
+    text
+}

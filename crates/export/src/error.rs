@@ -1,0 +1,114 @@
+//! What can go wrong on the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A target that cannot be meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// No `SCHEME://`.
+    #[error(
+        "'{0}' is no target: write SCHEME://PLACE, for example csv://stalls.csv or influx://localhost:8089"
+    )]
+    NoScheme(String),
+    /// A scheme that nobody here speaks.
+    #[error(
+        "'{0}://' is not known; there are csv, json, hlog, hgrm, parquet, influx (UDP), influx+http, influx2+http and influx3+http (or +https)"
+    )]
+    Scheme(String),
+    /// The part behind the scheme is incomplete.
+    #[error("'{target}': {missing}")]
+    Incomplete {
+        /// As given.
+        target: String,
+        /// What is missing, and an example.
+        missing: &'static str,
+    },
+    /// An option that the scheme does not take.
+    #[error("'{target}': '{option}' is no option of it; there is {known}")]
+    Option {
+        /// As given.
+        target: String,
+        /// The option.
+        option: String,
+        /// What there is.
+        known: &'static str,
+    },
+    /// An option's value makes no sense.
+    #[error("'{target}': {option} cannot be '{value}'")]
+    Value {
+        /// As given.
+        target: String,
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+    },
+}
+
+/// An export that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file cannot be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server's name has no address.
+    #[error("'{host}' cannot be resolved: {source}")]
+    Resolve {
+        /// Name and port.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// The server cannot be reached.
+    #[error("{url} cannot be reached: {why}")]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// The server does not want it.
+    #[error("{url} refused ({status}): {why}{hint}")]
+    Refused {
+        /// Where.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// What it said.
+        why: String,
+        /// What to do, if that is clear.
+        hint: &'static str,
+    },
+    /// The token cannot be had.
+    #[error("the token file {}: {source}", path.display())]
+    Token {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread could not be made.
+    #[error("the sending thread could not be started: {0}")]
+    Thread(io::Error),
+    /// The format needs what a live run does not have.
+    #[error("{0} can be written from a stored run only: record it, then use 'export'")]
+    StoredOnly(&'static str),
+    /// A histogram cannot be made or written.
+    #[error("a histogram cannot be written: {0}")]
+    Histogram(String),
+    /// The stored run cannot be read.
+    #[error(transparent)]
+    Store(#[from] jitterscope_store::StoreError),
+}
+
+impl ExportError {
+    pub(crate) fn file(path: &Path, source: io::Error) -> ExportError {
+        ExportError::File { path: path.to_path_buf(), source }
+    }
+}

@@ -1,0 +1,107 @@
+//! `hgrm`: the percentile table that HdrHistogram's plotters read, of all stalls, values in ns.
+
+use crate::error::ExportError;
+use crate::facts::RunFacts;
+use crate::output::Output;
+use crate::{Delivery, Exporter};
+use hdrhistogram::Histogram;
+use jitterscope_model::{Attribution, CpuId, IntervalRow, ProbeResult, Stall};
+use std::fmt::Write;
+
+/// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
+const STEPS: u32 = 5;
+
+/// Writes one file.
+pub(crate) struct Hgrm {
+    output: Output,
+    cpu: Option<CpuId>,
+    all: Option<Histogram<u64>>,
+}
+
+impl Hgrm {
+    /// Of one CPU, or of all.
+    pub(crate) fn new(output: Output, cpu: Option<CpuId>) -> Hgrm {
+        Hgrm { output, cpu, all: None }
+    }
+}
+
+impl Exporter for Hgrm {
+    fn begin(&mut self, _facts: &RunFacts) -> Result<(), ExportError> {
+        self.output.begin()
+    }
+
+    fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
+        if self.cpu.is_some_and(|cpu| cpu != row.cpu) {
+            return Ok(());
+        }
+        match &mut self.all {
+            Some(all) => all.add(lengths).map_err(|e| ExportError::Histogram(e.to_string()))?,
+            None => self.all = Some(lengths.clone()),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+        let (text, rows) = match &self.all {
+            Some(all) => (table(all), all.len()),
+            None => (String::new(), 0),
+        };
+        self.output.write(text)?;
+        self.output.finish()?;
+        Ok(Delivery::of(rows))
+    }
+}
+
+/// The table of a histogram.
+fn table(histogram: &Histogram<u64>) -> String {
+    let mut text =
+        format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    for (value, level, total) in steps(histogram) {
+        let (value, quantile) = (value as f64, level / 100.0);
+        let row = if quantile < 1.0 {
+            let inverse = 1.0 / (1.0 - quantile);
+            writeln!(text, "{value:12.3} {quantile:2.12} {total:10} {inverse:14.2}")
+        } else {
+            writeln!(text, "{value:12.3} {quantile:2.12} {total:10}")
+        };
+        debug_assert!(row.is_ok(), "a String takes everything");
+    }
+    let buckets = (64 - histogram.high().leading_zeros()).saturating_sub(11) + 1;
+    text.push_str(&format!(
+        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n#[Max     = {:12.3}, Total count    = {:12}]\n#[Buckets = {buckets:12}, SubBuckets     = {:12}]\n",
+        histogram.mean(),
+        histogram.stdev(),
+        histogram.max() as f64,
+        histogram.len(),
+        2048,
+    ));
+    text
+}
+
+/// (value, percentile, count up to it) of each row. The library's own iterator multiplies a fraction by
+/// the count and is one off where that falls beside a whole number; this divides, as the Java one does.
+fn steps(histogram: &Histogram<u64>) -> Vec<(u64, f64, u64)> {
+    let all = histogram.len();
+    let (mut rows, mut level, mut total) = (Vec::new(), 0.0f64, 0);
+    for bucket in histogram.iter_recorded() {
+        total += bucket.count_since_last_iteration();
+        let value = histogram.highest_equivalent(bucket.value_iterated_to());
+        let reached = 100.0 * total as f64 / all as f64;
+        while reached >= level {
+            rows.push((value, level, total));
+            let halvings = (100.0 / (100.0 - level)).log2().floor() + 1.0;
+            level += 100.0 / (f64::from(STEPS) * halvings.exp2());
+            if total == all {
+                break;
+            }
+        }
+    }
+    if let Some((value, ..)) = rows.last().copied() {
+        rows.push((value, 100.0, all));
+    }
+    rows
+}

@@ -1,0 +1,91 @@
+//! `hlog`: HdrHistogram's V2 interval log as jHiccup writes it and HdrHistogram's log processors read
+//! it: a line an interval and CPU, tagged `<probe>-cpu<N>`, Interval_Max in milliseconds, values in ns.
+
+use crate::error::ExportError;
+use crate::facts::RunFacts;
+use crate::output::Output;
+use crate::{Delivery, Exporter};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
+use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use std::time::{Duration, UNIX_EPOCH};
+
+const NANOS_PER_MS: f64 = 1e6;
+
+/// Writes one file.
+pub(crate) struct Hlog {
+    output: Output,
+    serializer: V2DeflateSerializer,
+    facts: Option<RunFacts>,
+    written: u64,
+}
+
+impl Hlog {
+    pub(crate) fn new(output: Output) -> Hlog {
+        Hlog { output, serializer: V2DeflateSerializer::new(), facts: None, written: 0 }
+    }
+
+    /// What the library writes when a log begins, and then `row`.
+    fn text(
+        &mut self,
+        builder: &mut IntervalLogWriterBuilder,
+        row: Option<(&str, Duration, Duration, &Histogram<u64>)>,
+    ) -> Result<Vec<u8>, ExportError> {
+        let failed = |error: &dyn std::fmt::Display| ExportError::Histogram(error.to_string());
+        let mut text = Vec::new();
+        let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> = builder
+            .with_max_value_divisor(NANOS_PER_MS)
+            .begin_log_with(&mut text, &mut self.serializer)
+            .map_err(|e| failed(&e))?;
+        if let Some((tag, start, length, histogram)) = row {
+            writer.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|e| failed(&e))?;
+        }
+        Ok(text)
+    }
+}
+
+impl Exporter for Hlog {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
+        self.facts = Some(facts.clone());
+        let started = UNIX_EPOCH + Duration::from_nanos(facts.clock.realtime_ns);
+        let mut builder = IntervalLogWriterBuilder::new();
+        builder
+            .add_comment("[Logged with jitterscope: stalls, values in nanoseconds]")
+            .add_comment("[Histogram log format version 1.3]")
+            .with_start_time(started)
+            .with_base_time(started);
+        let header = self.text(&mut builder, None)?;
+        self.output.begin()?;
+        self.output.write(header)?;
+        self.output.write(
+            "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+        )
+    }
+
+    fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
+        let Some(facts) = &self.facts else { return Ok(()) };
+        let tag = format!("{}-cpu{}", facts.probe, row.cpu);
+        let start = Duration::from_nanos(facts.rate.nanos(row.start.since(facts.clock.ticks)).0);
+        let length = Duration::from_nanos(facts.rate.nanos(row.end.since(row.start)).0);
+        let mut builder = IntervalLogWriterBuilder::new();
+        let text = self.text(&mut builder, Some((&tag, start, length, lengths)))?;
+        // The library can only be had whole: the header that it begins with is cut off.
+        let line = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| !line.starts_with(b"#"));
+        self.written += 1;
+        self.output.write(line.unwrap_or_default())
+    }
+
+    fn tick(&mut self) -> Result<(), ExportError> {
+        self.output.flush()
+    }
+
+    fn finish(self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+        self.output.finish()?;
+        Ok(Delivery::of(self.written))
+    }
+}

@@ -1,0 +1,353 @@
+//! HTTP: batches, one at a time, from a thread of their own.
+//!
+//! Between the measurement and the server lies a bounded queue. A server that is slow or away for a
+//! while is waited for and asked again; when the queue is full meanwhile, live rows are dropped and
+//! counted, for a measurement does not wait.
+
+use super::carrier::Carrier;
+use super::{Credentials, Dialect, HttpPlace};
+use crate::Delivery;
+use crate::error::ExportError;
+use crate::target::Pace;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use ureq::Agent;
+use ureq::http::{Response, StatusCode};
+
+/// How much is held, and for how long it is tried.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// A batch is sent when it has grown to this, or at a flush.
+    batch_bytes: usize,
+    /// Batches that may wait for the server.
+    queue: usize,
+    /// How long one request may take.
+    request: Duration,
+    /// The first wait between tries, doubled each time up to the longest.
+    first_wait: Duration,
+    longest_wait: Duration,
+    /// How long a batch is tried while the measurement runs.
+    patience: Duration,
+    /// How long is left for everything once the run is over.
+    closing: Duration,
+}
+
+/// With batches of full size 16 MiB may wait.
+const LIMITS: Limits = Limits {
+    batch_bytes: 256 << 10,
+    queue: 64,
+    request: Duration::from_secs(10),
+    first_wait: Duration::from_millis(100),
+    longest_wait: Duration::from_secs(5),
+    patience: Duration::from_secs(120),
+    closing: Duration::from_secs(15),
+};
+/// How much of a server's complaint is repeated.
+const COMPLAINT: u64 = 400;
+
+struct Batch {
+    bytes: Vec<u8>,
+    lines: u64,
+}
+
+/// Hands batches to the thread that sends them.
+pub(crate) struct Http {
+    server: Arc<Server>,
+    batch: Batch,
+    pace: Pace,
+    queue: SyncSender<Batch>,
+    worker: JoinHandle<Delivery>,
+    closing: Arc<AtomicBool>,
+    first: u64,
+    dropped: u64,
+}
+
+impl Http {
+    pub(super) fn open(place: &HttpPlace, pace: Pace) -> Result<Http, ExportError> {
+        Http::open_with(place, pace, LIMITS)
+    }
+
+    fn open_with(place: &HttpPlace, pace: Pace, limits: Limits) -> Result<Http, ExportError> {
+        let server = Arc::new(Server::new(place, limits)?);
+        server.ping(place)?;
+        let (queue, batches) = sync_channel(limits.queue);
+        let closing = Arc::new(AtomicBool::new(false));
+        let (of_worker, told) = (Arc::clone(&server), Arc::clone(&closing));
+        let worker = std::thread::Builder::new()
+            .name("js-influx".into())
+            .spawn(move || send_all(&of_worker, &batches, &told))
+            .map_err(ExportError::Thread)?;
+        let batch = Batch { bytes: Vec::new(), lines: 0 };
+        Ok(Http { server, batch, pace, queue, worker, closing, first: 0, dropped: 0 })
+    }
+
+    fn hand_over(&mut self) {
+        if self.batch.lines == 0 {
+            return;
+        }
+        let batch = std::mem::replace(&mut self.batch, Batch { bytes: Vec::new(), lines: 0 });
+        let lines = batch.lines;
+        let taken = match self.pace {
+            Pace::Stored => self.queue.send(batch).is_ok(),
+            Pace::Live => match self.queue.try_send(batch) {
+                Ok(()) => true,
+                // It goes on growing until there is room, or until it is too large to go on.
+                Err(TrySendError::Full(batch)) if batch.bytes.len() < self.server.limits.batch_bytes => {
+                    self.batch = batch;
+                    true
+                }
+                Err(_) => false,
+            },
+        };
+        if !taken {
+            self.dropped += lines;
+        }
+    }
+}
+
+impl Carrier for Http {
+    fn first(&mut self, line: Vec<u8>) -> Result<(), ExportError> {
+        match self.server.write(&line) {
+            Answer::Taken => {
+                self.first = 1;
+                Ok(())
+            }
+            Answer::Refused(status, why) => Err(self.server.refusal(status, why)),
+            Answer::Later(_, why) => Err(ExportError::Unreachable { url: self.server.url.clone(), why }),
+        }
+    }
+
+    fn line(&mut self, line: Vec<u8>) {
+        self.batch.bytes.extend_from_slice(&line);
+        self.batch.lines += 1;
+        if self.batch.bytes.len() >= self.server.limits.batch_bytes {
+            self.hand_over();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.hand_over();
+    }
+
+    fn finish(mut self) -> Delivery {
+        self.closing.store(true, Ordering::Release);
+        // The measurement is over: now there is time to wait for room.
+        self.pace = Pace::Stored;
+        self.hand_over();
+        drop(self.queue);
+        let mut delivery = self.worker.join().unwrap_or_else(|_| Delivery {
+            problem: Some("the sending thread panicked; this is a bug".into()),
+            ..Delivery::default()
+        });
+        delivery.delivered += self.first;
+        delivery.lost += self.dropped;
+        if self.dropped > 0 && delivery.problem.is_none() {
+            delivery.problem = Some("the server was slower than the rows came".into());
+        }
+        delivery
+    }
+}
+
+fn send_all(server: &Server, batches: &Receiver<Batch>, closing: &AtomicBool) -> Delivery {
+    let mut delivery = Delivery { confirmed: true, ..Delivery::default() };
+    let mut last_call: Option<Instant> = None;
+    for batch in batches {
+        match deliver(server, &batch, closing, &mut last_call, &mut delivery.retries) {
+            Ok(()) => delivery.delivered += batch.lines,
+            Err(why) => {
+                delivery.lost += batch.lines;
+                delivery.problem = Some(why);
+            }
+        }
+    }
+    delivery
+}
+
+/// Sends one batch, again and again while there is hope.
+fn deliver(
+    server: &Server,
+    batch: &Batch,
+    closing: &AtomicBool,
+    last_call: &mut Option<Instant>,
+    retries: &mut u64,
+) -> Result<(), String> {
+    let begun = Instant::now();
+    let limits = server.limits;
+    let mut wait = limits.first_wait;
+    let mut asked_to_wait = None;
+    loop {
+        let why = match server.write(&batch.bytes) {
+            Answer::Taken => return Ok(()),
+            Answer::Refused(status, why) => return Err(format!("refused ({status}): {why}")),
+            Answer::Later(after, why) => {
+                asked_to_wait = after.or(asked_to_wait);
+                why
+            }
+        };
+        let mut pause = asked_to_wait.take().unwrap_or(wait).min(limits.patience);
+        wait = (wait * 2).min(limits.longest_wait);
+        // In small steps, so that the end of the run is noticed.
+        loop {
+            if last_call.is_none() && closing.load(Ordering::Acquire) {
+                *last_call = Some(Instant::now() + limits.closing);
+            }
+            if last_call.is_some_and(|end| Instant::now() >= end) || begun.elapsed() >= limits.patience {
+                return Err(why);
+            }
+            if pause.is_zero() {
+                break;
+            }
+            let step = pause.min(limits.first_wait);
+            std::thread::sleep(step);
+            pause -= step;
+        }
+        *retries += 1;
+    }
+}
+
+/// What the server made of a batch.
+enum Answer {
+    Taken,
+    /// Never: it would be refused again.
+    Refused(u16, String),
+    /// Not now: after this time, if it said so.
+    Later(Option<Duration>, String),
+}
+
+/// One server's write interface.
+struct Server {
+    agent: Agent,
+    url: String,
+    authorization: Option<String>,
+    limits: Limits,
+}
+
+impl Server {
+    fn new(place: &HttpPlace, limits: Limits) -> Result<Server, ExportError> {
+        let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build();
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(limits.request))
+            .timeout_connect(Some(limits.request / 2))
+            .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls);
+        if is_here(&place.base) {
+            // A proxy elsewhere cannot reach this machine's own loopback.
+            config = config.proxy(None);
+        }
+        let authorization = match &place.credentials {
+            Credentials::Nobody => None,
+            Credentials::Password { user, file } => {
+                let password = secret(file.as_deref(), "INFLUX_PASSWORD")?.unwrap_or_default();
+                Some(format!("Token {user}:{password}"))
+            }
+            Credentials::Token { file } => {
+                let scheme = if matches!(place.dialect, Dialect::Three { .. }) { "Bearer" } else { "Token" };
+                secret(file.as_deref(), "INFLUX_TOKEN")?.map(|token| format!("{scheme} {token}"))
+            }
+        };
+        Ok(Server { agent: config.build().into(), url: write_url(place), authorization, limits })
+    }
+
+    /// Asks whether anybody is there. Any answer will do: who is refused learns that at the first write.
+    fn ping(&self, place: &HttpPlace) -> Result<(), ExportError> {
+        let url = format!("{}/ping", place.base);
+        let mut request = self.agent.get(&url);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        match request.call() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ExportError::Unreachable { url: place.base.clone(), why: error.to_string() }),
+        }
+    }
+
+    fn write(&self, lines: &[u8]) -> Answer {
+        let mut request = self.agent.post(&self.url).content_type("text/plain; charset=utf-8");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        match request.send(lines) {
+            Ok(response) => judge(response),
+            Err(error) => Answer::Later(None, error.to_string()),
+        }
+    }
+
+    fn refusal(&self, status: u16, why: String) -> ExportError {
+        let hint = match status {
+            401 | 403 => ". Give a token in INFLUX_TOKEN or token_file=, or user= with INFLUX_PASSWORD",
+            404 => ". Create the database or bucket first, or name another",
+            _ => "",
+        };
+        ExportError::Refused { url: self.url.clone(), status, why, hint }
+    }
+}
+
+fn judge(mut response: Response<ureq::Body>) -> Answer {
+    let status = response.status();
+    let mut text = Vec::new();
+    // Read even when it does not matter: the connection can then be used again.
+    let _ = response.body_mut().as_reader().take(COMPLAINT).read_to_end(&mut text);
+    if status.is_success() {
+        return Answer::Taken;
+    }
+    let text = String::from_utf8_lossy(&text);
+    let why = if text.trim().is_empty() { status.to_string() } else { text.trim().to_owned() };
+    if status.is_server_error()
+        || status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::REQUEST_TIMEOUT
+    {
+        let after = response.headers().get("Retry-After");
+        let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
+        return Answer::Later(after, why);
+    }
+    Answer::Refused(status.as_u16(), why)
+}
+
+/// Where lines go. The precision is said in each version's own word.
+fn write_url(place: &HttpPlace) -> String {
+    let base = &place.base;
+    match &place.dialect {
+        Dialect::One { db, retention } => {
+            let retention = retention.as_ref().map(|rp| format!("&rp={}", encoded(rp))).unwrap_or_default();
+            format!("{base}/write?db={}{retention}&precision=ns", encoded(db))
+        }
+        Dialect::Two { org, bucket } => {
+            format!("{base}/api/v2/write?org={}&bucket={}&precision=ns", encoded(org), encoded(bucket))
+        }
+        Dialect::Three { db } => format!("{base}/api/v3/write_lp?db={}&precision=nanosecond", encoded(db)),
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+fn is_here(base: &str) -> bool {
+    let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    host == "localhost"
+        || host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+fn secret(file: Option<&Path>, variable: &str) -> Result<Option<String>, ExportError> {
+    let Some(path) = file else { return Ok(std::env::var(variable).ok().filter(|s| !s.is_empty())) };
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(source) => Err(ExportError::Token { path: path.to_path_buf(), source }),
+    }
+}
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -1,0 +1,202 @@
+//! Rows as line protocol.
+
+use crate::facts::RunFacts;
+use influxdb_line_protocol::LineProtocolBuilder;
+use jitterscope_model::{Attribution, IntervalRow, Stall};
+
+/// A measurement: its name, its tags, its fields.
+pub type Measurement = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// Everything that is ever written.
+pub const SCHEMA: [Measurement; 3] = [
+    ("jitter_run", &["host", "label", "probe"], &["run", "tool", "threshold_ns", "interval_ns"]),
+    (
+        "jitter_stall",
+        &["host", "label", "cpu", "culprit_kind", "culprit"],
+        &["duration_ns", "explained_ns", "stall_id", "victim"],
+    ),
+    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "length_ns"]),
+];
+
+/// Makes the lines of one run.
+pub(super) struct Lines {
+    facts: RunFacts,
+    host: String,
+    label: String,
+}
+
+impl Lines {
+    pub(super) fn new(facts: &RunFacts) -> Lines {
+        Lines { host: tag_value(&facts.hostname), label: tag_value(&facts.label), facts: facts.clone() }
+    }
+
+    pub(super) fn run(&self) -> Vec<u8> {
+        let facts = &self.facts;
+        LineProtocolBuilder::new()
+            .measurement("jitter_run")
+            .tag("host", &self.host)
+            .tag("label", &self.label)
+            .tag("probe", &tag_value(&facts.probe))
+            .field("run", facts.id.as_str())
+            .field("tool", concat!("jitterscope ", env!("CARGO_PKG_VERSION")))
+            .field("threshold_ns", signed(facts.threshold.0))
+            .field("interval_ns", signed(facts.interval.0))
+            .timestamp(signed(facts.clock.realtime_ns))
+            .close_line()
+            .build()
+    }
+
+    pub(super) fn stall(&self, stall: &Stall, attribution: Option<&Attribution>) -> Vec<u8> {
+        let facts = &self.facts;
+        let mut line = LineProtocolBuilder::new()
+            .measurement("jitter_stall")
+            .tag("host", &self.host)
+            .tag("label", &self.label)
+            .tag("cpu", &stall.cpu.to_string());
+        if let Some(part) = attribution.and_then(|a| a.parts.iter().max_by_key(|part| part.net)) {
+            line = line
+                .tag("culprit_kind", part.culprit.kind.as_str())
+                .tag("culprit", &tag_value(&part.culprit.name));
+        }
+        let mut line = line.field("duration_ns", signed(facts.rate.nanos(stall.length()).0));
+        if let Some(attribution) = attribution {
+            line = line.field("explained_ns", signed(attribution.explained().0));
+        }
+        line.field("stall_id", signed(stall.id.0))
+            .field("victim", printable(&stall.victim.comm.to_string()).as_str())
+            .timestamp(signed(facts.epoch_ns(stall.start)))
+            .close_line()
+            .build()
+    }
+
+    pub(super) fn interval(&self, row: &IntervalRow) -> Vec<u8> {
+        let facts = &self.facts;
+        LineProtocolBuilder::new()
+            .measurement("jitter_interval")
+            .tag("host", &self.host)
+            .tag("label", &self.label)
+            .tag("cpu", &row.cpu.to_string())
+            .field("count", signed(row.count))
+            .field("max_ns", signed(row.max.0))
+            .field("stolen_ns", signed(row.stolen.0))
+            .field("length_ns", signed(facts.rate.nanos(row.end.since(row.start)).0))
+            .timestamp(signed(facts.epoch_ns(row.end)))
+            .close_line()
+            .build()
+    }
+}
+
+/// InfluxDB 1 has no unsigned integers.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A value that every version reads back as it was written: no line ends, and no backslash, whose
+/// meaning before other characters differs between versions; never empty, which would not parse.
+fn tag_value(text: &str) -> String {
+    match printable(text) {
+        empty if empty.is_empty() => "-".into(),
+        some => some,
+    }
+}
+
+fn printable(text: &str) -> String {
+    let mild = |c: char| match c {
+        '\\' => '/',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    text.chars().map(mild).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{
+        ClockReading, Comm, Confidence, CpuId, Culprit, CulpritKind, Nanos, Part, Placement, StallId,
+        ThreadRef, TickRate, Ticks,
+    };
+
+    fn lines() -> Lines {
+        Lines::new(&RunFacts {
+            id: "abc".into(),
+            label: "a b".into(),
+            hostname: "h,1".into(),
+            probe: "spin".into(),
+            threshold: Nanos(300),
+            interval: Nanos(1_000_000_000),
+            rate: TickRate { hz: 2_000_000_000, ..TickRate::NANOSECONDS },
+            clock: ClockReading {
+                ticks: Ticks(1000),
+                monotonic_raw_ns: 0,
+                realtime_ns: 1_700_000_000_000_000_000,
+                width_ticks: 0,
+            },
+        })
+    }
+
+    fn text(line: Vec<u8>) -> String {
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn lines_are_dated_in_nanoseconds_and_escaped() {
+        let stall = Stall {
+            id: StallId(7),
+            cpu: CpuId(1),
+            victim: ThreadRef { tid: 5, comm: Comm::new("js\"spin") },
+            start: Ticks(3000),
+            end: Ticks(5000),
+        };
+        assert_eq!(
+            text(lines().stall(&stall, None)),
+            "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,stall_id=7i,victim=\"js\\\"spin\" 1700000000000001000\n"
+        );
+        let part = Part {
+            culprit: Culprit {
+                kind: CulpritKind::Timer,
+                name: "tick\\sched\n=x".into(),
+                detail: "".into(),
+                sender: None,
+            },
+            net: Nanos(1000),
+            gross: Nanos(1000),
+            placement: Placement::Inside,
+            confidence: Confidence::High,
+            evidence: String::new(),
+        };
+        let attribution = Attribution { stall: StallId(7), parts: vec![part] };
+        let line = text(lines().stall(&stall, Some(&attribution)));
+        assert!(
+            line.contains(
+                ",culprit_kind=timer,culprit=tick/sched?\\=x duration_ns=1000i,explained_ns=1000i,"
+            )
+        );
+    }
+
+    #[test]
+    fn the_schema_is_what_is_written() {
+        let row = IntervalRow {
+            cpu: CpuId(0),
+            start: Ticks(1000),
+            end: Ticks(2001),
+            count: 2,
+            max: Nanos(9),
+            stolen: Nanos(10),
+        };
+        assert_eq!(
+            text(lines().interval(&row)),
+            "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,length_ns=500i 1700000000000000500\n"
+        );
+        for line in [text(lines().run()), text(lines().interval(&row))] {
+            let parsed = influxdb_line_protocol::parse_lines(&line).next().unwrap().unwrap();
+            let (_, tags, fields) =
+                SCHEMA.iter().find(|(name, ..)| *name == parsed.series.measurement.as_str()).unwrap();
+            let written: Vec<&str> =
+                parsed.series.tag_set.iter().flatten().map(|(key, _)| key.as_str()).collect();
+            assert_eq!(&written, tags);
+            let written: Vec<&str> = parsed.field_set.iter().map(|(key, _)| key.as_str()).collect();
+            assert_eq!(&written, fields);
+        }
+    }
+}

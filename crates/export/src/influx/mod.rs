@@ -1,0 +1,139 @@
+//! `influx`: line protocol to InfluxDB 1 (UDP, HTTP), 2 and 3 (HTTP).
+//!
+//! Times are nanoseconds since the epoch, and the precision is always given. Measurements, with
+//! tags `host` and `label` on all of them (see [`SCHEMA`]):
+//!
+//! | measurement | at | further tags | fields |
+//! |---|---|---|---|
+//! | `jitter_run` | the start | `probe` | `run`, `tool`, `threshold_ns`, `interval_ns` |
+//! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `stall_id`, `victim` |
+//! | `jitter_interval` | end of the interval | `cpu` | `count`, `max_ns`, `stolen_ns`, `length_ns` |
+//!
+//! The tag `culprit` names the largest part of the stall; live measurements that attribute nothing have
+//! neither it nor `culprit_kind` nor `explained_ns`.
+
+mod carrier;
+mod http;
+mod lines;
+mod udp;
+
+pub use lines::SCHEMA;
+
+use crate::error::ExportError;
+use crate::facts::RunFacts;
+use crate::target::Pace;
+use crate::{Delivery, Exporter};
+use carrier::Carrier;
+use hdrhistogram::Histogram;
+use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use lines::Lines;
+use std::path::PathBuf;
+
+/// A server's HTTP interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpPlace {
+    /// `http://HOST:PORT`, perhaps with a path.
+    pub base: String,
+    /// Which interface it speaks.
+    pub dialect: Dialect,
+    /// Who we are.
+    pub credentials: Credentials,
+}
+
+/// Versions of the write interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `/write` of InfluxDB 1.
+    One {
+        /// The database.
+        db: String,
+        /// Its retention policy, if not the default one.
+        retention: Option<String>,
+    },
+    /// `/api/v2/write`.
+    Two {
+        /// The organisation.
+        org: String,
+        /// The bucket.
+        bucket: String,
+    },
+    /// `/api/v3/write_lp`.
+    Three {
+        /// The database.
+        db: String,
+    },
+}
+
+/// How we prove who we are. Secrets are read when the target is opened, and are on no command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// Not at all.
+    Nobody,
+    /// InfluxDB 1: the password is in a file, else in `INFLUX_PASSWORD`.
+    Password {
+        /// User name.
+        user: String,
+        /// Where the password is.
+        file: Option<PathBuf>,
+    },
+    /// InfluxDB 2 and 3: the token is in a file, else in `INFLUX_TOKEN`, else there is none.
+    Token {
+        /// Where the token is.
+        file: Option<PathBuf>,
+    },
+}
+
+/// Opens UDP: the name is resolved, nothing is sent.
+pub(crate) fn udp(address: &str, pace: Pace) -> Result<Influx<udp::Udp>, ExportError> {
+    Ok(Influx::new(udp::Udp::open(address, pace)?))
+}
+
+/// Opens HTTP: the server is asked whether it is there.
+pub(crate) fn http(place: &HttpPlace, pace: Pace) -> Result<Influx<http::Http>, ExportError> {
+    Ok(Influx::new(http::Http::open(place, pace)?))
+}
+
+/// Makes lines of rows and gives them to a carrier.
+pub(crate) struct Influx<C> {
+    carrier: C,
+    lines: Option<Lines>,
+}
+
+impl<C: Carrier> Influx<C> {
+    fn new(carrier: C) -> Influx<C> {
+        Influx { carrier, lines: None }
+    }
+}
+
+impl<C: Carrier> Exporter for Influx<C> {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
+        let lines = Lines::new(facts);
+        // The first line goes alone and at once: a wrong database or token shows before the measurement.
+        self.carrier.first(lines.run())?;
+        self.lines = Some(lines);
+        Ok(())
+    }
+
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
+        if let Some(lines) = &self.lines {
+            self.carrier.line(lines.stall(stall, attribution));
+        }
+        Ok(())
+    }
+
+    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) -> Result<(), ExportError> {
+        if let Some(lines) = &self.lines {
+            self.carrier.line(lines.interval(row));
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), ExportError> {
+        self.carrier.flush();
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+        Ok(self.carrier.finish())
+    }
+}

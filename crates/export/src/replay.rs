@@ -1,0 +1,98 @@
+//! A stored run, row by row, to its targets.
+
+use crate::error::ExportError;
+use crate::facts::RunFacts;
+use crate::target::{Pace, Target};
+use crate::{Delivery, Exporter, parquet};
+use hdrhistogram::Histogram;
+use jitterscope_model::Attribution;
+use jitterscope_store::{RunReader, StoreError};
+use std::path::PathBuf;
+
+/// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
+/// their order.
+///
+/// # Errors
+/// The run cannot be read, or a target cannot be opened or written.
+pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, ExportError> {
+    let facts = RunFacts::of(run.manifest());
+    let mut sinks = Vec::new();
+    for target in targets {
+        sinks.push(match target {
+            Target::Parquet { folder } => Sink::Tables(folder.clone()),
+            other => Sink::Rows(other.open(Pace::Stored)?),
+        });
+    }
+    let rows = || Rows(run);
+    for sink in &mut sinks {
+        if let Sink::Rows(exporter) = sink {
+            exporter.begin(&facts)?;
+        }
+    }
+    rows().each(|row| {
+        for sink in &mut sinks {
+            let Sink::Rows(exporter) = sink else { continue };
+            match &row {
+                Row::Stall(stall, attribution) => exporter.stall(stall, attribution.as_ref())?,
+                Row::Interval(interval, lengths) => exporter.interval(interval, lengths)?,
+            }
+        }
+        Ok(())
+    })?;
+    let end = |sink| match sink {
+        Sink::Rows(exporter) => exporter.finish(&run.manifest().results),
+        Sink::Tables(folder) => parquet::copy(run, &folder).map(Delivery::of),
+    };
+    sinks.into_iter().map(end).collect()
+}
+
+enum Sink {
+    Rows(Box<dyn Exporter>),
+    Tables(PathBuf),
+}
+
+enum Row {
+    Stall(jitterscope_model::Stall, Option<Attribution>),
+    Interval(jitterscope_model::IntervalRow, Histogram<u64>),
+}
+
+struct Rows<'a>(&'a RunReader);
+
+impl Rows<'_> {
+    /// Stalls before the interval in which they ended.
+    fn each(&self, mut take: impl FnMut(Row) -> Result<(), ExportError>) -> Result<(), ExportError> {
+        let run = self.0;
+        let mut stalls = run.stalls()?.peekable();
+        let mut attributions = run.attributions()?.peekable();
+        let mut histograms = run.interval_histograms()?;
+        let mut send_stall = |stall: jitterscope_model::Stall,
+                              take: &mut dyn FnMut(Row) -> Result<(), ExportError>|
+         -> Result<(), ExportError> {
+            let mut own = None;
+            // Both are in order of the stalls' ids.
+            while let Some(next) = attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id))
+            {
+                let next = next?;
+                own = (next.stall == stall.id).then_some(next);
+            }
+            take(Row::Stall(stall, own))
+        };
+        for interval in run.intervals()? {
+            let interval = interval?;
+            while let Some(stall) =
+                stalls.next_if(|stall| stall.as_ref().map_or(true, |stall| stall.end <= interval.end))
+            {
+                send_stall(stall?, &mut take)?;
+            }
+            let lengths = histograms.next().transpose()?.ok_or_else(|| StoreError::Damaged {
+                path: run.path().join("histograms.hlog"),
+                why: "it has fewer lines than there are intervals".into(),
+            })?;
+            take(Row::Interval(interval, lengths.histogram))?;
+        }
+        for stall in stalls {
+            send_stall(stall?, &mut take)?;
+        }
+        Ok(())
+    }
+}

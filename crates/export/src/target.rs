@@ -1,0 +1,362 @@
+//! Where an export goes, as the user writes it.
+
+use crate::Exporter;
+use crate::csv::{Csv, CsvRows};
+use crate::error::{ExportError, TargetError};
+use crate::hgrm::Hgrm;
+use crate::hlog::Hlog;
+use crate::influx::{self, Credentials, Dialect, HttpPlace};
+use crate::json::Json;
+use crate::output::Output;
+use jitterscope_model::CpuId;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Whether rows come as they are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Now: nothing may be held up, and what does not fit is dropped and counted.
+    Live,
+    /// From a stored run: the reader waits for the target.
+    Stored,
+}
+
+/// One target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Comma-separated values; `None` when the user left the choice of rows to the command.
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// Which rows.
+        rows: Option<CsvRows>,
+    },
+    /// JSON lines.
+    Json {
+        /// The file.
+        path: PathBuf,
+    },
+    /// HdrHistogram interval log.
+    Hlog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Percentile table.
+    Hgrm {
+        /// The file.
+        path: PathBuf,
+        /// One CPU only.
+        cpu: Option<CpuId>,
+    },
+    /// The store's tables.
+    Parquet {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Line protocol over UDP.
+    InfluxUdp {
+        /// `HOST:PORT`.
+        address: String,
+    },
+    /// Line protocol over HTTP.
+    InfluxHttp(HttpPlace),
+}
+
+impl Target {
+    /// Opens it: files are made, servers asked. A live target's threads run where the caller may run, so
+    /// call it from a thread that keeps off the measured CPUs.
+    ///
+    /// # Errors
+    /// A file cannot be written, a host not resolved, a server not reached.
+    pub fn open(&self, pace: Pace) -> Result<Box<dyn Exporter>, ExportError> {
+        Ok(match self {
+            Target::Csv { path, rows } => {
+                Box::new(Csv::new(Output::open(path, pace)?, rows.unwrap_or_default()))
+            }
+            Target::Json { path } => Box::new(Json::new(Output::open(path, pace)?)),
+            Target::Hlog { path } => Box::new(Hlog::new(Output::open(path, pace)?)),
+            Target::Hgrm { path, cpu } => Box::new(Hgrm::new(Output::open(path, pace)?, *cpu)),
+            Target::Parquet { .. } => return Err(ExportError::StoredOnly("parquet")),
+            Target::InfluxUdp { address } => Box::new(influx::udp(address, pace)?),
+            Target::InfluxHttp(place) => Box::new(influx::http(place, pace)?),
+        })
+    }
+
+    /// What the user should know before relying on it.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Target::InfluxUdp { address } => Some(format!(
+                "influx://{address} is UDP: whether anything arrives cannot be known (influx+http:// can tell)"
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether it writes to standard output.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        match self {
+            Target::Csv { path, .. }
+            | Target::Json { path }
+            | Target::Hlog { path }
+            | Target::Hgrm { path, .. } => path == Path::new("-"),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    /// Its kind and place, without options.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Csv { path, .. } => write!(f, "csv://{}", path.display()),
+            Target::Json { path } => write!(f, "json://{}", path.display()),
+            Target::Hlog { path } => write!(f, "hlog://{}", path.display()),
+            Target::Hgrm { path, .. } => write!(f, "hgrm://{}", path.display()),
+            Target::Parquet { folder } => write!(f, "parquet://{}", folder.display()),
+            Target::InfluxUdp { address } => write!(f, "influx://{address}"),
+            Target::InfluxHttp(place) => {
+                let version = match place.dialect {
+                    Dialect::One { .. } => "",
+                    Dialect::Two { .. } => "2",
+                    Dialect::Three { .. } => "3",
+                };
+                write!(f, "influx{version}+{}", place.base)
+            }
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Target, TargetError> {
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| TargetError::NoScheme(text.to_owned()))?;
+        let parts = Parts::split(text, rest);
+        match scheme {
+            "csv" => {
+                let path = parts.path()?;
+                let mut rows = None;
+                for (key, value) in &parts.options {
+                    match *key {
+                        "rows" => {
+                            rows = Some(CsvRows::parse(value).ok_or_else(|| parts.value("rows", value))?)
+                        }
+                        _ => return Err(parts.unknown(key, "rows=stalls|intervals|series")),
+                    }
+                }
+                Ok(Target::Csv { path, rows })
+            }
+            "hgrm" => {
+                let path = parts.path()?;
+                let mut cpu = None;
+                for (key, value) in &parts.options {
+                    match *key {
+                        "cpu" => cpu = Some(CpuId(value.parse().map_err(|_| parts.value("cpu", value))?)),
+                        _ => return Err(parts.unknown(key, "cpu=N")),
+                    }
+                }
+                Ok(Target::Hgrm { path, cpu })
+            }
+            "json" => parts.plain().map(|path| Target::Json { path }),
+            "hlog" => parts.plain().map(|path| Target::Hlog { path }),
+            "parquet" => parts.plain().map(|folder| Target::Parquet { folder }),
+            "influx" => {
+                parts.none()?;
+                let address = parts.place.trim_end_matches('/');
+                match address.rsplit_once(':') {
+                    Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0) => {
+                        Ok(Target::InfluxUdp { address: address.to_owned() })
+                    }
+                    _ => {
+                        Err(parts.incomplete("write influx://HOST:PORT, for example influx://localhost:8089"))
+                    }
+                }
+            }
+            "influx+http" | "influx+https" => http(&parts, scheme, Version::One),
+            "influx2+http" | "influx2+https" => http(&parts, scheme, Version::Two),
+            "influx3+http" | "influx3+https" => http(&parts, scheme, Version::Three),
+            other => Err(TargetError::Scheme(other.to_owned())),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+    Three,
+}
+
+fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Target, TargetError> {
+    let known = match version {
+        Version::One => "db=, rp=, user=, password_file=",
+        Version::Two => "org=, bucket=, token_file=",
+        Version::Three => "db=, token_file=",
+    };
+    let authority = parts.place.trim_end_matches('/');
+    if authority.is_empty() || authority.contains('@') {
+        return Err(parts.incomplete(
+            "write HOST:PORT after the scheme; passwords and tokens come from a file or the environment",
+        ));
+    }
+    let tls = if scheme.ends_with("https") { "https" } else { "http" };
+    let mut found: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
+    for (key, value) in &parts.options {
+        let takes = known.split(", ").any(|k| k.strip_suffix('=') == Some(key));
+        if !takes {
+            return Err(parts.unknown(key, known));
+        }
+        found.insert(key, percent_decoded(value).ok_or_else(|| parts.value("an option", value))?);
+    }
+    let mut take = |key: &str, missing: &'static str| match found.remove(key) {
+        Some(value) if !value.is_empty() => Ok(value),
+        _ => Err(parts.incomplete(missing)),
+    };
+    let dialect = match version {
+        Version::One => Dialect::One {
+            db: take("db", "name the database: influx+http://HOST:8086/?db=NAME")?,
+            retention: found.remove("rp"),
+        },
+        Version::Two => Dialect::Two {
+            org: take("org", "name organisation and bucket: influx2+http://HOST:8086/?org=ORG&bucket=NAME")?,
+            bucket: take("bucket", "name the bucket too: influx2+http://HOST:8086/?org=ORG&bucket=NAME")?,
+        },
+        Version::Three => {
+            Dialect::Three { db: take("db", "name the database: influx3+http://HOST:8181/?db=NAME")? }
+        }
+    };
+    let credentials = match version {
+        Version::One => match found.remove("user") {
+            Some(user) => {
+                Credentials::Password { user, file: found.remove("password_file").map(PathBuf::from) }
+            }
+            None => Credentials::Nobody,
+        },
+        _ => Credentials::Token { file: found.remove("token_file").map(PathBuf::from) },
+    };
+    Ok(Target::InfluxHttp(HttpPlace { base: format!("{tls}://{authority}"), dialect, credentials }))
+}
+
+/// `PLACE?KEY=VALUE&...`.
+struct Parts<'a> {
+    whole: &'a str,
+    place: &'a str,
+    options: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Parts<'a> {
+    fn split(whole: &'a str, rest: &'a str) -> Parts<'a> {
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let options = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .collect();
+        Parts { whole, place, options }
+    }
+
+    fn path(&self) -> Result<PathBuf, TargetError> {
+        if self.place.is_empty() {
+            return Err(self.incomplete("name a file behind ://, or - for standard output"));
+        }
+        Ok(PathBuf::from(self.place))
+    }
+
+    /// A file and no options.
+    fn plain(&self) -> Result<PathBuf, TargetError> {
+        self.none()?;
+        self.path()
+    }
+
+    fn none(&self) -> Result<(), TargetError> {
+        match self.options.first() {
+            Some((key, _)) => Err(self.unknown(key, "none")),
+            None => Ok(()),
+        }
+    }
+
+    fn incomplete(&self, missing: &'static str) -> TargetError {
+        TargetError::Incomplete { target: self.whole.into(), missing }
+    }
+
+    fn unknown(&self, option: &str, known: &'static str) -> TargetError {
+        TargetError::Option { target: self.whole.into(), option: option.into(), known }
+    }
+
+    fn value(&self, option: &'static str, value: &str) -> TargetError {
+        TargetError::Value { target: self.whole.into(), option, value: value.into() }
+    }
+}
+
+/// `%20` and its like; `None` when what follows a `%` is no byte, or the bytes are no text.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn target(text: &str) -> Result<Target, TargetError> {
+        text.parse()
+    }
+
+    #[test]
+    fn each_scheme_is_read() {
+        assert_eq!(target("csv://a/b.csv"), Ok(Target::Csv { path: "a/b.csv".into(), rows: None }));
+        assert_eq!(
+            target("csv://b?rows=series"),
+            Ok(Target::Csv { path: "b".into(), rows: Some(CsvRows::Series) })
+        );
+        assert_eq!(target("hgrm:///x?cpu=3"), Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)) }));
+        assert_eq!(target("influx://[::1]:8089"), Ok(Target::InfluxUdp { address: "[::1]:8089".into() }));
+        let Ok(Target::InfluxHttp(place)) = target("influx2+https://h:1/?org=my%20org&bucket=b") else {
+            panic!("not read");
+        };
+        assert_eq!(place.base, "https://h:1");
+        assert_eq!(place.dialect, Dialect::Two { org: "my org".into(), bucket: "b".into() });
+    }
+
+    #[test]
+    fn each_mistake_says_what_to_write() {
+        for (text, word) in [
+            ("file.csv", "SCHEME://"),
+            ("xml://a", "csv, json"),
+            ("csv://", "name a file"),
+            ("csv://a?row=1", "rows="),
+            ("csv://a?rows=all", "rows cannot be 'all'"),
+            ("hgrm://a?cpu=x", "cpu cannot be 'x'"),
+            ("json://a?b=c", "there is none"),
+            ("influx://localhost", "HOST:PORT"),
+            ("influx://localhost:99999", "HOST:PORT"),
+            ("influx+http://localhost:8086", "db=NAME"),
+            ("influx2+http://localhost:8086/?org=o", "bucket"),
+            ("influx3+http://localhost:8181/?db=a&org=b", "token_file="),
+            ("influx+http://u:p@h:1/?db=a", "file or the environment"),
+        ] {
+            let error = target(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_targets_never_panic(text in "(csv|hgrm|influx|influx2[+]http)://[a-z0-9:/?&=%]{0,30}") {
+            let _ = text.parse::<Target>();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A small stored run whose content is known.
+#![allow(dead_code)]
+
+use hdrhistogram::Histogram;
+use jitterscope_model::{
+    Attribution, ClockKind, ClockReading, Comm, Confidence, CpuId, Culprit, CulpritKind, EventsInGaps,
+    HostFacts, IntervalRow, Nanos, Part, Placement, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise,
+    Stall, StallId, StoredTrace, ThreadRef, TickRate, Ticks,
+};
+use jitterscope_store::{RunReader, RunWriter};
+use std::path::Path;
+
+/// Ticks are nanoseconds; the run begins at tick 1,000,000 and at this time of the epoch.
+pub const EPOCH: u64 = 1_700_000_000_000_000_000;
+const START: u64 = 1_000_000;
+pub const INTERVALS: u64 = 3;
+pub const STALLS_AN_INTERVAL: u64 = 50;
+
+/// The stalls: two CPUs in turn, lengths 1 us and up.
+pub fn stalls() -> Vec<(Stall, Attribution)> {
+    (0..2 * INTERVALS * STALLS_AN_INTERVAL).map(stall).collect()
+}
+
+fn stall(n: u64) -> (Stall, Attribution) {
+    let cpu = CpuId((n % 2) as u32);
+    let length = 1000 + n * n * 7;
+    let start = START + (n / 2) * (1_000_000_000 / STALLS_AN_INTERVAL) + 17;
+    let stall = Stall {
+        id: StallId(n),
+        cpu,
+        victim: ThreadRef { tid: 40 + n as i32 % 2, comm: Comm::new("js-spin, \"x\"") },
+        start: Ticks(start),
+        end: Ticks(start + length),
+    };
+    let part = |kind, name: &str, net| Part {
+        culprit: Culprit { kind, name: name.into(), detail: "irq 25, a=b".into(), sender: None },
+        net: Nanos(net),
+        gross: Nanos(net),
+        placement: Placement::Inside,
+        confidence: Confidence::High,
+        evidence: "test".into(),
+    };
+    let parts = vec![
+        part(CulpritKind::Timer, "tick_sched_timer", length - 300),
+        part(CulpritKind::Unresolved, "no kernel event", 300),
+    ];
+    (stall, Attribution { stall: StallId(n), parts })
+}
+
+/// Writes the run below `runs` and opens it.
+pub fn run(runs: &Path) -> RunReader {
+    let clock =
+        ClockReading { ticks: Ticks(START), monotonic_raw_ns: START, realtime_ns: EPOCH, width_ticks: 0 };
+    let rate = TickRate::NANOSECONDS;
+    let mut writer = RunWriter::create(runs, "golden", EPOCH).unwrap();
+    writer.begin(clock, rate).unwrap();
+    for (stall, attribution) in stalls() {
+        writer.stall(&stall).unwrap();
+        writer.attribution(&attribution).unwrap();
+    }
+    for n in 0..INTERVALS {
+        for cpu in [CpuId(0), CpuId(1)] {
+            let (start, end) = (Ticks(START + n * 1_000_000_000), Ticks(START + (n + 1) * 1_000_000_000));
+            let mut lengths = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+            let mut row = IntervalRow { cpu, start, end, count: 0, max: Nanos(0), stolen: Nanos(0) };
+            for (stall, _) in stalls().iter().filter(|(s, _)| s.cpu == cpu && s.end > start && s.end <= end) {
+                let length = Nanos(stall.length().0);
+                lengths.record(length.0).unwrap();
+                row.count += 1;
+                row.max = row.max.max(length);
+                row.stolen += length;
+            }
+            writer.interval(&row).unwrap();
+            writer.interval_histogram("spin", cpu, start, end, &lengths).unwrap();
+        }
+    }
+    let path = writer.finish(manifest(clock, rate)).unwrap();
+    RunReader::open(&path).unwrap()
+}
+
+fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
+    RunManifest {
+        schema_version: SCHEMA_VERSION,
+        tool_version: "test".into(),
+        id: String::new(),
+        label: "golden".into(),
+        command_line: Vec::new(),
+        host: HostFacts { hostname: "box".into(), ..HostFacts::default() },
+        clock: ClockKind::MonotonicRaw,
+        rate,
+        clock_start: clock,
+        clock_end: clock,
+        probe: ProbeSettings {
+            kind: "spin".into(),
+            cpus: [CpuId(0), CpuId(1)].into_iter().collect(),
+            cpus_chosen_because: None,
+            duration_ns: Nanos(INTERVALS * 1_000_000_000),
+            warmup_ns: Nanos(0),
+            threshold_ns: Nanos(300),
+            interval_ns: Nanos(1_000_000_000),
+            fifo_priority: None,
+        },
+        results: Vec::new(),
+        attributed: true,
+        sources: Vec::new(),
+        counters: Vec::new(),
+        events_in_gaps: EventsInGaps::default(),
+        audit: Default::default(),
+        self_noise: SelfNoise::default(),
+        trace: StoredTrace::default(),
+        interrupted: false,
+        warnings: Vec::new(),
+    }
+}
