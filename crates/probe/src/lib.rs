@@ -2,7 +2,8 @@
 //!
 //! A probe runs on the CPU that it measures, so it may do nothing that would show up in its own
 //! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator or
-//! a logger, and of system calls only the sleep that the wake-up probe measures. What it finds leaves through bounded queues that it never waits for.
+//! a logger, and of system calls only the sleep that the wake-up probe measures. What it finds leaves
+//! through bounded queues that it never waits for.
 
 mod control;
 mod spin;

@@ -189,7 +189,7 @@ impl<C: Clock> WakeupProbe<C> {
                 result.start = now;
                 measuring = Some(Measuring::from(now, settings.interval));
             }
-            deadline = deadline + settings.period;
+            deadline += settings.period;
             // The deadlines that have passed meanwhile were counted as missed.
             if deadline <= woke {
                 let behind = woke.saturating_sub(deadline).0 / settings.period.0 + 1;
