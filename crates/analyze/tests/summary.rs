@@ -71,6 +71,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         attributed,
         sources: vec![],
         counters: vec![],
+        edge_costs: vec![],
         events_in_gaps: EventsInGaps { events: 200, inside: 199, control_events: 200, control_inside: 2 },
         audit: MachineAudit::new(),
         self_noise: SelfNoise::default(),

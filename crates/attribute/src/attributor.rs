@@ -85,6 +85,13 @@ impl Attributor {
         }
     }
 
+    /// Goes on from costs learnt elsewhere: before the measurement of a stored run.
+    #[must_use]
+    pub fn with_costs(mut self, costs: EdgeCosts) -> Attributor {
+        self.costs = costs;
+        self
+    }
+
     /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.measured_from, self.measured_until) = (from, until);
@@ -132,6 +139,11 @@ impl Attributor {
             let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
             split::learn(&scene, &mut self.costs);
         }
+    }
+
+    /// Passes over a stall that is neither warm-up nor measured: its events are gone, nothing is learnt.
+    pub fn pass_over(&mut self, stall: &Stall) {
+        self.take_timeline(stall);
     }
 
     /// Splits a stall among its culprits, exactly.

@@ -4,7 +4,7 @@
 //! records of a stall never fill it. The smallest edge of each class that was ever seen bounds that cost
 //! from above: no stall is granted more than it, whatever it has.
 
-use jitterscope_model::{EventKind, KernelEvent, Ticks};
+use jitterscope_model::{EdgeCostRow, EventKind, KernelEvent, Ticks};
 
 /// The classes of edge: where it lies, and beside which record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +30,34 @@ pub enum Edge {
 }
 
 impl Edge {
+    const ALL: [Edge; Edge::TrailOther as usize + 1] = [
+        Edge::LeadInterrupt,
+        Edge::LeadSwitch,
+        Edge::LeadOther,
+        Edge::HoleSwitch,
+        Edge::HoleSoftirq,
+        Edge::HoleOther,
+        Edge::TrailInterrupt,
+        Edge::TrailSwitch,
+        Edge::TrailOther,
+    ];
+
+    /// Its name in stored runs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Edge::LeadInterrupt => "lead_interrupt",
+            Edge::LeadSwitch => "lead_switch",
+            Edge::LeadOther => "lead_other",
+            Edge::HoleSwitch => "hole_switch",
+            Edge::HoleSoftirq => "hole_softirq",
+            Edge::HoleOther => "hole_other",
+            Edge::TrailInterrupt => "trail_interrupt",
+            Edge::TrailSwitch => "trail_switch",
+            Edge::TrailOther => "trail_other",
+        }
+    }
+
     pub(crate) fn lead(first: &KernelEvent) -> Edge {
         match first.kind {
             EventKind::VectorEntry { .. } | EventKind::IrqEntry { .. } => Edge::LeadInterrupt,
@@ -90,6 +118,29 @@ impl EdgeCosts {
         self.costs[edge as usize]
     }
 
+    /// All classes that were seen, by name, to be kept with a run.
+    #[must_use]
+    pub fn to_rows(&self) -> Vec<EdgeCostRow> {
+        let seen = |edge: &Edge| self.get(*edge).samples > 0;
+        let row = |edge: Edge| {
+            let EdgeCost { smallest, samples } = self.get(edge);
+            EdgeCostRow { edge: edge.as_str().into(), smallest_ticks: smallest, samples }
+        };
+        Edge::ALL.into_iter().filter(seen).map(row).collect()
+    }
+
+    /// What was kept with a run. Classes that this version does not know are left out.
+    #[must_use]
+    pub fn from_rows(rows: &[EdgeCostRow]) -> EdgeCosts {
+        let mut costs = EdgeCosts::default();
+        for row in rows {
+            if let Some(edge) = Edge::ALL.into_iter().find(|edge| edge.as_str() == row.edge) {
+                costs.costs[edge as usize] = EdgeCost { smallest: row.smallest_ticks, samples: row.samples };
+            }
+        }
+        costs
+    }
+
     /// How much of an edge of this class and length counts as its neighbour's cost.
     #[must_use]
     pub fn grant(&self, edge: Edge, length: Ticks) -> Ticks {
@@ -113,5 +164,8 @@ mod tests {
         assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(10_000)), Ticks(700));
         assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(30)), Ticks(30));
         assert_eq!(costs.grant(Edge::LeadSwitch, Ticks(30)), Ticks(0));
+        let kept = EdgeCosts::from_rows(&costs.to_rows());
+        assert_eq!(kept.get(Edge::LeadInterrupt), costs.get(Edge::LeadInterrupt));
+        assert_eq!(kept.to_rows().len(), 1);
     }
 }

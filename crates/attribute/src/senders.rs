@@ -9,7 +9,7 @@ use std::hash::Hash;
 /// is used this often; an older sender is then unknown, not wrong.
 const PER_KEY: usize = 64;
 /// Keys kept a kind before those not used lately are dropped.
-const KEYS: usize = 8192;
+const KEYS: usize = 2048;
 
 #[derive(Clone, Debug)]
 struct Sent<T> {

@@ -5,7 +5,7 @@ use jitterscope_model::{CpuId, EventsInGaps, Gap, Ticks};
 use std::collections::{HashMap, VecDeque};
 
 /// Gaps kept a CPU for the control, at most.
-const KEPT_GAPS: usize = 1 << 15;
+const KEPT_GAPS: usize = 1 << 13;
 
 /// Counts events inside and outside gaps.
 #[derive(Clone, Debug)]

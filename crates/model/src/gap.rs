@@ -14,6 +14,18 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// Stands between the gaps of the warm-up and those of the measurement, whose first read is `start`.
+    #[must_use]
+    pub fn measurement_begins(start: Ticks) -> Gap {
+        Gap { start, length: Ticks(0) }
+    }
+
+    /// Whether this is that mark: no gap has no length.
+    #[must_use]
+    pub fn is_beginning(&self) -> bool {
+        self.length == Ticks(0)
+    }
+
     /// The first read after the gap.
     #[must_use]
     pub fn end(&self) -> Ticks {

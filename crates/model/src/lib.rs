@@ -22,8 +22,8 @@ pub use culprit::{Culprit, CulpritKind, Sender};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use manifest::{
-    ClockReading, CounterTotal, EventsInGaps, HostFacts, MachineAudit, ProbeSettings, RunManifest,
-    SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,
+    ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
+    RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,
 };
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};

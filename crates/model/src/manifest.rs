@@ -101,6 +101,17 @@ pub struct CounterTotal {
     pub correlation: Option<f64>,
 }
 
+/// The cost of one class of edge, as learnt before the measurement: with it attribution can be done again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeCostRow {
+    /// Class of edge: `lead_interrupt`, `trail_switch`, ...
+    pub edge: String,
+    /// The smallest seen.
+    pub smallest_ticks: Ticks,
+    /// How many were seen.
+    pub samples: u64,
+}
+
 /// The proof of the correlation: kernel events of the measured CPUs, and how many lie inside stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsInGaps {
@@ -167,6 +178,9 @@ pub struct RunManifest {
     pub sources: Vec<SourceReport>,
     /// Counters of the kernel that rose on measured CPUs during the run; correlation only.
     pub counters: Vec<CounterTotal>,
+    /// Costs of edges at the start of the measurement.
+    #[serde(default)]
+    pub edge_costs: Vec<EdgeCostRow>,
     /// The proof of the correlation.
     pub events_in_gaps: EventsInGaps,
     /// Settings of the machine.

@@ -9,8 +9,8 @@ use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
-    ClockReading, Comm, CounterTotal, EventsInGaps, Gap, IntervalRow, Nanos, SelfNoise, SourceReport, Stall,
-    StallId, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CounterTotal, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, SelfNoise,
+    SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
@@ -23,6 +23,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 struct Channel {
     output: SpinOutput,
     victim: ThreadRef,
+    /// Whether the mark between warm-up and measurement has come.
+    measured: bool,
     /// Stalls of the interval that is not yet complete.
     lengths: Histogram<u64>,
 }
@@ -44,6 +46,7 @@ pub(crate) struct Drain<S> {
     phase: Phase,
     next_id: u64,
     worst: Nanos,
+    costs_at_start: Vec<EdgeCostRow>,
 }
 
 impl<S: Rows> Drain<S> {
@@ -57,7 +60,12 @@ impl<S: Rows> Drain<S> {
         let channel = |output: SpinOutput| {
             let comm = Comm::new(&thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
-            Ok(Channel { victim, lengths: Histogram::new_with_bounds(1, LONGEST_NS, 3)?, output })
+            Ok(Channel {
+                victim,
+                measured: false,
+                lengths: Histogram::new_with_bounds(1, LONGEST_NS, 3)?,
+                output,
+            })
         };
         let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(channel).collect();
         Ok(Drain {
@@ -69,6 +77,7 @@ impl<S: Rows> Drain<S> {
             phase: Phase::WarmUp,
             next_id: 0,
             worst: Nanos::ZERO,
+            costs_at_start: Vec::new(),
         })
     }
 
@@ -86,6 +95,7 @@ impl<S: Rows> Drain<S> {
         self.phase = Phase::Measuring { start };
         if let Some(evidence) = &mut self.evidence {
             evidence.measure(start, end);
+            self.costs_at_start = evidence.costs().to_rows();
         }
         self.sink.begin(clock, self.rate)
     }
@@ -102,7 +112,7 @@ impl<S: Rows> Drain<S> {
         if let Some(evidence) = &mut self.evidence {
             evidence.drain(&mut self.sink);
             for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
-                for gap in gaps {
+                for gap in gaps.iter().filter(|gap| !gap.is_beginning()) {
                     evidence.announce(channel.output.cpu, *gap);
                 }
             }
@@ -123,17 +133,23 @@ impl<S: Rows> Drain<S> {
 
     fn stall(&mut self, index: usize, gap: Gap) {
         let channel = &mut self.channels[index];
-        let mut stall = Stall {
+        if gap.is_beginning() {
+            channel.measured = true;
+            return;
+        }
+        let stall = Stall {
             id: StallId(self.next_id),
             cpu: channel.output.cpu,
             victim: channel.victim,
             start: gap.start,
             end: gap.end(),
         };
-        let measured = matches!(self.phase, Phase::Measuring { start } if gap.start >= start);
-        if !measured {
-            if let Some(evidence) = &mut self.evidence {
-                evidence.learn(&stall);
+        if !channel.measured {
+            match (&mut self.evidence, self.phase) {
+                (Some(evidence), Phase::WarmUp) => evidence.learn(&stall),
+                // The costs of the start are on record by now.
+                (Some(evidence), Phase::Measuring { .. }) => evidence.pass_over(&stall),
+                (None, _) => {}
             }
             return;
         }
@@ -143,7 +159,6 @@ impl<S: Rows> Drain<S> {
             counters.stolen(channel.output.cpu, length);
         }
         self.worst = self.worst.max(length);
-        stall.id = StallId(self.next_id);
         self.next_id += 1;
         let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
         self.sink.stall(&stall, attribution.as_ref());
@@ -187,6 +202,7 @@ impl<S: Rows> Drain<S> {
             sources: Vec::new(),
             counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
             events_in_gaps: EventsInGaps::default(),
+            edge_costs: self.costs_at_start,
             costs: SelfNoise::default(),
             sink: self.sink,
         };
@@ -219,6 +235,8 @@ pub(crate) struct Found<S> {
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) counters: Vec<CounterTotal>,
     pub(crate) events_in_gaps: EventsInGaps,
+    /// Costs of edges at the start of the measurement.
+    pub(crate) edge_costs: Vec<EdgeCostRow>,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,
 }

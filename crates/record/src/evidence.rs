@@ -154,6 +154,10 @@ impl Evidence {
         self.attributor.learn(stall, &self.names);
     }
 
+    pub(crate) fn pass_over(&mut self, stall: &Stall) {
+        self.attributor.pass_over(stall);
+    }
+
     pub(crate) fn attribute(&mut self, stall: &Stall) -> Attribution {
         let none = OutsideHints::default();
         let hints = self.current_hints.get(&stall.cpu).unwrap_or(&none);

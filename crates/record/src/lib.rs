@@ -30,5 +30,5 @@ pub use live::{Live, LiveSettings, Measured, Receiver};
 pub use names::StoredNames;
 pub use observer::{Observer, Progress};
 pub use recording::{Outcome, record};
-pub use replay::{ReplayError, stall_timeline};
+pub use replay::{ReplayError, reattribute, stall_timeline};
 pub use settings::RecordSettings;

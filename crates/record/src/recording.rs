@@ -157,6 +157,7 @@ pub fn record(
         attributed: found.attributed,
         sources,
         counters: found.counters,
+        edge_costs: found.edge_costs,
         events_in_gaps: found.events_in_gaps,
         audit,
         self_noise: SelfNoise {

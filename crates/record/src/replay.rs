@@ -1,8 +1,10 @@
-//! A stored stall again, from the raw trace that its run kept.
+//! A stored run again, from the raw trace that it kept.
 
 use crate::names::StoredNames;
-use jitterscope_attribute::{Senders, TimelineRow, timeline_rows};
-use jitterscope_model::{KernelEvent, Nanos, Stall};
+use jitterscope_attribute::{
+    Attributor, AttributorSettings, EdgeCosts, OutsideHints, Senders, TimelineRow, timeline_rows,
+};
+use jitterscope_model::{Attribution, Gap, KernelEvent, Nanos, Stall, Ticks};
 use jitterscope_store::{RunReader, StoreError, TraceRole};
 use jitterscope_trace::{ContextError, Decoder, TraceContext};
 
@@ -58,4 +60,40 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     }
     events.sort_by_key(|event| event.time);
     Ok(timeline_rows(stall, &events, &senders, manifest.rate, &names))
+}
+
+/// Attributes every stall of a run again, in order, from its raw trace: with the attribution of this
+/// version, on any machine. Counters that were read beside the trace (SMIs, interrupts without
+/// tracepoints) are not kept and play no part.
+///
+/// # Errors
+/// The run did not keep its whole trace, or it cannot be read.
+pub fn reattribute(run: &RunReader, sink: &mut dyn FnMut(Attribution)) -> Result<(), ReplayError> {
+    let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
+    let manifest = run.manifest();
+    if !manifest.trace.complete {
+        return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
+    }
+    let names = StoredNames::new(&context);
+    let mut decoder = Decoder::new(&context)?;
+    let settings = AttributorSettings {
+        rate: manifest.rate,
+        virtual_machine: manifest.host.hypervisor.is_some(),
+        measured: manifest.results.len(),
+    };
+    let mut attributor = Attributor::new(settings).with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
+    let mut pages = run.trace_pages(Ticks(0), Ticks(u64::MAX))?.into_iter().peekable();
+    for stall in run.stalls()? {
+        let stall = stall?;
+        // As far as the live recorder had read when it attributed this stall, or a little less.
+        while let Some(page) = pages.next_if(|page| page.first <= stall.end) {
+            let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
+                TraceRole::Senders => attributor.sender_event(&event),
+                TraceRole::Local => attributor.event(event),
+            });
+        }
+        attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
+        sink(attributor.attribute(&stall, &OutsideHints::default(), &names));
+    }
+    Ok(())
 }

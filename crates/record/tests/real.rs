@@ -1,11 +1,12 @@
 //! Recordings on the machine that the tests run on. Those that need root and tracefs say so when they
 //! are skipped.
 
-use jitterscope_model::{CpuSet, CulpritKind, Nanos};
+use jitterscope_model::{Attribution, CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{RecordError, RecordSettings, record, stall_timeline};
+use jitterscope_record::{RecordError, RecordSettings, reattribute, record, stall_timeline};
 use jitterscope_store::RunReader;
 use jitterscope_trace::Tracefs;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -36,6 +37,16 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         runs_dir: runs.to_path_buf(),
         command_line: vec!["test".into()],
     }
+}
+
+/// Net time by kind and name. Details and senders may differ: what was sent before the measurement is not
+/// kept.
+fn by_name(attribution: &Attribution) -> BTreeMap<(CulpritKind, String), u64> {
+    let mut sums = BTreeMap::new();
+    for part in &attribution.parts {
+        *sums.entry((part.culprit.kind, part.culprit.name.to_string())).or_default() += part.net.0;
+    }
+    sums
 }
 
 fn can_trace() -> bool {
@@ -70,7 +81,9 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
     let control = proof.control_inside as f64 / proof.control_events.max(1) as f64;
     eprintln!("{proof:?}: {inside} inside, control {control}");
     assert!(inside >= 0.999, "{proof:?}");
-    assert!(control < inside / 2.0, "shifted events hit as well: {proof:?}");
+    // By chance an event meets a stall as often as time is stolen, which a busy machine does in bursts.
+    let stolen = result.stalled_ticks as f64 / result.sum_ticks as f64;
+    assert!(control <= 1.5 * stolen + 0.1, "control {control}, stolen {stolen}: {proof:?}");
 
     let stalls: Vec<_> = run.stalls().unwrap().map(Result::unwrap).collect();
     assert_eq!(stalls.len() as u64 + result.dropped_records, result.stalls);
@@ -83,6 +96,17 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
     assert!(attributions.next().is_none());
     let counted: u64 = run.intervals().unwrap().map(|row| row.unwrap().count).sum();
     assert_eq!(counted, result.stalls, "the intervals' counts sum to the stalls");
+    // Attribution done again from the raw trace says the same.
+    let stored: Vec<Attribution> = run.attributions().unwrap().map(Result::unwrap).collect();
+    let mut again = Vec::new();
+    reattribute(&run, &mut |attribution| again.push(attribution)).unwrap();
+    assert_eq!(stored.len(), again.len());
+    let differing: Vec<_> = stored.iter().zip(&again).filter(|(a, b)| by_name(a) != by_name(b)).collect();
+    for (live, replayed) in &differing {
+        eprintln!("stall {}: {:?} live, {:?} replayed", live.stall.0, by_name(live), by_name(replayed));
+    }
+    assert!(differing.is_empty(), "{} of {} stalls differ in replay", differing.len(), stored.len());
+
     // The raw trace that was kept shows the same stall again, frame by frame.
     let attributed = run.attributions().unwrap().map(Result::unwrap);
     let timer = attributed

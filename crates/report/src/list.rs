@@ -14,7 +14,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
     if runs.is_empty() {
         out.push_str("No runs yet. Record one with: jitterscope record\n");
     } else {
-        let label_width = style.columns() - 64;
+        let label_width = style.columns() - 66;
         let head = format!(
             "{:<6}  {:<19}  {}  {:<8} {:>8} {:>9} {:>7}",
             "id",

@@ -77,7 +77,10 @@ pub(crate) fn moment(since: Nanos) -> String {
 }
 
 fn clock(seconds: u64) -> String {
-    format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    match seconds {
+        0..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
 }
 
 /// A long time: `10.0 s`, `1h00m00s`.
@@ -125,6 +128,7 @@ mod tests {
         assert_eq!([0.0, 0.000_1, 0.5].map(percent_cell), ["0.0 %", "<0.1 %", "50.0 %"]);
         assert_eq!(moment(Nanos(3_412_345_678)), "3.412 s");
         assert_eq!(moment(Nanos(7_507_000_000_000)), "2h05m07s");
+        assert_eq!(moment(Nanos(1_007_000_000_000)), "16m47s");
         assert_eq!(bytes(12_900_000), "12.3 MiB");
         assert_eq!(
             [0.0, 0.004, 3.21, 547.4, 107_100_000.0].map(rate),

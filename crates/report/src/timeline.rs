@@ -1,7 +1,7 @@
 //! One stall as a timeline of nested frames.
 
 use crate::number::{moment, percent, utc};
-use crate::style::{Style, Tone, fit, pad, tame};
+use crate::style::{Style, Tone, fit, pad, tame, wrap};
 use jitterscope_model::{CpuId, Nanos, StallId};
 
 /// A stall to be shown. Times are relative to its start.
@@ -46,6 +46,8 @@ pub struct TimelineRow {
 const BAR: usize = 20;
 /// Columns before the label: two numbers, the bar and what stands between.
 const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
+/// Column of notes that do not fit beside their label.
+const NOTE: usize = 25;
 /// Nesting shown by indentation; deeper frames are indented as much.
 const DEEPEST: usize = 8;
 
@@ -73,7 +75,7 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         ),
     ));
     for remark in &view.remarks {
-        for text in crate::style::wrap(remark, style.columns()) {
+        for text in wrap(remark, style.columns()) {
             line(&style.paint(Tone::Warning, &text));
         }
     }
@@ -104,15 +106,20 @@ fn frame(row: &TimelineRow, whole: Nanos, style: Style) -> String {
     let indent = " ".repeat(2 * row.depth.min(DEEPEST));
     let label = fit(&format!("{indent}{}", row.label), room);
     let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
-    // A few characters of a note say nothing.
-    let note =
-        if left >= 8 && !row.note.is_empty() { format!("  {}", fit(&row.note, left)) } else { String::new() };
-    format!(
-        "{:>11} {length:>11} [{}] {label}{}",
-        micros(row.start),
-        bar(row, whole),
-        style.paint(Tone::Dim, &note)
-    )
+    let mut text = format!("{:>11} {length:>11} [{}] {label}", micros(row.start), bar(row, whole));
+    let note = tame(&row.note);
+    if note.is_empty() {
+        return text;
+    }
+    if unicode_width::UnicodeWidthStr::width(note.as_str()) <= left {
+        text += &style.paint(Tone::Dim, &format!("  {note}"));
+        return text;
+    }
+    // Beside the label it would be cut: it gets lines of its own.
+    for line in wrap(&note, style.columns() - NOTE).into_iter().take(2) {
+        text += &format!("\n{}{}", " ".repeat(NOTE), style.paint(Tone::Dim, &line));
+    }
+    text
 }
 
 /// Where in the stall a frame lies: at least one mark, however short it is.

@@ -6,22 +6,24 @@ use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::{TracePages, TraceRole};
 use crate::runs::{PARTIAL_PREFIX, own_partial_mark};
 use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
+use arrow_schema::DataType;
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Rows gathered before they are handed to the encoder, and rows of a row group: small, for both stay in
-/// memory.
-const BATCH: usize = 2048;
-const ROW_GROUP: usize = 16_384;
+/// Rows gathered before they are handed to the encoder; they stay in memory until then.
+const BATCH: usize = 1024;
+/// Pages of a column, bytes: each column has one in memory.
+const PAGE: usize = 16 << 10;
 /// Free space to begin with, MiB.
 const NEEDED_MIB: u64 = 64;
 /// Free space below which a recording must make room or end, MiB.
@@ -38,21 +40,32 @@ struct TableWriter<R> {
     rows: R,
     writer: ArrowWriter<File>,
     in_group: usize,
+    written: usize,
 }
 
 impl<R: Rows> TableWriter<R> {
     fn create(folder: &Path) -> Result<TableWriter<R>, StoreError> {
         let path = folder.join(R::FILE);
         let file = File::create(&path).map_err(|e| StoreError::write(&path, e))?;
-        let properties = WriterProperties::builder()
+        let schema = schema(R::FILE);
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
-            .set_dictionary_page_size_limit(64 << 10)
-            .set_data_page_size_limit(64 << 10)
-            .build();
-        let writer = ArrowWriter::try_new(file, schema(R::FILE), Some(properties))
+            // Of each page in the footer: that would grow with the run, in memory too.
+            .set_offset_index_disabled(true)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_dictionary_page_size_limit(PAGE)
+            .set_data_page_size_limit(PAGE)
+            .set_write_batch_size(256)
+            .set_dictionary_enabled(false);
+        for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8) {
+            // Names repeat, numbers hardly do.
+            properties =
+                properties.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), true);
+        }
+        let writer = ArrowWriter::try_new(file, schema, Some(properties.build()))
             .map_err(|e| parquet_error(&path, e))?;
-        Ok(TableWriter { path, rows: R::default(), writer, in_group: 0 })
+        Ok(TableWriter { path, rows: R::default(), writer, in_group: 0, written: 0 })
     }
 
     fn push(&mut self, push: impl FnOnce(&mut R)) -> Result<(), StoreError> {
@@ -64,10 +77,12 @@ impl<R: Rows> TableWriter<R> {
         if self.rows.len() == 0 {
             return Ok(());
         }
-        self.in_group += self.rows.len();
+        let rows = self.rows.len();
         let batch = self.rows.batch().map_err(|e| StoreError::damaged(&self.path, e))?;
         self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
-        if self.in_group >= ROW_GROUP {
+        self.in_group += rows;
+        self.written += rows;
+        if self.in_group >= row_group(self.written) {
             self.in_group = 0;
             self.writer.flush().map_err(|e| parquet_error(&self.path, e))?;
         }
@@ -79,6 +94,17 @@ impl<R: Rows> TableWriter<R> {
         // `into_inner` writes the footer.
         let file = self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?;
         file.sync_all().map_err(|e| StoreError::write(&self.path, e))
+    }
+}
+
+/// Rows of the next row group after so many rows. A group is in memory, compressed, until it is written,
+/// and its description (some 3 KiB) until the file is closed: groups that grow with the file keep both
+/// small, under 10 MiB together for the hundred million rows of a day.
+fn row_group(written: usize) -> usize {
+    match written {
+        0..=262_143 => 8_192,
+        262_144..=4_194_303 => 32_768,
+        _ => 131_072,
     }
 }
 

@@ -137,11 +137,7 @@ impl<'a> Scene<'a> {
             return Examination::new(KnobState::Unreadable(why));
         }
         let describe = |reading: &settings::Reading, with_path: bool| {
-            let kind = match &reading.op {
-                Some(Op::Write { kind, .. }) => *kind,
-                _ => crate::value::ValueKind::Choice,
-            };
-            let now = reading.current.as_ref().map_or_else(|_| "?".into(), |text| kind.shown(text));
+            let now = reading.current.as_ref().map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
             let force = match &reading.in_force {
                 Some(force) if *force != now => format!(" (in force: {force})"),
                 _ => String::new(),
@@ -200,7 +196,13 @@ impl<'a> Scene<'a> {
             let to = thread.allowed.intersection(&self.goal.housekeeping);
             let what = || format!("{} ({})", thread.comm, thread.tid);
             if thread.bound {
-                found.left.push(Left { what: what(), why: "the kernel binds it to its CPU".into() });
+                let only_here = thread.allowed.difference(&self.goal.isolated).is_empty();
+                let why = if only_here {
+                    "the kernel binds it to its CPU"
+                } else {
+                    "the kernel lets nobody move it, and seldom runs it"
+                };
+                found.left.push(Left { what: what(), why: why.into() });
             } else if to.is_empty() {
                 let why = if kernel {
                     "it may run on isolated CPUs only"
@@ -220,7 +222,7 @@ impl<'a> Scene<'a> {
             }
         }
         let whose = if kernel { "kernel threads" } else { "threads" };
-        found.wanted = format!("no movable thread may run on CPU {}", self.goal.isolated);
+        found.wanted = "no thread that can move may run there".into();
         if found.ops.is_empty() {
             found.current = format!("none of {} {whose} that can move", mine.len());
         } else {
@@ -256,10 +258,21 @@ impl<'a> Scene<'a> {
         }
     }
 
+    fn cpuset_does_it(&self) -> bool {
+        partition::look(self.machine, self.goal).is_some_and(|p| p.ops.is_empty())
+    }
+
     fn boot(&self, knob: &Knob, shown: Shown) -> Examination {
         let wanted = knob.boot.iter().map(|p| p.spelled(self.goal)).collect::<Vec<_>>().join(" ");
         let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
-        let said = if on_line.is_empty() { "not on the command line".to_owned() } else { on_line.join(" ") };
+        let implied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
+        let said = if on_line.is_empty() && implied {
+            "implied by nohz_full".to_owned()
+        } else if on_line.is_empty() {
+            "not on the command line".to_owned()
+        } else {
+            on_line.join(" ")
+        };
         let (state, current) = match shown {
             Shown::Cmdline => {
                 let all = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
@@ -271,6 +284,11 @@ impl<'a> Scene<'a> {
                 Ok(text) => {
                     let set: CpuSet = text.parse().unwrap_or_default();
                     let covers = self.goal.isolated.difference(&set).is_empty();
+                    // What the boot parameter does, a cpuset can have done since.
+                    if !covers && knob.id == "isolcpus-domain" && self.cpuset_does_it() {
+                        let current = "not at boot; a cpuset does the same for now".to_owned();
+                        return Examination { current, wanted, ..Examination::new(KnobState::Fine) };
+                    }
                     let shown = if set.is_empty() { "no CPU".into() } else { format!("CPUs {set}") };
                     (if covers { KnobState::Fine } else { KnobState::Wrong }, shown)
                 }

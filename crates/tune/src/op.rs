@@ -145,9 +145,10 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, String) {
     use rustix::io::Errno;
     let (class, meaning) = match errno {
         // Kernels answer EIO, newer ones EPERM, for an interrupt that they place themselves.
-        Some(Errno::IO | Errno::PERM) if interrupt => {
-            (Refusal::Managed, "the kernel manages this interrupt itself; see isolcpus-managed")
-        }
+        Some(Errno::IO | Errno::PERM) if interrupt => (
+            Refusal::Managed,
+            "the kernel places this interrupt itself (a device's queues: see isolcpus-managed)",
+        ),
         Some(Errno::INVAL) if thread => {
             (Refusal::Invalid, "it is bound to its CPU, or its cpuset does not allow these")
         }
@@ -382,6 +383,11 @@ impl Op {
 /// Moves the members of a cgroup to its parent, so that it can be removed.
 fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
     let Some((parent, _)) = path.rsplit_once('/') else { return Ok(()) };
+    let partition = format!("{path}/cpuset.cpus.partition");
+    if hands.machine().exists(&partition) {
+        // Its CPUs go back to everybody, also if it should turn out that it cannot be removed.
+        hands.write(&partition, "member")?;
+    }
     for file in ["tasks", "cgroup.procs"] {
         let from = format!("{path}/{file}");
         let Ok(members) = hands.machine().read(&from) else { continue };

@@ -75,6 +75,13 @@ fn isolated_already(machine: &Machine) -> CpuSet {
     cpus_in(machine, "/sys/devices/system/cpu/isolated")
 }
 
+fn pin_yourself(goal: &Goal) -> String {
+    format!(
+        "pin programs to CPU {} yourself (taskset, sched_setaffinity): nothing balances tasks there",
+        goal.isolated
+    )
+}
+
 fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     let group = format!("{root}/{V2_GROUP}");
     let state = machine.read_trimmed(format!("{group}/cpuset.cpus.partition")).ok();
@@ -91,6 +98,8 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs");
     let wanted = format!("an isolated partition of CPUs {}", goal.isolated);
     if goal.isolated.difference(&held).is_empty() {
+        // Isolated by others, or at boot: then whoever wants to run there pins itself.
+        let use_it = if state.is_some() { use_it } else { pin_yourself(goal) };
         return Partition { current: format!("isolated: {held}"), wanted, ops: Vec::new(), use_it };
     }
     let current = match &state {
@@ -138,10 +147,7 @@ fn v1_groups(machine: &Machine, root: &str) -> Vec<String> {
 fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     let group = format!("{root}/{V1_GROUP}");
     let wanted = format!("load balancing among the other CPUs ({}) only", goal.housekeeping);
-    let use_it = format!(
-        "pin programs to CPU {} yourself (taskset, sched_setaffinity): nothing balances tasks there",
-        goal.isolated
-    );
+    let use_it = pin_yourself(goal);
     let already = isolated_already(machine);
     if goal.isolated.difference(&already).is_empty() {
         return Partition {

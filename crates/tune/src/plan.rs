@@ -275,25 +275,35 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
     }
 }
 
+/// Threads of one family, by the family's name.
+type Family = (String, Vec<String>);
+
+/// One entry a reason: `2 kworker, migration/1, pinned-app (301)`.
 fn joined(left: Vec<Left>) -> Vec<Left> {
-    let mut out: Vec<(String, usize, Left)> = Vec::new();
+    let mut out: Vec<(String, Vec<Family>)> = Vec::new();
     for one in left {
         // `kworker/1:2-events (45)` and its like are one family.
         let family: String = one.what.chars().take_while(|c| !matches!(c, '/' | '(' | ' ')).collect();
-        match out.iter_mut().find(|(f, _, l)| *f == family && l.why == one.why) {
-            Some((_, count, _)) => *count += 1,
-            None => out.push((family, 1, one)),
+        let at = out.iter().position(|(why, _)| *why == one.why).unwrap_or_else(|| {
+            out.push((one.why.clone(), Vec::new()));
+            out.len() - 1
+        });
+        let Some((_, families)) = out.get_mut(at) else { continue };
+        match families.iter_mut().find(|(f, _)| *f == family) {
+            Some((_, members)) => members.push(one.what),
+            None => families.push((family, vec![one.what])),
         }
     }
     out.into_iter()
-        .map(
-            |(family, count, one)| {
-                if count == 1 {
-                    one
-                } else {
-                    Left { what: format!("{count} threads {family}"), why: one.why }
-                }
-            },
-        )
+        .map(|(why, families)| {
+            let names: Vec<String> = families
+                .into_iter()
+                .map(|(family, members)| match members.as_slice() {
+                    [one] => one.clone(),
+                    many => format!("{} {family}", many.len()),
+                })
+                .collect();
+            Left { what: names.join(", "), why }
+        })
         .collect()
 }

@@ -50,6 +50,8 @@ pub enum Undoing {
         /// Why.
         why: String,
     },
+    /// It goes with the cgroup that it is a file of, which the apply made.
+    GoesWithItsCgroup,
     /// A reboot had undone it.
     UndoneByReboot,
     /// Somebody else has changed it, and his value was kept.
@@ -139,7 +141,12 @@ pub fn rollback(
     for step in state.standing() {
         let rebooted = state.begins.get(step.begin).is_some_and(|b| b.boot_id != boot);
         report.rebooted |= rebooted;
-        let undoing = undo(hands, step, rebooted, on_drift);
+        let undoing = if state.standing().any(|made| is_file_of(&step.op, &made.op)) {
+            // A cpuset with members takes no empty list of CPUs; the whole cgroup goes presently.
+            Undoing::GoesWithItsCgroup
+        } else {
+            undo(hands, step, rebooted, on_drift)
+        };
         if undoing.is_settled() {
             let how = serde_json::to_string(&undoing).unwrap_or_default();
             journal.append(&[Record::Undone { seq: step.seq, how }])?;
@@ -159,6 +166,16 @@ pub fn rollback(
         locked.put_away()?;
     }
     Ok(report)
+}
+
+/// Whether `op` writes a file of the cgroup that `made` makes.
+fn is_file_of(op: &Op, made: &Op) -> bool {
+    match (op, made) {
+        (Op::Write { path: file, .. }, Op::MakeDir { path, cgroup: true }) => {
+            file.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        }
+        _ => false,
+    }
 }
 
 fn undo(

@@ -4,6 +4,7 @@ use crate::glob;
 use crate::goal::Goal;
 use crate::knob::{Place, Scope, Setting, Spot, Want};
 use crate::op::Op;
+use crate::value::ValueKind;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{FileError, Machine};
 
@@ -12,6 +13,8 @@ use jitterscope_platform::{FileError, Machine};
 pub struct Reading {
     /// The file.
     pub path: String,
+    /// How it holds its value.
+    pub kind: ValueKind,
     /// What it reads, exactly.
     pub current: Result<String, FileError>,
     /// What is in force, where another file says so.
@@ -66,7 +69,7 @@ fn read_one(machine: &Machine, goal: &Goal, setting: &Setting, path: String) -> 
             effective: effective.clone(),
         })
     });
-    Reading { path, current, in_force, op }
+    Reading { path, kind: setting.kind, current, in_force, op }
 }
 
 /// What to write there; `None` when it is right.

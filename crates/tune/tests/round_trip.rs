@@ -186,5 +186,25 @@ fn only_threads_that_can_and_should_move_are_moved() {
         ["rcu_preempt 0-3 0-1", "kswapd0 0-3 0-1", "systemd 0-3 0-1", "a (odd) name 0-3 0-1", "half 1-2 1"]
     );
     let left: Vec<&str> = plan.left.iter().map(|l| l.what.as_str()).collect();
-    assert_eq!(left, ["kthreadd (2)", "migration/2 (16)", "2 threads kworker", "pinned-app (301)"]);
+    assert_eq!(left, ["kthreadd (2)", "migration/2 (16), 2 kworker", "pinned-app (301)"]);
+}
+
+#[test]
+fn members_of_the_cgroup_go_to_its_parent_before_it_is_removed() {
+    for (cgroups, group, list) in [
+        (Cgroups::V2, "sys/fs/cgroup/jitterscope.isolated", "cgroup.procs"),
+        (Cgroups::V1, "sys/fs/cgroup/cpuset/jitterscope.housekeeping", "tasks"),
+    ] {
+        let dir = support::folder();
+        let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+        let machine = build(&root, cgroups);
+        let plan =
+            plan(&machine, &goal(&machine), &Select::Only(vec!["cpuset-part".into()]), &[], false).unwrap();
+        apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+        std::fs::write(root.join(group).join(list), "77\n78\n").unwrap();
+        rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
+        assert!(!root.join(group).exists());
+        let parent = root.join(group).parent().unwrap().join(list);
+        assert!(std::fs::read_to_string(parent).unwrap().ends_with("77\n78\n"));
+    }
 }

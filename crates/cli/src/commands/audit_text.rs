@@ -46,7 +46,15 @@ pub fn text(audit: &Audit, all: bool) -> String {
     let _ = writeln!(out, "\nFine: {}", fine.len());
     if all {
         for knob in &fine {
-            out.push_str(&wrapped(&format!("  {:<17}", knob.id), &format!("{} {}", knob.current, knob.note)));
+            out.push_str(&wrapped(
+                &format!("  {:<17}", knob.id),
+                &[knob.current.as_str(), knob.note.as_str()]
+                    .iter()
+                    .filter(|t| !t.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ));
         }
     } else if !fine.is_empty() {
         out.push_str(&wrapped("  ", &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", ")));

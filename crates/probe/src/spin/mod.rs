@@ -74,7 +74,7 @@ pub struct IntervalMark {
 pub struct SpinOutput {
     /// The CPU that is measured.
     pub cpu: CpuId,
-    /// Every stall, warm-up included, in order.
+    /// Every stall, warm-up included, in order, with [`Gap::measurement_begins`] between the two.
     pub gaps: Consumer<Gap>,
     /// Every completed interval of the measurement, in order.
     pub intervals: Consumer<IntervalMark>,

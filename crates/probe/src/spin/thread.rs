@@ -27,6 +27,8 @@ pub(super) struct Spinner {
     start: u64,
     end: u64,
     planned_end: u64,
+    /// The mark between warm-up and measurement, until the queue has taken it.
+    beginning: Option<Gap>,
     /// Set when a stall ended on another CPU than it began on.
     moved_to: Option<u32>,
 }
@@ -49,6 +51,7 @@ impl Spinner {
             start: 0,
             end: 0,
             planned_end: 0,
+            beginning: None,
             moved_to: None,
         }
     }
@@ -83,6 +86,8 @@ impl Spinner {
         let planned_end = self.planned_end;
         let first = clock.now().0;
         self.start = first;
+        self.beginning = Some(Gap::measurement_begins(Ticks(first)));
+        self.send_beginning();
         self.next_interval = first.saturating_add(interval);
         self.interval = IntervalMark { start: Ticks(first), ..IntervalMark::default() };
         let first_mark = (first + poll).min(self.next_interval).min(planned_end);
@@ -137,7 +142,9 @@ impl Spinner {
         self.interval.count += 1;
         self.interval.sum = self.interval.sum + Ticks(length);
         self.interval.max = self.interval.max.max(Ticks(length));
-        if self.gaps.push(Gap { start: Ticks(start), length: Ticks(length) }).is_err() {
+        self.send_beginning();
+        let gap = Gap { start: Ticks(start), length: Ticks(length) };
+        if self.beginning.is_some() || self.gaps.push(gap).is_err() {
             self.dropped += 1;
         }
         // A CPU that goes offline pushes its threads elsewhere, and no move happens without a gap. The
@@ -146,6 +153,15 @@ impl Spinner {
         if cpu != self.settings.cpu && self.moved_to.is_none() {
             self.moved_to = Some(cpu.0);
             *mark = start;
+        }
+    }
+
+    /// Puts the mark before the first gap of the measurement, as soon as there is room.
+    fn send_beginning(&mut self) {
+        if let Some(mark) = self.beginning
+            && self.gaps.push(mark).is_ok()
+        {
+            self.beginning = None;
         }
     }
 

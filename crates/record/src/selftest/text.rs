@@ -55,7 +55,8 @@ fn share(part: u64, whole: u64) -> String {
 
 fn notes(out: &mut String, report: &SelftestReport) {
     let failed: Vec<&SelftestRow> = report.rows.iter().filter(|row| !row.passed).collect();
-    if !failed.is_empty() || !report.skipped.is_empty() {
+    let noted = report.rows.iter().any(|row| row.passed && row.out_of_reach > 0);
+    if !failed.is_empty() || !report.skipped.is_empty() || noted {
         out.push('\n');
     }
     for row in &failed {
@@ -63,6 +64,13 @@ fn notes(out: &mut String, report: &SelftestReport) {
     }
     for skipped in &report.skipped {
         note(out, skipped.kind, "skipped", &skipped.reason);
+    }
+    for row in report.rows.iter().filter(|row| row.passed && row.out_of_reach > 0) {
+        let reason = format!(
+            "{} more were made while another thread ran on the CPU, where they reach nobody",
+            row.out_of_reach
+        );
+        note(out, row.kind, "note", &reason);
     }
     let ran = report.rows.len();
     let passed = ran - failed.len();

@@ -9,7 +9,7 @@ use jitterscope_model::{CulpritKind, Nanos};
 /// Culprits shown; JSON has all.
 const SHOWN: usize = 12;
 /// Column at which culprits begin.
-const NAME: usize = 37;
+const NAME: usize = 39;
 /// Column at which their explanations begin.
 const PHRASE: usize = 8;
 /// Rows below this share get no line of explanation.
@@ -73,7 +73,8 @@ fn culprit(page: &mut Page, row: &CulpritRow) {
         return;
     }
     let mut phrase = row.explanation.clone();
-    if !beside && row.kind.is_explained() && !detail.is_empty() {
+    let telling = matches!(row.kind, CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
+    if !beside && telling && !detail.is_empty() {
         phrase += &format!("; {detail}");
     }
     if let Some(sender) = &row.sender {

@@ -2,7 +2,7 @@
 
 use super::{FEW_CPUS, Page};
 use crate::number::{count, moment, percent, rate, span, utc};
-use crate::style::{Tone, fit, pad, tame};
+use crate::style::{Tone, fit, tame};
 use jitterscope_analyze::{CpuSummary, History, RunSummary, explain};
 use jitterscope_model::{CpuSet, Nanos};
 
@@ -35,7 +35,7 @@ fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));
     facts.push(format!("kernel {}", tame(&run.kernel_release)));
     facts.push(tame(&run.cpu_model));
-    facts.extend(run.hypervisor.as_ref().map(|h| format!("guest of {}", tame(h.trim_end_matches('\0')))));
+    facts.extend(run.hypervisor.as_ref().map(|signature| format!("guest of {}", hypervisor(signature))));
     facts.retain(|fact| !fact.is_empty());
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if let Some(because) = &summary.probe.cpus_chosen_because {
@@ -44,6 +44,18 @@ fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     if run.interrupted {
         let text = format!("ended before its time: {} of {}", span(run.duration_ns), span(run.planned_ns));
         page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
+/// The product behind a CPUID signature (leaf 0x40000000).
+fn hypervisor(signature: &str) -> String {
+    match signature.trim_end_matches('\0') {
+        "KVMKVMKVM" => "KVM".into(),
+        "Microsoft Hv" => "Hyper-V".into(),
+        "VMwareVMware" => "VMware".into(),
+        "XenVMMXenVMM" => "Xen".into(),
+        "TCGTCGTCGTCG" => "QEMU without KVM".into(),
+        other => tame(other),
     }
 }
 
@@ -77,10 +89,11 @@ fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     }
     let plural = if total.stalls == 1 { "" } else { "s" };
     let text = format!(
-        "{who} {have} lost {} of {their} time: {} of {}, in {} stall{plural} ({} per second{}).",
+        "{who} {have} lost {} of {their} time: {} of {}{}, in {} stall{plural} ({} per second{}).",
         percent(total.stolen_fraction),
         total.stolen_ns,
         span(total.measured_ns),
+        if cpus.len() == 1 { "" } else { " of CPU time" },
         count(total.stalls),
         rate(total.stalls_per_sec),
         if cpus.len() == 1 { "" } else { " and CPU" },
@@ -148,7 +161,7 @@ fn table(page: &mut Page, summary: &RunSummary) {
     } else {
         page.heading("CPUS", "");
     }
-    let head = "    cpu    stolen    stolen     stalls   per sec   stall p99     worst     floor";
+    let head = "    cpu     share    stolen     stalls   per sec   stall p99     worst     floor";
     page.line(&page.style.paint(Tone::Dim, head));
     let dash = || "-".to_owned();
     let row =
@@ -195,5 +208,5 @@ fn table(page: &mut Page, summary: &RunSummary) {
         total.max_ns.map_or_else(dash, |ns| ns.to_string()),
         String::new(),
     );
-    page.line(&page.style.paint(Tone::Strong, &pad(&line, 79)));
+    page.line(&page.style.paint(Tone::Strong, line.trim_end()));
 }

@@ -18,10 +18,10 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
     probe(page, trust);
     fact(page, None, "clock", &clock(summary));
-    if let Some(attribution) = summary.attribution.as_ref().filter(|a| a.stalls > 0) {
-        explained(page, attribution, trust);
-    }
     if let Some(attribution) = &summary.attribution {
+        if attribution.stalls > 0 {
+            explained(page, attribution, trust);
+        }
         correlation(page, attribution);
     }
     losses(page, summary);
@@ -31,7 +31,12 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     for (at, source) in limited.enumerate() {
         let loses =
             if source.loses.is_empty() { String::new() } else { format!("; lost by it: {}", source.loses) };
-        let text = format!("{} {}: {}{loses}", source.name, source.status.as_str(), source.reason);
+        let text = format!(
+            "{} {}: {}{loses}",
+            source.name,
+            source.status.as_str(),
+            source.reason.trim_end_matches('.')
+        );
         fact(page, None, if at == 0 { "sources" } else { "" }, &text);
     }
 }

@@ -14,7 +14,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         "report --stall N shows one as a timeline".to_owned()
     };
     page.heading("WORST STALLS", &remark);
-    page.line(&page.style.paint(Tone::Dim, "   length         after  cpu    stall  made of"));
+    let made_of = if first.parts.is_empty() { "" } else { "  made of" };
+    page.line(&page.style.paint(Tone::Dim, &format!("   length         after  cpu    stall{made_of}")));
     for stall in &summary.worst {
         row(page, stall);
     }
@@ -38,8 +39,11 @@ fn row(page: &mut Page, stall: &WorstStall) {
 /// `late interrupt 88 %, tick_nohz_handler 9 %, +2 more`, within `room`.
 fn made_of(stall: &WorstStall, room: usize) -> String {
     let share = |part: &jitterscope_analyze::WorstPart| {
-        let percent = part.net_ns.0 as f64 * 100.0 / stall.duration_ns.0.max(1) as f64;
-        if percent < 1.0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
+        // Rounded down, so that only all of a stall is 100 %.
+        match part.net_ns.0.saturating_mul(100) / stall.duration_ns.0.max(1) {
+            0 => "<1 %".to_owned(),
+            percent => format!("{percent} %"),
+        }
     };
     let mut text = String::new();
     for (at, part) in stall.parts.iter().enumerate() {
@@ -64,15 +68,22 @@ fn simultaneous(page: &mut Page, together: &Simultaneous) {
         return;
     }
     let text = format!(
-        "{} times stalls began together (within {}) on several CPUs, {} times on all of them; chance alone \
-         would give {}.",
-        count(together.groups),
+        "Stalls began together (within {}) on several CPUs {}, on all of them {}; chance alone would give {}.",
         together.window_ns,
-        count(together.on_all_cpus),
+        times(together.groups),
+        times(together.on_all_cpus),
         match together.groups_by_chance {
             n if n < 0.1 => "fewer than 0.1".to_owned(),
             n => format!("{n:.1}"),
         },
     );
     page.prose(None, 2, &text);
+}
+
+fn times(n: u64) -> String {
+    match n {
+        0 => "never".into(),
+        1 => "once".into(),
+        n => format!("{} times", count(n)),
+    }
 }

@@ -169,6 +169,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             source("senders", SourceStatus::Available, 0),
         ],
         counters: Vec::new(),
+        edge_costs: Vec::new(),
         events_in_gaps: EventsInGaps {
             events: 39_222,
             inside: 39_222,

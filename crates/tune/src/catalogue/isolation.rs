@@ -84,9 +84,7 @@ pub(super) const KNOBS: &[Knob] = &[
                 why: "A child cpuset with load balancing of its own over these CPUs keeps them in a domain: it is switched off there too.",
             },
         ],
-        fact: Fact::Tried(
-            "the v1 form, on 6.18; the v2 form is documented in the kernel's cgroup-v2 text and was not tried here",
-        ),
+        fact: Fact::Tried("cgroup v1 on 6.18; cgroup v2 on 6.1 (an outsider gets EINVAL, a member runs)"),
     },
     Knob {
         id: "isolcpus-domain",
@@ -98,7 +96,6 @@ pub(super) const KNOBS: &[Knob] = &[
         answers: &[
             Answer::removes(K::Thread, &["*"]).but_not(BOUND_KTHREADS),
             Answer::removes(K::Softirq, &["SCHED"]),
-            Answer::lessens(K::Kworker, &["*"]),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -175,7 +172,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A tick that full dynticks could not stop because something on the CPU needs it.",
         control: Control::Look(observed::tick_dependency),
         boot: &[],
-        answers: &[Answer::lessens(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
         profiles: &[],
         risk: Risk::Low,
         loses: "The CPU timer, performance event or second task that needed it.",
@@ -259,7 +256,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &["1000"],
         )),
         boot: &[BootParam { key: "rcutree.nohz_full_patience_delay", value: BootValue::Is("1000") }],
-        answers: &[Answer::lessens(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
         profiles: &[],
         risk: Risk::Low,
         loses: "Grace periods may last a second longer.",

@@ -119,7 +119,7 @@ pub(super) const KNOBS: &[Knob] = &[
         by_hand: "Write 0 to check_interval and 1 to ignore_ce under /sys/devices/system/machinecheck/machinecheckN; the interval is one for all CPUs.",
         check: "MCP in /proc/interrupts stands still for ten minutes.",
         conflicts: &[],
-        fact: Fact::Documented("the kernel's x86 machine-check text; no such files here"),
+        fact: Fact::Seen("6.1 guest: the files are there; the effect was not measured"),
     },
     Knob {
         id: "edac-ghes",
@@ -154,7 +154,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "All CPUs' ticks at the same instant, and their fight for the same locks.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "skew_tick", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Some power: CPUs wake at different times.",

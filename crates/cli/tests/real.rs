@@ -1,0 +1,350 @@
+//! The command on the machine that the tests run on, as users have it. Tests that need root or tracefs
+//! say so when they are skipped.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const NOBODY: u32 = 65_534;
+
+/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
+fn turn() -> File {
+    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_jitterscope"))
+}
+
+fn jitterscope(runs: &Path, args: &[&str]) -> Output {
+    Command::new(program()).args(args).arg("--runs").arg(runs).stdin(Stdio::null()).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{}", stderr(output)))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn is_root() -> bool {
+    if rustix_uid() == 0 {
+        return true;
+    }
+    eprintln!("skipped: this test needs root");
+    false
+}
+
+fn rustix_uid() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("Uid:")).unwrap();
+    line.split_whitespace().nth(2).unwrap().parse().unwrap()
+}
+
+/// Root, and kernel events to be had.
+fn can_trace() -> bool {
+    if !is_root() {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let doctor = jitterscope(dir.path(), &["doctor", "--require", "tracefs"]);
+    if doctor.status.success() {
+        return true;
+    }
+    eprintln!("skipped: {}", stderr(&doctor));
+    false
+}
+
+fn highest_cpu() -> u32 {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap()
+}
+
+/// What a recording must not leave behind.
+fn tracing_state() -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().filter(|line| line.contains(" tracefs ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let before = tracing_state();
+    let dir = tempfile::tempdir().unwrap();
+    let output = jitterscope(dir.path(), &["record", "--duration", "2s", "--label", "FIELDS", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(tracing_state(), before, "the recording left a mount");
+    let run = json(&output);
+    assert_eq!(run["schema_version"], 1);
+    assert_eq!(run["run"]["label"], "FIELDS");
+    assert_eq!(run["probe"]["kind"], "spin");
+    assert_eq!(run["probe"]["threshold_ns"], 300);
+    let cpu = &run["probe"]["cpus"][0];
+    for field in [
+        "cpu",
+        "samples",
+        "samples_per_sec",
+        "coverage",
+        "floor_ns",
+        "mean_ns",
+        "stddev_ns",
+        "max_ns",
+        "stalls",
+        "stolen_ns",
+        "stolen_fraction",
+        "dropped_records",
+    ] {
+        assert!(cpu[field].is_number(), "probe.cpus[].{field}: {}", cpu[field]);
+    }
+    for p in ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"] {
+        assert!(!cpu["percentiles_ns"][p].is_null(), "percentile {p}");
+    }
+    assert!(cpu["coverage"].as_f64().unwrap() >= 0.9999);
+    let attribution = &run["attribution"];
+    assert!(attribution["events_in_gaps_fraction"].as_f64().unwrap() >= 0.999, "{attribution}");
+    let culprits = attribution["culprits"].as_array().unwrap();
+    let explained: u64 = culprits.iter().map(|c| c["total_ns"].as_u64().unwrap()).sum();
+    let unexplained = attribution["unexplained"]["total_ns"].as_u64().unwrap();
+    assert_eq!(explained + unexplained, attribution["stalled_ns"].as_u64().unwrap(), "to the nanosecond");
+    let classes: u64 = attribution["unexplained"]["by_class"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|v| v.as_u64().unwrap())
+        .sum();
+    assert_eq!(classes, unexplained);
+    for culprit in culprits {
+        for field in ["kind", "name", "detail"] {
+            assert!(culprit[field].is_string(), "{culprit}");
+        }
+        for field in ["count", "total_ns", "share", "mean_ns", "max_ns"] {
+            assert!(culprit[field].is_number(), "{culprit}");
+        }
+    }
+    let worst = &run["worst"][0];
+    let parts: u64 = worst["parts"].as_array().unwrap().iter().map(|p| p["net_ns"].as_u64().unwrap()).sum();
+    assert_eq!(parts, worst["duration_ns"].as_u64().unwrap());
+    assert!(run["sources"].as_array().unwrap().iter().any(|s| s["name"] == "tracefs"));
+
+    let again = jitterscope(dir.path(), &["report", "FIELDS", "--json"]);
+    assert_eq!(json(&again), run, "a stored run reports what was printed");
+    let text = jitterscope(dir.path(), &["report"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let stall = jitterscope(dir.path(), &["report", "--stall", "1"]);
+    assert!(stall.status.success());
+    let list = json(&jitterscope(dir.path(), &["list", "--json"]));
+    assert_eq!(list["runs"].as_array().unwrap().len(), 1, "{list}");
+}
+
+#[test]
+fn a_limit_that_is_exceeded_ends_with_3_and_a_missing_source_with_4() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["record", "--duration", "300ms", "--warmup", "50ms", "--no-trace", "--quiet"];
+    let over = jitterscope(dir.path(), &[&args[..], &["--fail-above", "1ns"]].concat());
+    assert_eq!(over.status.code(), Some(3), "{}", stderr(&over));
+    let under = jitterscope(dir.path(), &[&args[..], &["--fail-above", "1h"]].concat());
+    assert_eq!(under.status.code(), Some(0));
+    // No user may count SMIs and trace as nobody; root may not everywhere.
+    let doctor = json(&jitterscope(dir.path(), &["doctor", "--json"]));
+    let missing = doctor["sources"].as_array().unwrap().iter().find(|s| s["status"] != "available");
+    if let Some(source) = missing {
+        let name = source["name"].as_str().unwrap();
+        let required = jitterscope(dir.path(), &["doctor", "--require", name]);
+        assert_eq!(required.status.code(), Some(4), "{}", stderr(&required));
+        assert!(stderr(&required).contains(name));
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_like_a_run() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        Command::new(program())
+            .args(["record", "--duration", "60s", "--warmup", "50ms", "--quiet", "--runs"])
+            .arg(dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut interrupted = start();
+    std::thread::sleep(Duration::from_secs(3));
+    signal(interrupted.id(), "INT");
+    let ended = wait(&mut interrupted, Duration::from_secs(20));
+    assert!(ended.success());
+    let mut text = String::new();
+    interrupted.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.contains("WHO STOLE IT") || text.contains("stalls"), "{text}");
+
+    let mut killed = start();
+    std::thread::sleep(Duration::from_secs(3));
+    signal(killed.id(), "KILL");
+    wait(&mut killed, Duration::from_secs(20));
+    let list = json(&jitterscope(dir.path(), &["list", "--json"]));
+    assert_eq!(list["runs"].as_array().unwrap().len(), 1, "only the interrupted one: {list}");
+    assert!(list["runs"][0]["interrupted"].as_bool().unwrap());
+    let cleaned = json(&jitterscope(dir.path(), &["doctor", "--clean", "--json"]));
+    let removed = cleaned["removed"].to_string();
+    assert!(removed.contains("unfinished run"), "{removed}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    if rustix_uid() == 0 {
+        assert!(!Path::new("/sys/kernel/tracing/instances").exists() || instances().is_empty());
+    }
+}
+
+fn instances() -> Vec<PathBuf> {
+    let folder = fs::read_dir("/sys/kernel/tracing/instances");
+    let ours = |p: &PathBuf| p.to_string_lossy().contains("jitterscope-");
+    folder.map(|d| d.map(|e| e.unwrap().path()).filter(ours).collect()).unwrap_or_default()
+}
+
+#[test]
+fn without_privilege_it_measures_and_says_what_it_cannot_see() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    // The test's own build folder need not be open to everyone: a copy is.
+    let copy = dir.path().join("jitterscope");
+    fs::copy(program(), &copy).unwrap();
+    let output = Command::new(&copy)
+        .args(["record", "--duration", "1s", "--json", "--quiet", "--runs"])
+        .arg(dir.path().join("runs"))
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let run = json(&output);
+    assert!(run["attribution"].is_null());
+    assert!(run["probe"]["cpus"][0]["samples"].as_u64().unwrap() > 1_000_000);
+    let ids: Vec<&str> =
+        run["warnings"].as_array().unwrap().iter().map(|w| w["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"no-kernel-events"), "{ids:?}");
+    let tracefs = run["sources"].as_array().unwrap().iter().find(|s| s["name"] == "tracefs").unwrap();
+    assert_eq!(tracefs["status"], "denied");
+    assert!(!tracefs["fix"].as_str().unwrap().is_empty());
+    assert!(!run["counters"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_cpu_that_goes_offline_in_mid_run_keeps_what_was_measured() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let cpu = highest_cpu();
+    let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+    if cpu == 0 || !switch.exists() {
+        eprintln!("skipped: CPU {cpu} cannot be taken offline");
+        return;
+    }
+    struct Online(PathBuf);
+    impl Drop for Online {
+        fn drop(&mut self) {
+            fs::write(&self.0, "1").expect("the CPU must come back");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let list = cpu.to_string();
+    let mut child = Command::new(program())
+        .args(["record", "--cpus", &list, "--duration", "20s", "--json", "--quiet", "--runs"])
+        .arg(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    std::thread::sleep(Duration::from_secs(3));
+    let online = Online(switch);
+    fs::write(&online.0, "0").unwrap();
+    let ended = wait(&mut child, Duration::from_secs(30));
+    drop(online);
+    assert!(ended.success());
+    assert!(started.elapsed() < Duration::from_secs(18), "it went on without its CPU");
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let measured = &run["probe"]["cpus"][0];
+    assert!(measured["samples"].as_u64().unwrap() > 1_000_000);
+    assert!(measured["ended_early"].as_str().unwrap().contains("taken away"), "{measured}");
+    assert!(run["warnings"].to_string().contains("cpu-ended-early"));
+}
+
+#[test]
+fn a_full_disk_is_found_before_measuring() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=8m", "jitterscope-test"])
+        .arg(dir.path())
+        .status()
+        .unwrap();
+    if !mounted.success() {
+        eprintln!("skipped: no tmpfs can be mounted");
+        return;
+    }
+    let output = jitterscope(dir.path(), &["record", "--duration", "30s", "--quiet"]);
+    let status = Command::new("umount").arg(dir.path()).status().unwrap();
+    assert!(status.success());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("MiB free"), "{}", stderr(&output));
+}
+
+#[test]
+fn known_disturbances_are_found_and_named() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let output = jitterscope(dir.path(), &["selftest", "--json"]);
+    let report = json(&output);
+    eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
+    for row in report["rows"].as_array().unwrap() {
+        assert_eq!(row["passed"], true, "{row}");
+        let named = row["named"].as_u64().unwrap();
+        assert!(row["named_when_shifted"].as_u64().unwrap() < named / 2, "named by chance: {row}");
+    }
+    assert!(report["rows"].as_array().unwrap().len() >= 3, "hardly anything could be injected: {report}");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "selftest keeps its run only when asked to");
+}
+
+fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn wait(child: &mut std::process::Child, patience: Duration) -> std::process::ExitStatus {
+    let until = Instant::now() + patience;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > until {
+            let _ = child.kill();
+            panic!("it did not end within {patience:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,101 @@
+//! `audit` and `tune` from the command line, on a tree of files that resembles a machine.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const FILES: &[(&str, &str)] = &[
+    ("sys/devices/system/cpu/online", "0-3\n"),
+    ("proc/sys/vm/stat_interval", "1\n"),
+    ("proc/sys/kernel/random/boot_id", "b\n"),
+    ("proc/irq/24/smp_affinity_list", "0-3\n"),
+    ("proc/irq/24/effective_affinity_list", "0\n"),
+    ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
+    ("proc/cmdline", "quiet\n"),
+    ("etc/sysctl.d/50-mine.conf", "vm.swappiness = 10\n"),
+];
+
+fn machine() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (file, text) in FILES {
+        let path = dir.path().join("root").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
+    command.args(args).arg("--root").arg(dir.join("root"));
+    if args[0] == "tune" && args[1] != "plan" {
+        command.arg("--state-dir").arg(dir.join("state"));
+    }
+    command.env("JITTERSCOPE_RUNS", dir.join("runs")).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn wrong_arguments_end_with_two_and_change_nothing() {
+    let dir = machine();
+    for args in [
+        ["tune", "plan", "--profile", "isolation", "--cpus", "0-3"].as_slice(),
+        &["tune", "plan", "--profile", "isolation", "--cpus", "0"],
+        &["tune", "plan", "--profile", "isolation", "--cpus", "9"],
+        &["tune", "plan", "--only", "no-such", "--cpus", "3"],
+        &["tune", "plan", "--cpus", "3"],
+        &["tune", "apply", "--only", "vmstat", "--cpus", "3"],
+        &["audit", "--explain", "no-such"],
+    ] {
+        let output = run(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("root/proc/sys/vm/stat_interval")).unwrap(), "1\n");
+}
+
+#[test]
+fn applied_shown_drifted_and_rolled_back() {
+    let dir = machine();
+    let read = |file: &str| fs::read_to_string(dir.path().join("root").join(file)).unwrap();
+    let audit = json(&run(dir.path(), &["audit", "--cpus", "3", "--json"]));
+    assert_eq!(audit["schema_version"], 1);
+    let vmstat = audit["knobs"].as_array().unwrap().iter().find(|k| k["id"] == "vmstat").unwrap();
+    assert_eq!((&vmstat["state"], &vmstat["current"]), (&Value::from("wrong"), &Value::from("1")));
+
+    let only = ["--only", "vmstat,irq-aff,thp", "--cpus", "3", "--persist"];
+    let plan = json(&run(dir.path(), &[&["tune", "plan", "--json"], only.as_slice()].concat()));
+    let first = &plan["changes"][0];
+    for (key, value) in
+        [("knob", "vmstat"), ("path", "/proc/sys/vm/stat_interval"), ("from", "1"), ("to", "3600")]
+    {
+        assert_eq!(first[key], value);
+    }
+    assert_eq!(plan["boot"]["add"][0], "irqaffinity=0-2");
+
+    let applied = run(dir.path(), &[&["tune", "apply", "--yes", "--json"], only.as_slice()].concat());
+    assert_eq!(applied.status.code(), Some(0), "{applied:?}");
+    assert_eq!(json(&applied)["applied"][0]["outcome"], "applied");
+    assert_eq!(read("sys/kernel/mm/transparent_hugepage/enabled"), "always [madvise] never\n");
+    assert!(read("etc/sysctl.d/99-zz-jitterscope.conf").contains("vm.stat_interval = 3600\n"));
+
+    fs::write(dir.path().join("root/proc/sys/vm/stat_interval"), "7\n").unwrap();
+    let status = json(&run(dir.path(), &["tune", "status", "--json"]));
+    assert_eq!(status["active"], true);
+    assert!(status["changes"].as_array().unwrap().iter().any(|c| c["now"] == "drifted" && c["reads"] == "7"));
+
+    let rolled = run(dir.path(), &["tune", "rollback", "--yes"]);
+    assert_eq!(rolled.status.code(), Some(1), "what somebody else has changed is not overwritten unasked");
+    assert_eq!(read("proc/sys/vm/stat_interval"), "7\n");
+    assert_eq!(run(dir.path(), &["tune", "rollback", "--yes", "--force"]).status.code(), Some(0));
+    for (file, text) in FILES {
+        assert_eq!(read(file), *text, "{file}");
+    }
+    assert!(!dir.path().join("root/etc/tmpfiles.d").exists());
+    assert_eq!(json(&run(dir.path(), &["tune", "status", "--json"]))["active"], false);
+}

@@ -1,0 +1,90 @@
+//! A stored run gives the report that its rows gave, and unreadable runs are told.
+
+mod common;
+
+use common::{Scenario, busy};
+use jitterscope_model::*;
+use jitterscope_report::{Style, json, list, load, load_worst, text};
+use jitterscope_store::{RunWriter, StoreError};
+use std::path::{Path, PathBuf};
+
+fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
+    let manifest = &scenario.manifest;
+    let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
+    writer.begin(manifest.clock_start, manifest.rate).unwrap();
+    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+        writer.stall(stall).unwrap();
+        if manifest.attributed {
+            writer.attribution(attribution).unwrap();
+        }
+    }
+    for row in &scenario.intervals {
+        writer.interval(row).unwrap();
+    }
+    writer.finish(manifest.clone()).unwrap()
+}
+
+#[test]
+fn a_stored_run_reports_what_its_rows_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = busy(&[0, 1]);
+    let path = store(&scenario, dir.path());
+    let (manifest, mut loaded) = load(&path).unwrap();
+    assert_eq!(loaded.run.path, path.display().to_string());
+    // What the store gives and the rows cannot know.
+    scenario.manifest.id.clone_from(&manifest.id);
+    scenario.manifest.trace = manifest.trace.clone();
+    loaded.run.path.clear();
+    let direct = scenario.summary();
+    assert_eq!(loaded, direct);
+    assert_eq!(text::render(&loaded, Style::default()), text::render(&direct, Style::default()));
+    let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
+    assert_eq!(value["schema_version"], 1);
+    assert_eq!(load_worst(&path, 3).unwrap().1.worst.len(), 3);
+}
+
+#[test]
+fn a_damaged_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = store(&busy(&[1]), dir.path());
+    let gaps = path.join("gaps.parquet");
+    let bytes = std::fs::read(&gaps).unwrap();
+    std::fs::write(&gaps, &bytes[..bytes.len() / 2]).unwrap();
+    match load(&path) {
+        Err(StoreError::Damaged { path, .. }) => assert_eq!(path, gaps),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_list_has_a_line_a_run_and_tells_what_it_cannot_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut quiet = Scenario::new(&[3]).finish();
+    quiet.manifest.label = "a-label-that-is-quite-long-for-a-list".into();
+    quiet.manifest.interrupted = true;
+    quiet.manifest.clock_start.realtime_ns += 3_600_000_000_000;
+    let mut paths = vec![store(&busy(&[0, 1]), dir.path()), store(&quiet, dir.path())];
+    let other = dir.path().join("20000101T000000Z-old-aaaaaa");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("manifest.json"), "{\"schema_version\": 9}").unwrap();
+    let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
+    let shown = list::render(&runs, &problems, Style::default());
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines.len(), 5, "{shown}");
+    assert!(lines[..4].iter().all(|line| line.len() <= 80), "{shown}");
+    assert!(
+        lines[1].contains("BASELINE") && lines[1].contains("0-1") && lines[1].contains("1.30 ms"),
+        "{shown}"
+    );
+    assert!(lines[2].contains("9.87 s*") && lines[2].contains("0 %") && lines[2].contains(".."), "{shown}");
+    assert!(lines[4].contains("schema version 9"), "{shown}");
+    let value: serde_json::Value = serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+    paths.sort();
+    assert_eq!(value["runs"][0]["path"], paths[0].display().to_string());
+    assert_eq!(value["runs"][1]["interrupted"], true);
+    assert_eq!(value["problems"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        list::render(&[], &[], Style::default()),
+        "No runs yet. Record one with: jitterscope record\n"
+    );
+}
