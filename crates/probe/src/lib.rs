@@ -11,4 +11,4 @@ mod wakeup;
 
 pub use control::Control;
 pub use spin::{IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings};
-pub use wakeup::{WakeupError, WakeupProbe, WakeupResult, WakeupSettings};
+pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

@@ -1,9 +1,9 @@
 //! The wake-up probe on this machine: its account is consistent, whatever the machine does meanwhile.
 
-use jitterscope_model::{ClockKind, Nanos, TickRate};
+use jitterscope_model::{ClockKind, Gap, Nanos, TickRate, WakeupResult};
 use jitterscope_platform::clock::{self, MonotonicRaw};
 use jitterscope_platform::current_affinity;
-use jitterscope_probe::{Control, WakeupError, WakeupProbe, WakeupResult, WakeupSettings};
+use jitterscope_probe::{Control, WakeupError, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +49,7 @@ fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
     assert_eq!(result.plain.last().map(|row| row.0), Some(result.max.0));
     assert!(result.min <= result.max);
 
+    assert_eq!(output.gaps.pop(), Ok(Gap::measurement_begins(result.start)));
     let mut gaps = Vec::new();
     while let Ok(gap) = output.gaps.pop() {
         gaps.push(gap);

@@ -1,8 +1,7 @@
 //! The account of lateness.
 
-use super::WakeupResult;
 use hdrhistogram::{CreationError, Histogram};
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, WakeupResult};
 
 /// Longest lateness that the histograms tell apart; later wake-ups count as this late there, and exactly
 /// in the maximum and the sum.

@@ -11,7 +11,7 @@ mod account;
 use crate::control::Control;
 use crate::spin::{IntervalMark, SpinOutput};
 use account::Account;
-use jitterscope_model::{CpuId, Gap, Nanos, TickRate, Ticks};
+use jitterscope_model::{CpuId, Gap, Nanos, TickRate, Ticks, WakeupResult};
 use jitterscope_platform::clock::Clock;
 use jitterscope_platform::{PinError, monotonic_now, no_timer_slack, sleep_until};
 use rtrb::{Producer, RingBuffer};
@@ -58,40 +58,6 @@ pub enum WakeupError {
     /// The kernel does not sleep to deadlines.
     #[error("sleeping to a deadline failed: {0}")]
     Sleep(#[from] std::io::Error),
-}
-
-/// What a wake-up probe measured on one CPU. All lateness is in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WakeupResult {
-    /// The CPU.
-    pub cpu: CpuId,
-    /// The probe's thread id.
-    pub tid: i32,
-    /// The first deadline that counted.
-    pub start: Ticks,
-    /// The last wake-up.
-    pub end: Ticks,
-    /// Wake-ups measured.
-    pub wakeups: u64,
-    /// Deadlines that were slept through.
-    pub missed: u64,
-    /// The smallest lateness.
-    pub min: Nanos,
-    /// The largest.
-    pub max: Nanos,
-    /// Their sum.
-    pub sum: Nanos,
-    /// (lateness, count) as it was, ascending: the highest of each bucket of a histogram of three
-    /// significant digits, and last the exact maximum.
-    pub plain: Vec<(u64, u64)>,
-    /// The same with the missed deadlines filled in.
-    pub corrected: Vec<(u64, u64)>,
-    /// Wake-ups at or above the threshold.
-    pub stalls: u64,
-    /// Stalls whose record was dropped because the queue was full.
-    pub dropped_records: u64,
-    /// Why the measurement ended early, if it did.
-    pub ended_early: Option<String>,
 }
 
 /// A wake-up probe, its memory allocated, not yet on its CPU.
@@ -156,7 +122,7 @@ impl<C: Clock> WakeupProbe<C> {
             if let Some(measuring) = &mut measuring {
                 let missed = self.account.wake_up(late);
                 result.missed += missed;
-                if late >= settings.threshold {
+                if late >= settings.threshold && late > Nanos::ZERO {
                     result.stalls += 1;
                     measuring.interval.count += 1;
                     measuring.interval.sum = measuring.interval.sum + gap.length;
@@ -187,6 +153,8 @@ impl<C: Clock> WakeupProbe<C> {
             } else if now >= control.start() {
                 // This wake-up is the first of the measurement and does not count.
                 result.start = now;
+                // The queue is empty at this point: nothing was sent before.
+                let _ = self.gaps.push(Gap::measurement_begins(now));
                 measuring = Some(Measuring::from(now, settings.interval));
             }
             deadline += settings.period;
