@@ -68,6 +68,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             fifo_priority: None,
         },
         results,
+        wakeups: Vec::new(),
         attributed,
         sources: vec![],
         counters: vec![],

@@ -146,6 +146,29 @@ impl Attributor {
         self.take_timeline(stall);
     }
 
+    /// Splits a late wake-up, whose victim slept when it began.
+    pub fn attribute_wakeup(&mut self, stall: &Stall) -> Attribution {
+        let rate = self.settings.rate;
+        let events = self.take_events(stall);
+        if self.is_near_loss(stall) {
+            return whole(stall, rate, culprits::lost(), Confidence::High, "lost records");
+        }
+        crate::wakeup::attribute_wakeup(stall, &events, rate)
+    }
+
+    /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
+    pub fn forget(&mut self, before: Ticks) {
+        let (from, until) = (self.measured_from, self.measured_until);
+        for (id, cpu) in &mut self.cpus {
+            let count = cpu.pending.partition_point(|event| event.time < before);
+            for event in cpu.pending.drain(..count) {
+                if from <= event.time && event.time <= until {
+                    self.tally.event(*id, event.time, false);
+                }
+            }
+        }
+    }
+
     /// Splits a stall among its culprits, exactly.
     pub fn attribute(&mut self, stall: &Stall, hints: &OutsideHints, lexicon: &dyn Lexicon) -> Attribution {
         let timeline = self.take_timeline(stall);
@@ -189,6 +212,13 @@ impl Attributor {
 
     /// Takes the events up to the stall's end: those inside become its timeline.
     fn take_timeline(&mut self, stall: &Stall) -> Timeline {
+        let events = self.take_events(stall);
+        let cpu = self.cpus.entry(stall.cpu).or_default();
+        Timeline::build_with(stall, &events, self.settings.rate, &mut cpu.suspended)
+    }
+
+    /// Takes the events up to the stall's end and counts them.
+    fn take_events(&mut self, stall: &Stall) -> Vec<KernelEvent> {
         let cpu = self.cpus.entry(stall.cpu).or_default();
         let count = cpu.pending.partition_point(|e| e.time <= stall.end);
         let events: Vec<KernelEvent> = cpu.pending.drain(..count).collect();
@@ -197,7 +227,7 @@ impl Attributor {
                 self.tally.event(stall.cpu, event.time, stall.contains(event.time));
             }
         }
-        Timeline::build_with(stall, &events, self.settings.rate, &mut cpu.suspended)
+        events
     }
 
     fn is_near_loss(&self, stall: &Stall) -> bool {

@@ -17,6 +17,7 @@ mod split;
 mod tally;
 mod timeline;
 mod view;
+mod wakeup;
 
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use costs::{Edge, EdgeCost, EdgeCosts};
@@ -25,3 +26,4 @@ pub use senders::Senders;
 pub use tally::EventTally;
 pub use timeline::{Frame, Timeline};
 pub use view::{TimelineRow, timeline_rows};
+pub use wakeup::{WakePart, WakePhase, attribute_wakeup, split_wakeup};

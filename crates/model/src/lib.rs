@@ -15,6 +15,7 @@ mod manifest;
 mod probe_result;
 mod source;
 mod time;
+mod wakeup_result;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
@@ -28,3 +29,4 @@ pub use manifest::{
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
+pub use wakeup_result::WakeupResult;

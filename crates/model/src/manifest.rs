@@ -172,6 +172,9 @@ pub struct RunManifest {
     pub probe: ProbeSettings,
     /// Results, one a CPU.
     pub results: Vec<ProbeResult>,
+    /// Lateness in full, one a CPU, where the probe slept and woke.
+    #[serde(default)]
+    pub wakeups: Vec<crate::WakeupResult>,
     /// Whether stalls were attributed by kernel events (else only counted).
     pub attributed: bool,
     /// Sources of evidence, with their losses.

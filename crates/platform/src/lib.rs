@@ -11,6 +11,7 @@ mod machine;
 mod memory;
 mod rate;
 mod selection;
+mod sleep;
 mod thread;
 mod thread_affinity;
 mod topology;
@@ -20,6 +21,7 @@ pub use machine::{FileError, Machine};
 pub use memory::{keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, select_cpus};
+pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use thread::{
     PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
     name_current_thread, pin_current_thread, set_fifo, thread_usage,

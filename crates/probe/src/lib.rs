@@ -1,11 +1,14 @@
 //! The measuring loops.
 //!
 //! A probe runs on the CPU that it measures, so it may do nothing that would show up in its own
-//! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator,
-//! a logger or a system call. What it finds leaves through bounded queues that it never waits for.
+//! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator or
+//! a logger, and of system calls only the sleep that the wake-up probe measures. What it finds leaves
+//! through bounded queues that it never waits for.
 
 mod control;
 mod spin;
+mod wakeup;
 
 pub use control::Control;
 pub use spin::{IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings};
+pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

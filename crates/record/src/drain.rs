@@ -4,7 +4,7 @@ use crate::counters::CounterWatch;
 use crate::error::RecordError;
 use crate::evidence::Evidence;
 use crate::observer::Progress;
-use crate::probes::{Probes, thread_name};
+use crate::probes::Probes;
 use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
@@ -58,7 +58,7 @@ impl<S: Rows> Drain<S> {
         rate: TickRate,
     ) -> Result<Drain<S>, RecordError> {
         let channel = |output: SpinOutput| {
-            let comm = Comm::new(&thread_name(output.cpu));
+            let comm = Comm::new(probes.thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
             Ok(Channel {
                 victim,

@@ -17,7 +17,7 @@ pub enum RecordError {
         /// The CPU.
         cpu: CpuId,
         /// Why.
-        source: jitterscope_probe::SpinError,
+        source: crate::probes::ProbeError,
     },
     /// A probe's thread could not be made.
     #[error("a thread for CPU {cpu} could not be started: {source}")]

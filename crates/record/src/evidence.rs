@@ -4,8 +4,8 @@ use crate::hints::HintReader;
 use crate::names::LiveNames;
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, EventsInGaps, Gap, SourceReport, SourceStatus, Stall, TickRate,
-    Ticks,
+    Attribution, ClockKind, CpuId, CpuSet, EventsInGaps, Gap, Nanos, SourceReport, SourceStatus, Stall,
+    TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::{
@@ -44,11 +44,17 @@ pub(crate) struct Evidence {
     hints: HintReader,
     current_hints: HashMap<CpuId, OutsideHints>,
     symbols_report: SourceReport,
+    /// How long events are kept for wake-ups; `None` when the victims spin.
+    wakeups: Option<Ticks>,
     asked_kernel: Instant,
     /// CPUs whose buffer is gone: they went offline.
     pub(crate) gone: CpuSet,
     pub(crate) leftovers_removed: usize,
 }
+
+/// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
+/// the worst of outages, of which only the end is then told.
+const KEPT_FOR_WAKEUPS: Nanos = Nanos(3_000_000_000);
 
 /// What evidence needs to know.
 pub(crate) struct EvidenceSettings {
@@ -60,6 +66,8 @@ pub(crate) struct EvidenceSettings {
     /// A CPU that is not measured, if there is one.
     pub(crate) helper: CpuId,
     pub(crate) buffer_kib: u32,
+    /// Whether the victims sleep and wake.
+    pub(crate) wakeups: bool,
 }
 
 impl Evidence {
@@ -94,6 +102,7 @@ impl Evidence {
             hints: HintReader::new(machine.clone(), &settings.measured, settings.helper),
             current_hints: HashMap::new(),
             symbols_report,
+            wakeups: settings.wakeups.then(|| settings.rate.ticks(KEPT_FOR_WAKEUPS)),
             asked_kernel: Instant::now(),
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
@@ -139,6 +148,9 @@ impl Evidence {
                 self.gone.insert(cpu);
             }
         }
+        if let (Some(kept), Some(last)) = (self.wakeups, self.last_record.values().min().copied()) {
+            self.attributor.forget(last - kept);
+        }
         self.current_hints = self.hints.read();
         if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
             self.asked_kernel = Instant::now();
@@ -159,6 +171,9 @@ impl Evidence {
     }
 
     pub(crate) fn attribute(&mut self, stall: &Stall) -> Attribution {
+        if self.wakeups.is_some() {
+            return self.attributor.attribute_wakeup(stall);
+        }
         let none = OutsideHints::default();
         let hints = self.current_hints.get(&stall.cpu).unwrap_or(&none);
         self.attributor.attribute(stall, hints, &self.names)

@@ -29,6 +29,7 @@ pub use error::RecordError;
 pub use live::{Live, LiveSettings, Measured, Receiver};
 pub use names::StoredNames;
 pub use observer::{Observer, Progress};
+pub use probes::ProbeError;
 pub use recording::{Outcome, record};
 pub use replay::{ReplayError, reattribute, stall_timeline};
-pub use settings::RecordSettings;
+pub use settings::{RecordSettings, WakeupChoice};

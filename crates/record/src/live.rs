@@ -4,7 +4,7 @@ use crate::drain::Drain;
 use crate::error::RecordError;
 use crate::evidence::{Evidence, EvidenceSettings, NoEvents, PageKeeper};
 use crate::home::Home;
-use crate::probes::Probes;
+use crate::probes::{Job, Probes};
 use crate::sink::Rows;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
@@ -141,13 +141,15 @@ impl Live {
         }
         let (evidence, blind) = self.evidence();
         let warm_up = if evidence.is_some() { WARM_UP_TRACED } else { WARM_UP };
-        let spin = |cpu| SpinSettings {
-            cpu,
-            threshold,
-            interval: rate.ticks(self.settings.interval),
-            poll: rate.ticks(POLL),
-            fifo_priority: None,
-            queue: QUEUE,
+        let spin = |cpu| {
+            Job::Spin(SpinSettings {
+                cpu,
+                threshold,
+                interval: rate.ticks(self.settings.interval),
+                poll: rate.ticks(POLL),
+                fifo_priority: None,
+                queue: QUEUE,
+            })
         };
         let (mut probes, outputs) = Probes::start(kind, self.settings.cpus.iter().map(spin))?;
         probes.wait_until_ready()?;
@@ -171,7 +173,7 @@ impl Live {
                 probes.stop();
             }
         }
-        let results = probes.join()?;
+        let results = probes.join()?.results;
         let last = results.iter().map(|result| result.end).max().unwrap_or(end);
         drain.finish(last);
         Ok(Measured { results, clock: started, interrupted, blind })
@@ -191,6 +193,7 @@ impl Live {
             virtual_machine: platform::host_facts(&self.machine, &topology).hypervisor.is_some(),
             helper: self.home.helpers.first().unwrap_or_default(),
             buffer_kib: TRACE_KIB,
+            wakeups: false,
         };
         match Evidence::start(&self.machine, &wanted) {
             Ok(evidence) => (Some(evidence), None),

@@ -1,37 +1,93 @@
 //! The probes' threads.
 
 use crate::error::RecordError;
-use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks};
+use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
 use jitterscope_platform::clock::{Clock, MonotonicRaw};
-use jitterscope_probe::{Control, SpinError, SpinOutput, SpinProbe, SpinSettings};
+use jitterscope_probe::{
+    Control, SpinError, SpinOutput, SpinProbe, SpinSettings, WakeupError, WakeupProbe, WakeupSettings,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-type Outcome = Result<ProbeResult, SpinError>;
+/// What one probe does.
+#[derive(Clone, Copy)]
+pub(crate) enum Job {
+    /// Reads the clock back to back.
+    Spin(SpinSettings),
+    /// Sleeps and wakes, until this time.
+    Wakeup(WakeupSettings),
+}
+
+impl Job {
+    fn cpu(&self) -> CpuId {
+        match self {
+            Job::Spin(settings) => settings.cpu,
+            Job::Wakeup(settings) => settings.cpu,
+        }
+    }
+
+    /// The name of the thread, within the kernel's 15 bytes.
+    fn thread_name(&self) -> String {
+        match self {
+            Job::Spin(settings) => format!("js-spin/{}", settings.cpu),
+            Job::Wakeup(settings) => format!("js-wake/{}", settings.cpu),
+        }
+    }
+}
+
+/// A probe that could not measure.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// A spinning one.
+    #[error(transparent)]
+    Spin(#[from] SpinError),
+    /// A sleeping one.
+    #[error(transparent)]
+    Wakeup(#[from] WakeupError),
+}
+
+/// What one probe measured.
+enum Saw {
+    Spin(ProbeResult),
+    Wakeup(WakeupResult, WakeupSettings),
+}
+
+/// What all probes measured, by CPU.
+#[derive(Default)]
+pub(crate) struct Joined {
+    pub(crate) results: Vec<ProbeResult>,
+    /// In full, of those that slept.
+    pub(crate) wakeups: Vec<WakeupResult>,
+}
+
+type Outcome = Result<Saw, ProbeError>;
 
 /// Running probes, one thread each. Dropping them stops and joins all.
 pub(crate) struct Probes {
     control: Arc<Control>,
     threads: Vec<(CpuId, JoinHandle<Outcome>)>,
     tids: Vec<(CpuId, Arc<AtomicI32>)>,
-}
-
-/// The name of the thread that measures a CPU, within the kernel's 15 bytes.
-pub(crate) fn thread_name(cpu: CpuId) -> String {
-    format!("js-spin/{cpu}")
+    names: Vec<(CpuId, String)>,
+    planned_end: Ticks,
 }
 
 impl Probes {
-    /// Starts a probe for each of `settings`; the outputs are in the same order.
+    /// Starts a probe for each of `jobs`; the outputs are in the same order.
     pub(crate) fn start(
         clock: ClockKind,
-        settings: impl IntoIterator<Item = SpinSettings>,
+        jobs: impl IntoIterator<Item = Job>,
     ) -> Result<(Probes, Vec<SpinOutput>), RecordError> {
-        let mut probes = Probes { control: Arc::new(Control::new()), threads: Vec::new(), tids: Vec::new() };
+        let mut probes = Probes {
+            control: Arc::new(Control::new()),
+            threads: Vec::new(),
+            tids: Vec::new(),
+            names: Vec::new(),
+            planned_end: Ticks(u64::MAX),
+        };
         let mut outputs = Vec::new();
-        for one in settings {
+        for one in jobs {
             outputs.push(match clock {
                 #[cfg(target_arch = "x86_64")]
                 ClockKind::Tsc => probes.spawn(jitterscope_platform::clock::Tsc, one)?,
@@ -43,23 +99,34 @@ impl Probes {
         Ok((probes, outputs))
     }
 
-    fn spawn<C: Clock>(&mut self, clock: C, settings: SpinSettings) -> Result<SpinOutput, RecordError> {
-        let cpu = settings.cpu;
-        let (probe, output) =
-            SpinProbe::new(clock, settings).map_err(|source| RecordError::Probe { cpu, source })?;
+    fn spawn<C: Clock>(&mut self, clock: C, job: Job) -> Result<SpinOutput, RecordError> {
+        let cpu = job.cpu();
+        let failed = |source: ProbeError| RecordError::Probe { cpu, source };
+        type Run = Box<dyn FnOnce(&Arc<Control>) -> Outcome + Send>;
+        let (run, output): (Run, SpinOutput) = match job {
+            Job::Spin(settings) => {
+                let (probe, output) = SpinProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                (Box::new(move |control| Ok(Saw::Spin(probe.run(control)?))), output)
+            }
+            Job::Wakeup(settings) => {
+                let (probe, output) = WakeupProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                (Box::new(move |control| Ok(Saw::Wakeup(probe.run(control)?, settings))), output)
+            }
+        };
         let control = Arc::clone(&self.control);
         let tid = Arc::new(AtomicI32::new(0));
         let own = Arc::clone(&tid);
         let thread = std::thread::Builder::new()
-            .name(thread_name(cpu))
+            .name(job.thread_name())
             .stack_size(256 * 1024)
             .spawn(move || {
                 own.store(jitterscope_platform::current_tid(), Ordering::Release);
-                probe.run(&control)
+                run(&control)
             })
             .map_err(|source| RecordError::Thread { cpu, source })?;
         self.threads.push((cpu, thread));
         self.tids.push((cpu, tid));
+        self.names.push((cpu, job.thread_name()));
         Ok(output)
     }
 
@@ -85,7 +152,13 @@ impl Probes {
         self.tids.iter().find(|(c, _)| *c == cpu).map_or(0, |(_, tid)| tid.load(Ordering::Acquire))
     }
 
-    pub(crate) fn measure(&self, start: Ticks, end: Ticks) {
+    /// The name of that thread.
+    pub(crate) fn thread_name(&self, cpu: CpuId) -> &str {
+        self.names.iter().find(|(c, _)| *c == cpu).map_or("", |(_, name)| name)
+    }
+
+    pub(crate) fn measure(&mut self, start: Ticks, end: Ticks) {
+        self.planned_end = end;
         self.control.measure(start, end);
     }
 
@@ -98,14 +171,22 @@ impl Probes {
     }
 
     /// Joins the probes and collects what they measured, by CPU.
-    pub(crate) fn join(mut self) -> Result<Vec<ProbeResult>, RecordError> {
-        let mut results = Vec::new();
+    pub(crate) fn join(mut self) -> Result<Joined, RecordError> {
+        let mut joined = Joined::default();
         for (cpu, thread) in self.threads.drain(..) {
-            let result = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
-            results.push(result.map_err(|source| RecordError::Probe { cpu, source })?);
+            let outcome = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
+            match outcome.map_err(|source| RecordError::Probe { cpu, source })? {
+                Saw::Spin(result) => joined.results.push(result),
+                Saw::Wakeup(result, settings) => {
+                    let (threshold, rate) = (settings.threshold, settings.rate);
+                    joined.results.push(result.as_probe_result(threshold, self.planned_end, rate));
+                    joined.wakeups.push(result);
+                }
+            }
         }
-        results.sort_by_key(|result| result.cpu);
-        Ok(results)
+        joined.results.sort_by_key(|result| result.cpu);
+        joined.wakeups.sort_by_key(|result| result.cpu);
+        Ok(joined)
     }
 }
 

@@ -6,14 +6,16 @@ use crate::error::RecordError;
 use crate::evidence::{Evidence, EvidenceSettings};
 use crate::home::Home;
 use crate::observer::Observer;
-use crate::probes::Probes;
-use crate::settings::RecordSettings;
+use crate::probes::{Job, Joined, Probes};
+use crate::settings::{RecordSettings, WakeupChoice};
 use crate::sink::Sink;
 use crate::warnings::Circumstance;
 use crate::{after, audit, before};
-use jitterscope_model::{Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Ticks};
-use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
-use jitterscope_probe::SpinSettings;
+use jitterscope_model::{
+    CpuId, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, TickRate, Ticks,
+};
+use jitterscope_platform::{self as platform, ClockChoice, Machine, ShallowIdle, Topology, clock};
+use jitterscope_probe::{SpinSettings, WakeupSettings};
 use jitterscope_store::RunWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +64,7 @@ pub fn record(
     let started = clock::read_all(kind).realtime_ns;
     let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
     writer.limit_trace(settings.trace_limit_bytes);
-    let sink = Sink::new(writer);
+    let sink = Sink::new(writer, probe_kind(settings));
     observer.starting(&settings.cpus.cpus, &home.helpers);
 
     let host = platform::host_facts(machine, &topology);
@@ -78,6 +80,7 @@ pub fn record(
             virtual_machine: host.hypervisor.is_some(),
             helper: home.helpers.first().unwrap_or_default(),
             buffer_kib: settings.trace_buffer_kib,
+            wakeups: settings.wakeup.is_some(),
         };
         Evidence::start(machine, &wanted)
             .map_err(|why| circumstances.push(before::blind(why, &mut sources)))
@@ -94,15 +97,15 @@ pub fn record(
             .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.leftovers_removed }),
     );
 
-    let spin = |cpu| SpinSettings {
-        cpu,
-        threshold,
-        interval: rate.ticks(settings.interval),
-        poll: rate.ticks(POLL),
-        fifo_priority: settings.fifo_priority,
-        queue: QUEUE,
+    let _shallow = match settings.wakeup {
+        Some(WakeupChoice { hold_latency: true, .. }) => Some(
+            ShallowIdle::hold()
+                .map_err(|source| RecordError::Machine { what: "/dev/cpu_dma_latency", source })?,
+        ),
+        _ => None,
     };
-    let (mut probes, outputs) = Probes::start(kind, settings.cpus.cpus.iter().map(spin))?;
+    let job = |cpu| job(settings, cpu, threshold, rate);
+    let (mut probes, outputs) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
     probes.wait_until_ready()?;
     let mut drain = Drain::new(&probes, outputs, evidence, sink, rate)?;
     drain.run_for(DRAIN_EVERY, settings.warmup, stopped);
@@ -128,7 +131,7 @@ pub fn record(
             probes.stop();
         }
     }
-    let results = probes.join()?;
+    let Joined { results, wakeups } = probes.join()?;
     let clock_end = clock::read_all(kind);
     if results.iter().all(|result| result.samples == 0) {
         return Err(RecordError::InterruptedEarly);
@@ -155,6 +158,7 @@ pub fn record(
         clock_end,
         probe: probe_settings(settings),
         results,
+        wakeups,
         attributed: found.attributed,
         sources,
         counters: found.counters,
@@ -174,9 +178,37 @@ pub fn record(
     Ok(Outcome { path: found.sink.finish(manifest)? })
 }
 
+fn probe_kind(settings: &RecordSettings) -> &'static str {
+    if settings.wakeup.is_some() { "wakeup" } else { "spin" }
+}
+
+fn job(settings: &RecordSettings, cpu: CpuId, threshold: Ticks, rate: TickRate) -> Job {
+    let (interval, fifo_priority) = (rate.ticks(settings.interval), settings.fifo_priority);
+    match settings.wakeup {
+        Some(choice) => Job::Wakeup(WakeupSettings {
+            cpu,
+            period: choice.period,
+            threshold: settings.threshold,
+            interval,
+            rate,
+            fifo_priority,
+            queue: QUEUE,
+        }),
+        None => Job::Spin(SpinSettings {
+            cpu,
+            threshold,
+            interval,
+            poll: rate.ticks(POLL),
+            fifo_priority,
+            queue: QUEUE,
+        }),
+    }
+}
+
 fn threshold_ticks(settings: &RecordSettings, clock: &ClockChoice) -> Result<Ticks, RecordError> {
     let ticks = clock.rate.ticks(settings.threshold);
-    if (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&ticks) {
+    // Only a spinning probe counts what is below it a tick each.
+    if settings.wakeup.is_some() || (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&ticks) {
         return Ok(ticks);
     }
     Err(RecordError::Threshold {
@@ -188,7 +220,7 @@ fn threshold_ticks(settings: &RecordSettings, clock: &ClockChoice) -> Result<Tic
 
 fn probe_settings(settings: &RecordSettings) -> ProbeSettings {
     ProbeSettings {
-        kind: "spin".into(),
+        kind: probe_kind(settings).into(),
         cpus: settings.cpus.cpus.clone(),
         cpus_chosen_because: settings.cpus.because.clone(),
         duration_ns: settings.duration,

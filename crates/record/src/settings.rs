@@ -4,11 +4,22 @@ use jitterscope_model::{ClockKind, Nanos};
 use jitterscope_platform::CpuChoice;
 use std::path::PathBuf;
 
+/// The wake-up probe instead of the spinning one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeupChoice {
+    /// Time between deadlines.
+    pub period: Nanos,
+    /// Whether deep idle states are kept off meanwhile.
+    pub hold_latency: bool,
+}
+
 /// Settings of one recording.
 #[derive(Clone, Debug)]
 pub struct RecordSettings {
     /// CPUs to measure.
     pub cpus: CpuChoice,
+    /// Sleep and wake in place of spinning.
+    pub wakeup: Option<WakeupChoice>,
     /// Length of the measurement.
     pub duration: Nanos,
     /// Length of the discarded warm-up.

@@ -29,6 +29,8 @@ pub(crate) trait Rows: PageKeeper {
 /// Writes a run. The first error is kept for the end; what follows it is dropped.
 pub(crate) struct Sink {
     writer: RunWriter,
+    /// Names the histograms.
+    probe: &'static str,
     error: Option<StoreError>,
     begun: bool,
     last_look: Instant,
@@ -50,8 +52,8 @@ pub(crate) enum Room {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Sink {
-    pub(crate) fn new(writer: RunWriter) -> Sink {
-        Sink { writer, error: None, begun: false, last_look: Instant::now(), room: Room::Ample }
+    pub(crate) fn new(writer: RunWriter, probe: &'static str) -> Sink {
+        Sink { writer, probe, error: None, begun: false, last_look: Instant::now(), room: Room::Ample }
     }
 
     fn attempt(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<(), StoreError>) {
@@ -88,9 +90,10 @@ impl Rows for Sink {
     }
 
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
+        let probe = self.probe;
         self.attempt(|w| {
             w.interval(row)?;
-            w.interval_histogram("spin", row.cpu, row.start, row.end, lengths)
+            w.interval_histogram(probe, row.cpu, row.start, row.end, lengths)
         });
     }
 

@@ -24,6 +24,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
     let cpus = select_cpus(None, &topology, &current_affinity().unwrap()).unwrap();
     RecordSettings {
         cpus,
+        wakeup: None,
         duration: Nanos(1_500_000_000),
         warmup: Nanos(300_000_000),
         threshold: Nanos(300),

@@ -116,6 +116,7 @@ impl Drop for Rollback<'_> {
 fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> Evidence {
     let settings = RecordSettings {
         cpus: CpuChoice { cpus: cpus.clone(), because: None },
+        wakeup: None,
         duration: Nanos(3_000_000_000),
         warmup: Nanos(700_000_000),
         threshold: Nanos(1000),

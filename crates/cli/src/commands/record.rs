@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jitterscope_model::{ClockKind, CpuList, Nanos};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{RecordError, RecordSettings, record};
+use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
 
 /// What to measure with.
@@ -21,6 +21,8 @@ pub enum ProbeKind {
     /// Reads the clock back to back
     #[default]
     Spin,
+    /// Sleeps to deadlines and looks how late it wakes
+    Wakeup,
 }
 
 /// The clock to read.
@@ -48,9 +50,15 @@ pub struct RecordArgs {
     /// How long to spin before that; what happens then does not count
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
     pub warmup: Nanos,
-    /// The shortest stall
-    #[arg(long, short, default_value = "300ns", value_name = "TIME", value_parser = some_duration)]
-    pub threshold: Nanos,
+    /// The shortest stall [default: 300ns, 50us for wakeup]
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
+    pub threshold: Option<Nanos>,
+    /// wakeup: time between deadlines, 50us to 1s
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = period)]
+    pub period: Nanos,
+    /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
+    #[arg(long)]
+    pub hold_latency: bool,
     /// Length of a reporting interval
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = interval)]
     pub interval: Nanos,
@@ -93,6 +101,14 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
+fn period(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(0..=49_999) => Err("must be at least 50us".into()),
+        Nanos(1_000_000_001..) => Err("must be at most 1s".into()),
+        some => Ok(some),
+    }
+}
+
 fn trace_buffer(text: &str) -> Result<u64, String> {
     match size(text)? {
         0..=65_535 => Err("must be at least 64KiB".into()),
@@ -118,11 +134,19 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
+    let (wakeup, threshold) = match args.probe {
+        ProbeKind::Spin => (None, Nanos(300)),
+        ProbeKind::Wakeup => {
+            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency };
+            (Some(choice), Nanos(50_000))
+        }
+    };
     let settings = RecordSettings {
         cpus,
+        wakeup,
         duration: args.duration,
         warmup: args.warmup,
-        threshold: args.threshold,
+        threshold: args.threshold.unwrap_or(threshold),
         interval: args.interval,
         fifo_priority: args.priority,
         clock: args.clock.map(|clock| match clock {

@@ -61,6 +61,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let settings = SelftestSettings {
         record: RecordSettings {
             cpus,
+            wakeup: None,
             duration: Nanos(1_000_000_000),
             warmup: Nanos(300_000_000),
             threshold: Nanos(300),

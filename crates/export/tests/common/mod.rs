@@ -101,6 +101,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
             fifo_priority: None,
         },
         results: Vec::new(),
+        wakeups: Vec::new(),
         attributed: true,
         sources: Vec::new(),
         counters: Vec::new(),

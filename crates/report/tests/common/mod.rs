@@ -163,6 +163,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             fifo_priority: None,
         },
         results: Vec::new(),
+        wakeups: Vec::new(),
         attributed: true,
         sources: vec![
             source("tracefs", SourceStatus::Available, 0),

@@ -1,0 +1,165 @@
+use super::*;
+use jitterscope_model::{CpuId, StallId, ThreadRef};
+use proptest::prelude::*;
+
+const VICTIM: i32 = 50;
+
+fn stall(start: u64, end: u64) -> Stall {
+    Stall {
+        id: StallId(0),
+        cpu: CpuId(1),
+        victim: ThreadRef { tid: VICTIM, comm: Comm::new("js-wake/1") },
+        start: Ticks(start),
+        end: Ticks(end),
+    }
+}
+
+fn task(tid: i32, comm: &str, prio: i32) -> TaskRef {
+    TaskRef { tid, comm: Comm::new(comm), prio }
+}
+
+fn victim() -> TaskRef {
+    task(VICTIM, "js-wake/1", 120)
+}
+
+fn idle() -> TaskRef {
+    task(0, "swapper/1", 120)
+}
+
+fn at(time: u64, kind: EventKind) -> KernelEvent {
+    KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: 0, kind }
+}
+
+fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {
+    at(time, EventKind::SchedSwitch { prev, prev_state: 1, next })
+}
+
+fn waking(time: u64) -> KernelEvent {
+    at(time, EventKind::SchedWaking { task: victim(), target: CpuId(1) })
+}
+
+fn timer(from: u64, to: u64) -> [KernelEvent; 2] {
+    [
+        at(from, EventKind::VectorEntry { vector: "local_timer".into() }),
+        at(to, EventKind::VectorExit { vector: "local_timer".into() }),
+    ]
+}
+
+/// (phase, name, ns) of each part.
+fn split(stall: &Stall, events: &[KernelEvent]) -> Vec<(WakePhase, String, u64)> {
+    split_wakeup(stall, events, TickRate::NANOSECONDS)
+        .into_iter()
+        .map(|part| (part.phase, part.part.culprit.name.to_string(), part.part.net.0))
+        .collect()
+}
+
+#[test]
+fn from_idle_the_exit_the_interrupt_and_the_dispatch_are_told_apart() {
+    let mut events = vec![
+        switch(100, victim(), idle()),
+        at(110, EventKind::CpuIdle { state: Some(2) }),
+        at(1300, EventKind::CpuIdle { state: None }),
+    ];
+    let [entry, exit] = timer(1320, 1500);
+    events.extend([entry, waking(1400), exit, switch(1600, idle(), victim())]);
+    assert_eq!(
+        split(&stall(1000, 1650), &events),
+        [
+            (WakePhase::IdleExit, "idle exit".into(), 300),
+            (WakePhase::TimerLate, "late timer".into(), 20),
+            (WakePhase::Interrupt, "local_timer".into(), 180),
+            (WakePhase::Dispatch, "leaving idle".into(), 100),
+            (WakePhase::Dispatch, "return to the thread".into(), 50),
+        ]
+    );
+}
+
+#[test]
+fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
+    for (comm, prio, phase) in [
+        ("urgent", 40, WakePhase::HigherPriority),
+        ("equal", 120, WakePhase::RunQueue),
+        ("kworker/1:0", 120, WakePhase::RunQueue),
+    ] {
+        let other = task(60, comm, prio);
+        let [entry, exit] = timer(1010, 1110);
+        let events = [switch(500, victim(), other), entry, waking(1050), exit, switch(2000, other, victim())];
+        assert_eq!(
+            split(&stall(1000, 2020), &events),
+            [
+                (WakePhase::TimerLate, "late timer".into(), 10),
+                (WakePhase::Interrupt, "local_timer".into(), 100),
+                (phase, comm.into(), 890),
+                (WakePhase::Dispatch, "return to the thread".into(), 20),
+            ]
+        );
+    }
+    let part = &split_wakeup(
+        &stall(1000, 2000),
+        &[switch(900, victim(), task(7, "kworker/1:0", 120)), waking(1001)],
+        TickRate::NANOSECONDS,
+    )[1];
+    assert_eq!(
+        (part.part.culprit.kind, &*part.part.culprit.detail),
+        (CulpritKind::Kworker, "pid 7, priority 120")
+    );
+}
+
+#[test]
+fn interrupts_in_between_have_their_own_part() {
+    let events = [
+        switch(100, victim(), task(60, "other", 120)),
+        waking(1000),
+        at(1100, EventKind::IrqEntry { irq: 25, action: "nvme0q1".into() }),
+        at(1150, EventKind::IrqExit { irq: 25 }),
+        at(1150, EventKind::SoftirqEntry { vec: 4 }),
+        at(1250, EventKind::SoftirqExit { vec: 4 }),
+    ];
+    assert_eq!(
+        split(&stall(1000, 1300), &events),
+        [
+            (WakePhase::RunQueue, "other".into(), 150),
+            (WakePhase::Interrupt, "nvme0q1".into(), 50),
+            (WakePhase::Interrupt, "BLOCK".into(), 100),
+        ]
+    );
+}
+
+#[test]
+fn without_events_the_timer_is_late_and_it_is_a_guess() {
+    let parts = split_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
+    assert_eq!((parts[0].phase, parts[0].part.net.0, parts.len()), (WakePhase::TimerLate, 500, 1));
+    assert_eq!(parts[0].part.confidence, Confidence::Low);
+    let attribution = attribute_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
+    assert_eq!((attribution.total().0, attribution.explained().0), (500, 0));
+}
+
+fn any_event() -> impl Strategy<Value = EventKind> {
+    let task = prop_oneof![Just(victim()), Just(idle()), Just(task(60, "other", 90))];
+    prop_oneof![
+        (task.clone(), task).prop_map(|(prev, next)| EventKind::SchedSwitch { prev, prev_state: 0, next }),
+        Just(EventKind::SchedWaking { task: victim(), target: CpuId(1) }),
+        proptest::option::of(0u32..4).prop_map(|state| EventKind::CpuIdle { state }),
+        (0u32..20).prop_map(|vec| EventKind::SoftirqEntry { vec }),
+        (0u32..20).prop_map(|vec| EventKind::SoftirqExit { vec }),
+        Just(EventKind::VectorEntry { vector: "local_timer".into() }),
+        Just(EventKind::VectorExit { vector: "local_timer".into() }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn parts_sum_to_the_stall_exactly(
+        start in 0u64..2000,
+        length in 0u64..3000,
+        hz in 1_000_000_000u64..5_000_000_000,
+        events in proptest::collection::vec((0u64..5000, any_event()), 0..40),
+    ) {
+        let mut events: Vec<KernelEvent> = events.into_iter().map(|(time, kind)| at(time, kind)).collect();
+        events.sort_by_key(|event| event.time);
+        let rate = TickRate { hz, ..TickRate::NANOSECONDS };
+        let stall = stall(start, start + length);
+        let sum: u64 = split_wakeup(&stall, &events, rate).iter().map(|part| part.part.net.0).sum();
+        prop_assert_eq!(sum, rate.nanos(stall.length()).0);
+    }
+}

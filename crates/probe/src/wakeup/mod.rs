@@ -1,0 +1,196 @@
+//! The wake-up probe: sleeps to absolute deadlines and looks how late it woke.
+//!
+//! Deadlines lie one period apart whatever happens. A wake-up that is later than a period has slept
+//! through the deadlines after its own; they are passed over and counted. Lateness is kept twice: as it
+//! was, and with the passed deadlines filled in (a sleeper due at each of them would have been late by
+//! one period less each), which is the correction for coordinated omission. The first wake-up is not
+//! counted: it finds cold caches and a timer that was never armed before.
+
+mod account;
+
+use crate::control::Control;
+use crate::spin::{IntervalMark, SpinOutput};
+use account::Account;
+use jitterscope_model::{CpuId, Gap, Nanos, TickRate, Ticks, WakeupResult};
+use jitterscope_platform::clock::Clock;
+use jitterscope_platform::{PinError, monotonic_now, no_timer_slack, sleep_until};
+use rtrb::{Producer, RingBuffer};
+use std::sync::Arc;
+
+/// How one wake-up probe is set.
+#[derive(Clone, Copy, Debug)]
+pub struct WakeupSettings {
+    /// The CPU to measure.
+    pub cpu: CpuId,
+    /// Time between deadlines; at least [`WakeupSettings::SHORTEST_PERIOD`].
+    pub period: Nanos,
+    /// Wake-ups at least this late are stalls.
+    pub threshold: Nanos,
+    /// Length of a reporting interval.
+    pub interval: Ticks,
+    /// Rate of the measuring clock.
+    pub rate: TickRate,
+    /// SCHED_FIFO priority, `None` for the fair class.
+    pub fifo_priority: Option<u32>,
+    /// Stalls that fit in the queue to the drain thread.
+    pub queue: usize,
+}
+
+impl WakeupSettings {
+    /// Below this a machine does little but sleep and wake.
+    pub const SHORTEST_PERIOD: Nanos = Nanos(50_000);
+    /// Longest period: the end of the measurement is only seen at a wake-up.
+    pub const LONGEST_PERIOD: Nanos = Nanos(1_000_000_000);
+}
+
+/// A wake-up probe that cannot measure.
+#[derive(Debug, thiserror::Error)]
+pub enum WakeupError {
+    /// Pinning or the scheduling class was refused.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// The period is out of range.
+    #[error("a period of {0} is out of range: 50us to 1s")]
+    Period(Nanos),
+    /// The histograms cannot be made.
+    #[error("the histograms of lateness cannot be made: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+    /// The kernel does not sleep to deadlines.
+    #[error("sleeping to a deadline failed: {0}")]
+    Sleep(#[from] std::io::Error),
+}
+
+/// A wake-up probe, its memory allocated, not yet on its CPU.
+pub struct WakeupProbe<C: Clock> {
+    clock: C,
+    settings: WakeupSettings,
+    account: Account,
+    gaps: Producer<Gap>,
+    intervals: Producer<IntervalMark>,
+}
+
+/// Intervals that fit in the queue: at the shortest interval of 1 ms this is a second.
+const INTERVAL_QUEUE: usize = 1024;
+
+impl<C: Clock> WakeupProbe<C> {
+    /// Allocates everything that the probe will touch. A stall is sent as the gap from the deadline to
+    /// the wake-up.
+    ///
+    /// # Errors
+    /// The period is out of range.
+    pub fn new(clock: C, settings: WakeupSettings) -> Result<(WakeupProbe<C>, SpinOutput), WakeupError> {
+        let periods = WakeupSettings::SHORTEST_PERIOD..=WakeupSettings::LONGEST_PERIOD;
+        if !periods.contains(&settings.period) {
+            return Err(WakeupError::Period(settings.period));
+        }
+        let (gap_sender, gaps) = RingBuffer::new(settings.queue.max(16));
+        let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
+        let account = Account::new(settings.period)?;
+        let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
+        Ok((WakeupProbe { clock, settings, account, gaps: gap_sender, intervals: interval_sender }, output))
+    }
+
+    /// Runs on the calling thread, which it pins: sleeps and wakes until [`Control::measure`]'s start
+    /// without counting, and counts until its end or until [`Control::stop`].
+    ///
+    /// # Errors
+    /// The thread cannot be put on its CPU or in its scheduling class, or cannot sleep to a deadline.
+    pub fn run(mut self, control: &Arc<Control>) -> Result<WakeupResult, WakeupError> {
+        let settings = self.settings;
+        jitterscope_platform::pin_current_thread(settings.cpu)?;
+        if let Some(priority) = settings.fifo_priority {
+            jitterscope_platform::set_fifo(priority)?;
+        }
+        // A kernel without timer slack has none to turn off.
+        let _ = no_timer_slack();
+        self.account.prefault();
+        control.report_ready();
+        let mut deadline = monotonic_now() + settings.period;
+        let mut measuring: Option<Measuring> = None;
+        let mut result = WakeupResult {
+            cpu: settings.cpu,
+            tid: jitterscope_platform::current_tid(),
+            ..WakeupResult::default()
+        };
+        loop {
+            sleep_until(deadline)?;
+            let woke = monotonic_now();
+            let now = self.clock.now();
+            let late = woke.saturating_sub(deadline);
+            let gap_length = settings.rate.ticks(late);
+            let gap = Gap { start: now - gap_length, length: gap_length };
+            if let Some(measuring) = &mut measuring {
+                let missed = self.account.wake_up(late);
+                result.missed += missed;
+                if late >= settings.threshold && late > Nanos::ZERO {
+                    result.stalls += 1;
+                    measuring.interval.count += 1;
+                    measuring.interval.sum = measuring.interval.sum + gap.length;
+                    measuring.interval.max = measuring.interval.max.max(gap.length);
+                    if self.gaps.push(gap).is_err() {
+                        result.dropped_records += 1;
+                    }
+                }
+                let elsewhere = jitterscope_platform::current_cpu();
+                if elsewhere != settings.cpu {
+                    result.ended_early = Some(format!(
+                        "CPU {} was taken away (offline?): the probe was moved to CPU {elsewhere}",
+                        settings.cpu
+                    ));
+                }
+                let ended = now >= control.end() || control.stopped() || result.ended_early.is_some();
+                if ended || now >= measuring.next_interval {
+                    measuring.close(now, settings.interval, &mut self.intervals);
+                }
+                if ended {
+                    result.end = now;
+                    break;
+                }
+            } else if control.stopped() {
+                result.start = now;
+                result.end = now;
+                break;
+            } else if now >= control.start() {
+                // This wake-up is the first of the measurement and does not count.
+                result.start = now;
+                // The queue is empty at this point: nothing was sent before.
+                let _ = self.gaps.push(Gap::measurement_begins(now));
+                measuring = Some(Measuring::from(now, settings.interval));
+            }
+            deadline += settings.period;
+            // The deadlines that have passed meanwhile were counted as missed.
+            if deadline <= woke {
+                let behind = woke.saturating_sub(deadline).0 / settings.period.0 + 1;
+                deadline = Nanos(deadline.0 + behind * settings.period.0);
+            }
+        }
+        self.account.fill(&mut result);
+        Ok(result)
+    }
+}
+
+/// The interval that is under way.
+struct Measuring {
+    interval: IntervalMark,
+    next_interval: Ticks,
+}
+
+impl Measuring {
+    fn from(now: Ticks, length: Ticks) -> Measuring {
+        let interval = IntervalMark { start: now, ..IntervalMark::default() };
+        Measuring { interval, next_interval: now + length.max(Ticks(1)) }
+    }
+
+    fn close(&mut self, now: Ticks, length: Ticks, queue: &mut Producer<IntervalMark>) {
+        self.interval.end = now;
+        // A full queue means that the drain thread was held up: the interval's absence will show.
+        let _ = queue.push(self.interval);
+        let step = length.0.max(1);
+        let behind = now.since(self.next_interval).0 / step;
+        let next = Ticks(self.next_interval.0.saturating_add((behind + 1) * step));
+        *self = Measuring {
+            interval: IntervalMark { start: now, ..IntervalMark::default() },
+            next_interval: next,
+        };
+    }
+}
