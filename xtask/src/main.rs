@@ -5,6 +5,7 @@ mod bench;
 mod deps;
 mod fuzz;
 mod lint;
+mod packages;
 mod shell;
 mod test;
 

@@ -1,6 +1,6 @@
 //! Everything that must pass.
 
-use crate::{deps, lint, shell};
+use crate::{deps, lint, packages, shell};
 use clap::Args;
 
 /// Arguments of `cargo xtask test`.
@@ -18,6 +18,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         lint::run()?;
         deps::run()?;
     }
+    packages::install();
     // One test binary after the other, as cargo does: those that record share the measured CPU and
     // take turns by a lock of their own.
     shell::run("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])

@@ -1,0 +1,31 @@
+//! Programs that some tests talk to, from the distribution's packages.
+
+use crate::shell;
+use std::path::Path;
+
+/// Program and the Debian package that has it.
+const WANTED: [(&str, &str); 1] = [("influxd", "influxdb")];
+
+/// Installs what is missing, where that can be done. A test that still misses its program says that it
+/// is skipped.
+pub fn install() {
+    let missing: Vec<&str> =
+        WANTED.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
+        return;
+    }
+    if !is_there("apt-get") {
+        eprintln!("not installed, so tests of it are skipped: {}", missing.join(", "));
+        return;
+    }
+    let install = [&["install", "--yes", "--no-install-recommends"][..], &missing[..]].concat();
+    let done = shell::run("apt-get", &["update", "--quiet"]).and_then(|()| shell::run("apt-get", &install));
+    if let Err(error) = done {
+        eprintln!("{error:#}; tests of {} are skipped", missing.join(", "));
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+}
