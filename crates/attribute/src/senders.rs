@@ -7,9 +7,9 @@ use std::hash::Hash;
 
 /// Records kept a key. Attribution follows recording by a fraction of a second, in which hardly any key
 /// is used this often; an older sender is then unknown, not wrong.
-const PER_KEY: usize = 64;
+const PER_KEY: usize = 32;
 /// Keys kept a kind before those not used lately are dropped.
-const KEYS: usize = 2048;
+const KEYS: usize = 1024;
 
 #[derive(Clone, Debug)]
 struct Sent<T> {

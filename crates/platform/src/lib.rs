@@ -18,7 +18,7 @@ mod topology;
 
 pub use host::host_facts;
 pub use machine::{FileError, Machine};
-pub use memory::{lock_in_memory, peak_rss_bytes, resident_bytes};
+pub use memory::{keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};

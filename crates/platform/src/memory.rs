@@ -15,6 +15,22 @@ pub fn lock_in_memory<T>(memory: &mut [T]) -> std::io::Result<()> {
     unsafe { rustix::mm::mlock(memory.as_mut_ptr().cast(), length) }.map_err(Into::into)
 }
 
+/// Makes the allocator keep what it has once got from the kernel. Giving memory back changes the page
+/// tables, and the kernel then interrupts every CPU on which this process runs, the measured ones
+/// included, to flush their TLBs.
+pub fn keep_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        // The largest threshold that glibc accepts on 64 bits (mallopt(3)); -1 switches trimming off.
+        const LARGEST_MMAP_THRESHOLD: libc::c_int = 32 << 20;
+        // SAFETY: mallopt only sets parameters of the allocator, under its own lock.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+        }
+    }
+}
+
 fn status_kib(field: &str) -> u64 {
     let status = Machine::host().read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap_or_default();

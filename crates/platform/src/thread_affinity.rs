@@ -12,8 +12,11 @@ use std::io;
 /// for an empty set and for CPUs beyond the 1024 that the call's fixed-size mask holds.
 pub fn set_thread_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let invalid = || io::Error::from(rustix::io::Errno::INVAL);
-    // Zero would mean the calling thread.
-    let pid = Pid::from_raw(tid).filter(|_| tid > 0).ok_or_else(invalid)?;
+    // Zero would mean the calling thread; the library takes no negative ids.
+    if tid <= 0 {
+        return Err(invalid());
+    }
+    let pid = Pid::from_raw(tid).ok_or_else(invalid)?;
     let mut mask = KernelSet::new();
     for cpu in cpus.iter() {
         let cpu = cpu.0 as usize;

@@ -6,6 +6,12 @@ use jitterscope_platform::Machine;
 use jitterscope_trace::{Symbols, Tasks, TraceContext};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long a thread's name is believed before it is read again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Threads whose last reading is remembered.
+const MOST_ASKED: usize = 4096;
 
 /// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers
 /// of others, a few thousand in the largest kernels.
@@ -28,28 +34,53 @@ pub(crate) struct LiveNames {
     machine: Machine,
     symbols: Symbols,
     tasks: RefCell<Tasks>,
+    asked: RefCell<HashMap<i32, Instant>>,
     functions: FunctionCache,
 }
 
 impl LiveNames {
     pub(crate) fn new(machine: Machine, symbols: Symbols) -> LiveNames {
-        LiveNames { machine, symbols, tasks: RefCell::default(), functions: FunctionCache::default() }
+        LiveNames {
+            machine,
+            symbols,
+            tasks: RefCell::default(),
+            asked: RefCell::default(),
+            functions: FunctionCache::default(),
+        }
     }
 
     /// Learns what an event tells, and asks for the name of its own thread while that still lives.
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
-        let mut tasks = self.tasks.borrow_mut();
-        tasks.learn(event);
+        self.tasks.borrow_mut().learn(event);
         if ask {
-            tasks.name_or_read(&self.machine, event.tid);
+            self.ask(event.tid);
         }
     }
 
-    /// Learns names that the kernel kept.
+    /// Reads a thread's name now, unless that was done a moment ago. Ids are used again, so a name that
+    /// is known need not be that of the thread that has the id today.
+    fn ask(&self, tid: i32) {
+        let mut asked = self.asked.borrow_mut();
+        if tid <= 0 || asked.get(&tid).is_some_and(|at| at.elapsed() < ASK_AGAIN) {
+            return;
+        }
+        if asked.len() >= MOST_ASKED {
+            asked.clear();
+        }
+        asked.insert(tid, Instant::now());
+        if let Ok(name) = self.machine.read(format!("/proc/{tid}/comm")) {
+            self.tasks.borrow_mut().insert(tid, Comm::new(name.trim_end_matches('\n')));
+        }
+    }
+
+    /// Learns names that the kernel kept, of threads that nothing else names: its notes can be those of
+    /// an earlier thread of the same id.
     pub(crate) fn learn_all(&self, names: Vec<(i32, Comm)>) {
         let mut tasks = self.tasks.borrow_mut();
         for (tid, comm) in names {
-            tasks.insert(tid, comm);
+            if tasks.name(tid).is_none() {
+                tasks.insert(tid, comm);
+            }
         }
     }
 
@@ -104,5 +135,24 @@ impl Lexicon for StoredNames {
             return Some("swapper".into());
         }
         self.tasks.name(tid).map(|comm| comm.to_string().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proc_says_stands_against_the_kernels_old_notes() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/42")).unwrap();
+        std::fs::write(dir.path().join("proc/42/comm"), "today\n").unwrap();
+        let names = LiveNames::new(Machine::at(dir.path()), Symbols::default());
+        names.learn_all(vec![(42, Comm::new("yesterday")), (43, Comm::new("gone"))]);
+        names.ask(42);
+        assert_eq!(names.comm(42).as_deref(), Some("today"));
+        names.learn_all(vec![(42, Comm::new("yesterday"))]);
+        assert_eq!(names.comm(42).as_deref(), Some("today"));
+        assert_eq!(names.comm(43).as_deref(), Some("gone"));
     }
 }

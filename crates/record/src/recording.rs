@@ -51,6 +51,7 @@ pub fn record(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
     let stopped = || stop.load(Ordering::Relaxed);
+    platform::keep_freed_memory();
     let topology = Topology::read(machine);
     let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
     let (kind, rate) = (clock.kind, clock.rate);

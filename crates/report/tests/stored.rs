@@ -3,7 +3,6 @@
 mod common;
 
 use common::{Scenario, busy};
-use jitterscope_model::*;
 use jitterscope_report::{Style, json, list, load, load_worst, text};
 use jitterscope_store::{RunWriter, StoreError};
 use std::path::{Path, PathBuf};
@@ -63,7 +62,7 @@ fn the_list_has_a_line_a_run_and_tells_what_it_cannot_read() {
     quiet.manifest.label = "a-label-that-is-quite-long-for-a-list".into();
     quiet.manifest.interrupted = true;
     quiet.manifest.clock_start.realtime_ns += 3_600_000_000_000;
-    let mut paths = vec![store(&busy(&[0, 1]), dir.path()), store(&quiet, dir.path())];
+    let mut paths = [store(&busy(&[0, 1]), dir.path()), store(&quiet, dir.path())];
     let other = dir.path().join("20000101T000000Z-old-aaaaaa");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("manifest.json"), "{\"schema_version\": 9}").unwrap();

@@ -5,7 +5,7 @@ use jitterscope_platform::Machine;
 use std::collections::HashMap;
 
 /// How many names are kept at most.
-const CAPACITY: usize = 65_536;
+const CAPACITY: usize = 8_192;
 
 /// Thread id to name, bounded: when it is full, names not seen or asked for of late go.
 #[derive(Clone, Debug, Default)]

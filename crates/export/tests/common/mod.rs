@@ -105,7 +105,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         attributed: true,
         sources: Vec::new(),
         counters: Vec::new(),
-        edge_costs: Vec::new(),
+        edge_costs: vec![],
         events_in_gaps: EventsInGaps::default(),
         audit: Default::default(),
         self_noise: SelfNoise::default(),
