@@ -12,6 +12,8 @@ pub enum What {
     Probe,
     /// The ring-buffer decoder
     Decode,
+    /// The probe with all of the sampler's outputs on, beside the probe with none
+    Series,
 }
 
 /// One claim and what was measured.
@@ -30,6 +32,9 @@ pub fn run(what: Option<What>) -> anyhow::Result<()> {
     }
     if what.is_none_or(|w| w == What::Decode) {
         claims.extend(decode()?);
+    }
+    if what.is_none_or(|w| w == What::Series) {
+        claims.extend(series()?);
     }
     println!("{:<44} {:>20} {:>18}", "claim", "measured", "target");
     for claim in &claims {
@@ -119,4 +124,25 @@ fn decode() -> anyhow::Result<Vec<Claim>> {
         target: ">= 5 M".into(),
         holds: rate >= 5e6,
     }])
+}
+
+fn series() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-record", "series")?;
+    let ratio = number(&json, "samples_ratio")?;
+    let (stolen, bare) = (number(&json, "stolen_share")?, number(&json, "bare_stolen_share")?);
+    let spread = number(&json, "bare_stolen_spread")?;
+    Ok(vec![
+        Claim {
+            what: format!("samples/s with {:.0} outputs, of those with none", number(&json, "outputs")?),
+            measured: format!("{ratio:.3}"),
+            target: ">= 0.97".into(),
+            holds: ratio >= 0.97,
+        },
+        Claim {
+            what: format!("stolen time with outputs, {:.3} % with none", bare * 100.0),
+            measured: format!("{:.3} %", stolen * 100.0),
+            target: format!("<= {:.3} %", (bare + spread) * 100.0),
+            holds: stolen <= bare + spread,
+        },
+    ])
 }

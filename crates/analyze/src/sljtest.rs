@@ -43,13 +43,6 @@ impl DeltaBins {
         self.sums[bin] += u128::from(delta.0) * u128::from(count);
     }
 
-    /// Takes one delta of this length back.
-    pub fn remove(&mut self, delta: Ticks) {
-        let bin = self.upper.partition_point(|upper| *upper < delta);
-        self.counts[bin] = self.counts[bin].saturating_sub(1);
-        self.sums[bin] = self.sums[bin].saturating_sub(u128::from(delta.0));
-    }
-
     /// Adds the deltas of a result that are below its threshold, which are exact.
     pub fn add_below(&mut self, result: &ProbeResult) {
         for (delta, count) in &result.below {

@@ -42,6 +42,8 @@ const NEAR_FREQUENCY_CHANGE: Nanos = Nanos(100_000);
 const KEPT_LOSSES: usize = 256;
 /// Gaps remembered a CPU to see stalls that begin together.
 const KEPT_GAPS: usize = 4096;
+/// Wake-ups remembered a CPU: those of a late wake-up are among the last.
+const KEPT_WAKINGS: usize = 1024;
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
 
@@ -53,6 +55,8 @@ struct Cpu {
     /// Windows in which records were lost.
     losses: VecDeque<(Ticks, Ticks)>,
     recent: VecDeque<Gap>,
+    /// Wake-ups on this CPU, recorded where the waker ran.
+    wakings: VecDeque<KernelEvent>,
     frequency_change: Option<Ticks>,
 }
 
@@ -107,6 +111,13 @@ impl Attributor {
 
     /// An event of a sender, from any CPU.
     pub fn sender_event(&mut self, event: &KernelEvent) {
+        if let EventKind::SchedWaking { target, .. } = event.kind {
+            let wakings = &mut self.cpus.entry(target).or_default().wakings;
+            if wakings.len() >= KEPT_WAKINGS {
+                wakings.pop_front();
+            }
+            wakings.push_back(event.clone());
+        }
         self.senders.note(event);
     }
 
@@ -149,10 +160,20 @@ impl Attributor {
     /// Splits a late wake-up, whose victim slept when it began.
     pub fn attribute_wakeup(&mut self, stall: &Stall) -> Attribution {
         let rate = self.settings.rate;
-        let events = self.take_events(stall);
+        let mut events = self.take_events(stall);
         if self.is_near_loss(stall) {
             return whole(stall, rate, culprits::lost(), Confidence::High, "lost records");
         }
+        let wakings = &mut self.cpus.entry(stall.cpu).or_default().wakings;
+        // Each CPU's are in order, all CPUs' together are not.
+        wakings.retain(|waking| {
+            let inside = stall.contains(waking.time);
+            if inside {
+                events.push(waking.clone());
+            }
+            waking.time > stall.end
+        });
+        events.sort_by_key(|event| event.time);
         crate::wakeup::attribute_wakeup(stall, &events, rate)
     }
 

@@ -136,12 +136,23 @@ enum Running {
     Task(TaskRef),
 }
 
+/// How deep an idle CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdleState {
+    /// Not recorded.
+    Unknown,
+    /// In this state.
+    In(u32),
+    /// It has left it.
+    Left,
+}
+
 /// What goes on at one instant.
 struct State {
     victim: i32,
     priority: Option<i32>,
     running: Option<Running>,
-    idle_state: Option<u32>,
+    idle: IdleState,
     frames: Vec<(CulpritKind, Name)>,
     woken: bool,
 }
@@ -151,14 +162,21 @@ const DEEPEST: usize = 8;
 
 impl State {
     fn new(victim: i32) -> State {
-        State { victim, priority: None, running: None, idle_state: None, frames: Vec::new(), woken: false }
+        State {
+            victim,
+            priority: None,
+            running: None,
+            idle: IdleState::Unknown,
+            frames: Vec::new(),
+            woken: false,
+        }
     }
 
     fn take(&mut self, event: &KernelEvent) {
         match &event.kind {
             EventKind::SchedSwitch { prev, next, .. } => {
                 self.frames.clear();
-                self.idle_state = None;
+                self.idle = IdleState::Unknown;
                 if prev.tid == self.victim {
                     // It went to sleep: what wakes it is still to come.
                     self.priority = Some(prev.prio);
@@ -176,7 +194,7 @@ impl State {
             }
             EventKind::CpuIdle { state } => {
                 self.running = Some(Running::Idle);
-                self.idle_state = *state;
+                self.idle = state.map_or(IdleState::Left, IdleState::In);
             }
             EventKind::IrqEntry { action, .. } => self.enter(CulpritKind::Irq, action.clone()),
             EventKind::SoftirqEntry { vec } => {
@@ -199,7 +217,7 @@ impl State {
 
     fn enter(&mut self, kind: CulpritKind, name: Name) {
         // An interrupt ends the idle state that it came in.
-        self.idle_state = None;
+        self.idle = IdleState::Left;
         if self.frames.len() == DEEPEST {
             self.frames.clear();
         }
@@ -217,12 +235,10 @@ impl State {
         match (self.running, self.woken) {
             (Some(Running::Task(task)), _) if task.tid == self.victim => dispatch("return to the thread"),
             (Some(Running::Idle), true) => dispatch("leaving idle"),
-            (Some(Running::Idle), false) => match self.idle_state {
-                Some(state) => (
-                    WakePhase::IdleExit,
-                    culprit(CulpritKind::Switch, "idle exit".into(), format!("idle state {state}")),
-                ),
-                None => late_timer(String::new()),
+            (Some(Running::Idle), false) => match self.idle {
+                IdleState::In(state) => idle_exit(format!("idle state {state}")),
+                IdleState::Unknown => idle_exit(String::new()),
+                IdleState::Left => late_timer("after idle had ended".into()),
             },
             (Some(Running::Task(task)), true) => {
                 let urgent = self.priority.is_some_and(|own| task.prio < own);
@@ -238,6 +254,12 @@ impl State {
             (None, false) => late_timer(String::new()),
         }
     }
+}
+
+fn idle_exit(detail: String) -> (WakePhase, Culprit) {
+    let kind = CulpritKind::Switch;
+    let culprit = Culprit { kind, name: "idle exit".into(), detail: detail.into(), sender: None };
+    (WakePhase::IdleExit, culprit)
 }
 
 fn late_timer(detail: String) -> (WakePhase, Culprit) {

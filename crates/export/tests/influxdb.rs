@@ -3,6 +3,7 @@
 //! Needs `influxd` from the Debian package `influxdb`; without it the test says so and passes.
 
 mod common;
+mod dashboard;
 
 use jitterscope_export::{Target, export_run};
 use serde_json::Value;
@@ -120,6 +121,29 @@ fn check(influx: &Influx, db: &str) {
     }
     assert_eq!(influx.points(db, "jitter_interval").len() as u64, 2 * common::INTERVALS);
     assert_eq!(influx.points(db, "jitter_run").len(), 1);
+}
+
+#[test]
+fn the_dashboards_queries_find_what_is_written() {
+    let Some(influx) = Influx::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    influx.query("", "CREATE DATABASE http");
+    let to = format!("influx+http://127.0.0.1:{}/?db=http", influx.http).parse().unwrap();
+    export_run(&common::run(dir.path()), &[to]).unwrap();
+    for query in dashboard::queries() {
+        let concrete = query
+            .replace("/^$host$/", "/.*/")
+            .replace("/^$label$/", "/.*/")
+            .replace("/^$cpu$/", "/.*/")
+            .replace("$__interval", "1s")
+            .replace(
+                "$timeFilter",
+                &format!("time >= {} AND time < {}", common::EPOCH, common::EPOCH + 4_000_000_000),
+            );
+        let answer = influx.query("http", &concrete);
+        let values = &answer["results"][0]["series"][0]["values"];
+        assert!(values.as_array().is_some_and(|rows| !rows.is_empty()), "{concrete}: {answer}");
+    }
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub fn reattribute(run: &RunReader, sink: &mut dyn FnMut(Attribution)) -> Result
         return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
     }
     let names = StoredNames::new(&context);
+    let wakeups = !manifest.wakeups.is_empty();
     let mut decoder = Decoder::new(&context)?;
     let settings = AttributorSettings {
         rate: manifest.rate,
@@ -93,7 +94,11 @@ pub fn reattribute(run: &RunReader, sink: &mut dyn FnMut(Attribution)) -> Result
             });
         }
         attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
-        sink(attributor.attribute(&stall, &OutsideHints::default(), &names));
+        sink(if wakeups {
+            attributor.attribute_wakeup(&stall)
+        } else {
+            attributor.attribute(&stall, &OutsideHints::default(), &names)
+        });
     }
     Ok(())
 }

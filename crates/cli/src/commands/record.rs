@@ -10,8 +10,8 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use jitterscope_model::{ClockKind, CpuList, Nanos};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
+use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
 
@@ -59,6 +59,9 @@ pub struct RecordArgs {
     /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
     #[arg(long)]
     pub hold_latency: bool,
+    /// wakeup: measure an idle CPU too, to compare with
+    #[arg(long)]
+    pub idle_control: bool,
     /// Length of a reporting interval
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = interval)]
     pub interval: Nanos,
@@ -101,6 +104,29 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// The measured CPUs and one more, which nobody else uses if it can be helped. One is left for our own
+/// threads.
+fn with_idle_control(
+    args: &RecordArgs,
+    chosen: CpuChoice,
+    topology: &Topology,
+    allowed: &CpuSet,
+) -> anyhow::Result<CpuChoice> {
+    if !matches!(args.probe, ProbeKind::Wakeup) {
+        return Err(UsageError("--idle-control goes with 'record wakeup'".into()).into());
+    }
+    let free = allowed.intersection(&topology.online).difference(&chosen.cpus);
+    let control = free.last().filter(|_| free.len() > 1).ok_or_else(|| {
+        UsageError(format!(
+            "--idle-control needs a CPU that is neither measured nor the last one for our own threads; free are {}",
+            if free.is_empty() { "none".into() } else { free.to_string() }
+        ))
+    })?;
+    let because = format!("CPU {control} is the idle control");
+    let because = chosen.because.map_or(because.clone(), |why| format!("{why}; {because}"));
+    Ok(CpuChoice { cpus: chosen.cpus.iter().chain([control]).collect(), because: Some(because) })
+}
+
 fn period(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos(0..=49_999) => Err("must be at least 50us".into()),
@@ -134,6 +160,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
+    let cpus = if args.idle_control { with_idle_control(args, cpus, &topology, &allowed)? } else { cpus };
     let (wakeup, threshold) = match args.probe {
         ProbeKind::Spin => (None, Nanos(300)),
         ProbeKind::Wakeup => {

@@ -104,7 +104,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
     let measured = live.measure(threshold, &stop, &mut gatherer).map_err(usage_if_asked_wrongly)?;
     for result in &measured.results {
         let gathered = gatherer.cpus.entry(result.cpu).or_insert_with(|| OfCpu::new(settings));
-        let mut bins = gathered.bins_from(result.start);
+        let mut bins = gathered.bins.clone();
         if result.dropped_records > 0 {
             bins = DeltaBins::new(args.bins, Ticks(args.min), Ticks(args.knee));
             bins.add_above(result);
@@ -194,28 +194,12 @@ struct OfCpu {
     bins: DeltaBins,
     last: VecDeque<(Ticks, Ticks)>,
     seen: u64,
-    /// The first ones: those between the planned start and the probe's own are not of the measurement.
-    first: Vec<(Ticks, Ticks)>,
 }
 
 impl OfCpu {
     fn new(settings: SljSettings) -> OfCpu {
         let bins = DeltaBins::new(settings.bins, Ticks(settings.min), Ticks(settings.knee));
-        OfCpu { bins, last: VecDeque::new(), seen: 0, first: Vec::new() }
-    }
-}
-
-/// More stalls than fit between the planned start and the actual one.
-const FIRST: usize = 64;
-
-impl OfCpu {
-    /// The bins without what came before the probe's own start.
-    fn bins_from(&self, start: Ticks) -> DeltaBins {
-        let mut bins = self.bins.clone();
-        for (_, length) in self.first.iter().filter(|(at, _)| *at < start) {
-            bins.remove(*length);
-        }
-        bins
+        OfCpu { bins, last: VecDeque::new(), seen: 0 }
     }
 }
 
@@ -239,9 +223,6 @@ impl Receiver for Gatherer {
         let cpu = self.cpus.entry(stall.cpu).or_insert_with(|| OfCpu::new(settings));
         cpu.bins.add(stall.length(), 1);
         cpu.seen += 1;
-        if cpu.first.len() < FIRST {
-            cpu.first.push((stall.start, stall.length()));
-        }
         if cpu.last.len() == self.room {
             cpu.last.pop_front();
         }
