@@ -5,6 +5,7 @@
 //! a logger or a system call. What it finds leaves through bounded queues that it never waits for.
 
 mod control;
+pub mod pipeline;
 mod spin;
 
 pub use control::Control;
