@@ -8,6 +8,7 @@ pub mod clock;
 pub mod disturb;
 mod host;
 mod machine;
+mod maps;
 mod memory;
 mod rate;
 mod selection;
@@ -16,7 +17,8 @@ mod topology;
 
 pub use host::host_facts;
 pub use machine::{FileError, Machine};
-pub use memory::{lock_in_memory, peak_rss_bytes, resident_bytes};
+pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
+pub use memory::{LockedMemory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, select_cpus};
 pub use thread::{
