@@ -11,6 +11,7 @@ mod cpu;
 mod culprit;
 mod event;
 mod gap;
+mod journal;
 mod manifest;
 mod probe_result;
 mod source;
@@ -22,6 +23,7 @@ pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use culprit::{Culprit, CulpritKind, Sender};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
+pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use manifest::{
     ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
     RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,

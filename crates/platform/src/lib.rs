@@ -8,6 +8,7 @@ pub mod clock;
 pub mod disturb;
 mod host;
 mod machine;
+mod maps;
 mod memory;
 mod rate;
 mod selection;
@@ -18,7 +19,8 @@ mod topology;
 
 pub use host::host_facts;
 pub use machine::{FileError, Machine};
-pub use memory::{keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
+pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
+pub use memory::{LockedMemory, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};

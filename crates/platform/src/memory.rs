@@ -31,6 +31,29 @@ pub fn keep_freed_memory() {
     }
 }
 
+/// All memory of the process locked, until it is dropped.
+#[derive(Debug)]
+pub struct LockedMemory(());
+
+impl LockedMemory {
+    /// Faults in and locks every page that the process has now; what it maps later is not locked.
+    ///
+    /// # Errors
+    /// RLIMIT_MEMLOCK is too small and CAP_IPC_LOCK is missing.
+    pub fn lock() -> std::io::Result<LockedMemory> {
+        // SAFETY: locking changes residency, not content.
+        let result = unsafe { libc::mlockall(libc::MCL_CURRENT) };
+        if result == 0 { Ok(LockedMemory(())) } else { Err(std::io::Error::last_os_error()) }
+    }
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        // SAFETY: as for locking. It cannot fail for a process that was allowed to lock.
+        unsafe { libc::munlockall() };
+    }
+}
+
 fn status_kib(field: &str) -> u64 {
     let status = Machine::host().read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap_or_default();

@@ -6,6 +6,7 @@
 //! through bounded queues that it never waits for.
 
 mod control;
+pub mod pipeline;
 mod spin;
 mod wakeup;
 

@@ -1,0 +1,162 @@
+//! The pipeline's journal: one record of 32 bytes a message.
+//!
+//! Big-endian, as its ancestor wrote it: a marker (u32 0x55555555), when the message was published, when
+//! the journaller had it, the difference (i64 each, nanoseconds), the message's number (i32).
+
+/// What every record begins with.
+const MARKER: [u8; 4] = [0x55; 4];
+
+/// One record of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// When the message was published, nanoseconds on the measuring clock.
+    pub published_ns: i64,
+    /// When the journaller had it.
+    pub journalled_ns: i64,
+    /// The time between; the writer stores it, a reader need not trust it.
+    pub delta_ns: i64,
+    /// The message's number from 0; beyond 2^31 it goes on from -2^31, as the ancestor's does.
+    pub sequence: i32,
+}
+
+impl JournalEntry {
+    /// Bytes of a record.
+    pub const SIZE: usize = 32;
+
+    /// The record as stored.
+    #[must_use]
+    #[inline]
+    pub fn to_bytes(self) -> [u8; JournalEntry::SIZE] {
+        let mut bytes = [0; JournalEntry::SIZE];
+        bytes[..4].copy_from_slice(&MARKER);
+        bytes[4..12].copy_from_slice(&self.published_ns.to_be_bytes());
+        bytes[12..20].copy_from_slice(&self.journalled_ns.to_be_bytes());
+        bytes[20..28].copy_from_slice(&self.delta_ns.to_be_bytes());
+        bytes[28..].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes
+    }
+
+    /// The record of these bytes; `None` when they do not begin with the marker.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; JournalEntry::SIZE]) -> Option<JournalEntry> {
+        let [m0, m1, m2, m3, rest @ ..] = bytes;
+        if [*m0, *m1, *m2, *m3] != MARKER {
+            return None;
+        }
+        let (numbers, sequence) = rest.split_at(24);
+        let mut numbers = numbers.chunks_exact(8).map(|n| n.try_into().map_or(0, i64::from_be_bytes));
+        Some(JournalEntry {
+            published_ns: numbers.next()?,
+            journalled_ns: numbers.next()?,
+            delta_ns: numbers.next()?,
+            sequence: i32::from_be_bytes(sequence.try_into().ok()?),
+        })
+    }
+}
+
+/// Where a journal stops being one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// A record without its marker.
+    #[error("no record at byte {offset}: a journal's records begin with 55 55 55 55")]
+    Marker {
+        /// Where.
+        offset: u64,
+    },
+    /// The last record is cut off.
+    #[error("the journal ends within a record: {bytes} bytes at byte {offset}, a record has 32")]
+    Cut {
+        /// Where the record begins.
+        offset: u64,
+        /// How much of it is there.
+        bytes: usize,
+    },
+}
+
+/// The records of a journal. It ends at the first error, and at the zeros that a writer that was killed
+/// left behind its last record.
+#[derive(Clone, Debug)]
+pub struct JournalReader<'a> {
+    rest: &'a [u8],
+    offset: u64,
+}
+
+impl<'a> JournalReader<'a> {
+    /// Reads a whole journal.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> JournalReader<'a> {
+        JournalReader { rest: bytes, offset: 0 }
+    }
+}
+
+impl Iterator for JournalReader<'_> {
+    type Item = Result<JournalEntry, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = self.offset;
+        let Some((record, rest)) = self.rest.split_first_chunk::<{ JournalEntry::SIZE }>() else {
+            let left = std::mem::take(&mut self.rest);
+            return left
+                .iter()
+                .any(|b| *b != 0)
+                .then_some(Err(JournalError::Cut { offset, bytes: left.len() }));
+        };
+        let entry = JournalEntry::from_bytes(record);
+        if entry.is_some() {
+            (self.rest, self.offset) = (rest, offset + JournalEntry::SIZE as u64);
+            return entry.map(Ok);
+        }
+        let unused = self.rest.iter().all(|b| *b == 0);
+        self.rest = &[];
+        (!unused).then_some(Err(JournalError::Marker { offset }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_record_is_laid_out_as_its_ancestor_wrote_it() {
+        let entry = JournalEntry { published_ns: 1, journalled_ns: 0x0102, delta_ns: 0x0101, sequence: 7 };
+        let expected =
+            "55555555 0000000000000001 0000000000000102 0000000000000101 00000007".replace(' ', "");
+        let hex: String = entry.to_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, expected);
+    }
+
+    #[test]
+    fn unused_room_is_the_end_and_foreign_bytes_are_an_error() {
+        let entry = JournalEntry { published_ns: 5, journalled_ns: 9, delta_ns: 4, sequence: 0 };
+        let mut bytes = entry.to_bytes().to_vec();
+        bytes.extend([0; 100]);
+        assert_eq!(JournalReader::new(&bytes).collect::<Vec<_>>(), [Ok(entry)]);
+        bytes[40] = 1;
+        let read: Vec<_> = JournalReader::new(&bytes).collect();
+        assert_eq!(read, [Ok(entry), Err(JournalError::Marker { offset: 32 })]);
+        let cut = &entry.to_bytes()[..31];
+        let read: Vec<_> = JournalReader::new(cut).collect();
+        assert_eq!(read, [Err(JournalError::Cut { offset: 0, bytes: 31 })]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_journal_survives_a_round_trip(entries in proptest::collection::vec(any::<(i64, i64, i64, i32)>(), 0..50)) {
+            let entries: Vec<JournalEntry> = entries
+                .into_iter()
+                .map(|(published_ns, journalled_ns, delta_ns, sequence)| JournalEntry {
+                    published_ns, journalled_ns, delta_ns, sequence,
+                })
+                .collect();
+            let bytes: Vec<u8> = entries.iter().flat_map(|e| e.to_bytes()).collect();
+            let read: Result<Vec<JournalEntry>, JournalError> = JournalReader::new(&bytes).collect();
+            prop_assert_eq!(read, Ok(entries));
+        }
+
+        #[test]
+        fn any_bytes_end_in_order(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(JournalReader::new(&bytes).count() <= bytes.len() / 32 + 1);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Files as memory: the pipeline's input and its journal.
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file that cannot be mapped, made or extended, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}{}", path.display(), advice(source))]
+pub struct MapError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+impl MapError {
+    fn of(path: &Path) -> impl FnOnce(io::Error) -> MapError {
+        let path = path.to_path_buf();
+        move |source| MapError { path, source }
+    }
+
+    /// Whether there is no room for it.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or name a file elsewhere",
+        _ => "",
+    }
+}
+
+/// A file mapped for reading.
+#[derive(Debug)]
+pub struct MappedFile {
+    /// `None` for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl MappedFile {
+    /// Maps a whole file.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is not something that can be mapped.
+    pub fn open(path: &Path) -> Result<MappedFile, MapError> {
+        let file = File::open(path).map_err(MapError::of(path))?;
+        let length = file.metadata().map_err(MapError::of(path))?.len();
+        if length == 0 {
+            return Ok(MappedFile { map: None });
+        }
+        // SAFETY: the map is private and read-only. Whoever truncates the file meanwhile makes reads of it
+        // fail with SIGBUS, and whoever writes to it changes bytes that we only copy and compare: no
+        // reference is ever kept to anything but plain bytes.
+        let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }.map_err(MapError::of(path))?;
+        Ok(MappedFile { map: Some(map) })
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}
+
+/// Makes a file of `length` pseudo-random bytes, the same ones every time, under its final name only
+/// when it is whole.
+///
+/// # Errors
+/// It cannot be written; nothing is left then.
+pub fn make_random_file(path: &Path, length: u64) -> Result<(), MapError> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let written = write_random(&partial, length).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // Nothing else can be done about a leftover that cannot be removed.
+        let _ = fs::remove_file(&partial);
+    }
+    written.map_err(MapError::of(path))
+}
+
+fn write_random(path: &Path, length: u64) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    // Marsaglia's xorshift64 with his shifts; any seed but zero.
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut left = length;
+    while left > 0 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let bytes = state.to_le_bytes();
+        let count = left.min(8);
+        file.write_all(&bytes[..count as usize])?;
+        left -= count;
+    }
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// A file that grows piece by piece, each piece on disk and in memory before it is handed out.
+#[derive(Debug)]
+pub struct GrowingFile {
+    path: PathBuf,
+    file: File,
+    piece: u64,
+    length: u64,
+}
+
+impl GrowingFile {
+    /// Makes the file, or empties it. `piece` is rounded up to whole pages.
+    ///
+    /// # Errors
+    /// It cannot be opened for writing.
+    pub fn create(path: &Path, piece: u64) -> Result<GrowingFile, MapError> {
+        let page = rustix::param::page_size() as u64;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .map_err(MapError::of(path))?;
+        let piece = piece.max(1).div_ceil(page) * page;
+        Ok(GrowingFile { path: path.to_path_buf(), file, piece, length: 0 })
+    }
+
+    /// Extends the file by a piece, with its room on disk reserved and every page written to, so that
+    /// whoever fills it waits for neither.
+    ///
+    /// # Errors
+    /// The disk is full ([`MapError::is_disk_full`]) or fails; the pieces before stay good.
+    pub fn next_piece(&mut self) -> Result<FilePiece, MapError> {
+        self.extend().map_err(MapError::of(&self.path))
+    }
+
+    fn extend(&mut self) -> io::Result<FilePiece> {
+        let (start, piece) = (self.length, self.piece);
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), start, piece) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(start, piece)?,
+            other => other?,
+        }
+        let length = usize::try_from(piece).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the range was just made part of the file. The map is shared; should somebody else
+        // truncate the file, writes to it fail with SIGBUS, and should somebody else write to it, only
+        // plain bytes change.
+        let mut map = unsafe { MmapOptions::new().offset(start).len(length).map_mut(&self.file) }?;
+        map.fill(0);
+        // Unlocked pages are resident all the same; faults that follow are counted and reported.
+        let _ = map.lock();
+        self.length += piece;
+        Ok(FilePiece { map })
+    }
+
+    /// For file systems that cannot reserve room: written zeros have theirs.
+    fn write_zeros(&self, start: u64, length: u64) -> io::Result<()> {
+        let zeros = [0u8; 64 << 10];
+        let mut at = 0;
+        while at < length {
+            let count = (length - at).min(zeros.len() as u64);
+            self.file.write_all_at(&zeros[..count as usize], start + at)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Cuts the file to the `used` bytes at its beginning and makes it safe on disk.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn finish(self, used: u64) -> Result<(), MapError> {
+        let closed = self.file.set_len(used.min(self.length)).and_then(|()| self.file.sync_all());
+        closed.map_err(MapError::of(&self.path))
+    }
+}
+
+/// A piece of a growing file, mapped and resident.
+#[derive(Debug)]
+pub struct FilePiece {
+    map: MmapMut,
+}
+
+impl AsMut<[u8]> for FilePiece {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_follow_each_other_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mut file = GrowingFile::create(&path, 1).unwrap();
+        let mut first = file.next_piece().unwrap();
+        let mut second = file.next_piece().unwrap();
+        let page = first.as_mut().len();
+        first.as_mut().fill(1);
+        second.as_mut()[..10].fill(2);
+        drop((first, second));
+        file.finish(page as u64 + 10).unwrap();
+        let read = MappedFile::open(&path).unwrap();
+        assert_eq!(read.as_ref().len(), page + 10);
+        assert!(read.as_ref()[..page].iter().all(|b| *b == 1));
+        assert!(read.as_ref()[page..].iter().all(|b| *b == 2));
+    }
+
+    #[test]
+    fn random_files_are_whole_and_the_same_every_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        make_random_file(&a, 1001).unwrap();
+        make_random_file(&b, 1001).unwrap();
+        let (a, b) = (MappedFile::open(&a).unwrap(), MappedFile::open(&b).unwrap());
+        assert_eq!(a.as_ref(), b.as_ref());
+        let distinct: std::collections::HashSet<u8> = a.as_ref().iter().copied().collect();
+        assert_eq!((a.as_ref().len(), distinct.len() > 200), (1001, true));
+        assert!(make_random_file(&dir.path().join("no/where"), 1).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn an_empty_file_is_no_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("empty");
+        fs::write(&path, "").unwrap();
+        assert!(MappedFile::open(&path).unwrap().as_ref().is_empty());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_what_was_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(small) = SmallDisk::mount(dir.path()) else {
+            eprintln!("skipped: a small file system cannot be mounted here");
+            return;
+        };
+        let path = dir.path().join("journal");
+        let mut file = GrowingFile::create(&path, 64 << 10).unwrap();
+        let mut pieces = Vec::new();
+        let error = loop {
+            match file.next_piece() {
+                Ok(mut piece) => {
+                    piece.as_mut().fill(7);
+                    pieces.push(piece);
+                }
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_disk_full(), "{error}");
+        assert!(error.to_string().contains("make room"), "{error}");
+        let used = pieces.len() as u64 * (64 << 10);
+        drop(pieces);
+        file.finish(used).unwrap();
+        assert!(used >= 64 << 10);
+        let read = MappedFile::open(&path).unwrap();
+        assert!(read.as_ref().len() as u64 == used && read.as_ref().iter().all(|b| *b == 7));
+        drop(read);
+        drop(small);
+    }
+
+    /// A file system of 512 KiB, while it lives.
+    struct SmallDisk(PathBuf);
+
+    impl SmallDisk {
+        fn mount(at: &Path) -> Option<SmallDisk> {
+            let size = Some(c"size=512k");
+            rustix::mount::mount("tmpfs", at, "tmpfs", rustix::mount::MountFlags::empty(), size).ok()?;
+            Some(SmallDisk(at.to_path_buf()))
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The consumers: accumulator and journaller. Both stamp, check and account for every message; the
+//! journaller also writes a record.
+
+use super::account::{Scale, Times};
+use super::control::PipelineControl;
+use super::journal::Journal;
+use super::message::{Message, flag};
+use super::{ConsumerResult, PipelineSettings, Role, SlowMessage};
+use disruptor::{EventPoller, Polling, SingleProducerBarrier};
+use hdrhistogram::CreationError;
+use jitterscope_model::{JournalEntry, Nanos, TickRate, Ticks};
+use jitterscope_platform::clock::Clock;
+use rtrb::Producer;
+
+/// The share of the warm-up's messages that the slow ones must be slower than, when no threshold was
+/// given: below 99 %, so that what lies above the 99th percentile of the measurement is there too.
+const SLOWER_THAN: f64 = 0.98;
+/// The threshold when there is neither one given nor a warm-up to learn it from.
+const SLOW_WITHOUT_WARM_UP: Nanos = Nanos(10_000);
+
+/// A consumer and its end of the ring.
+pub(super) struct Receiver<C, S> {
+    ring: EventPoller<Message, SingleProducerBarrier>,
+    desk: Desk<C, S>,
+}
+
+/// What a consumer does with a message, and everything that it touches then.
+struct Desk<C, S> {
+    role: Role,
+    clock: C,
+    rate: TickRate,
+    scale: Scale,
+    slow: Producer<SlowMessage>,
+    journal: Option<Journal<S>>,
+    settings: PipelineSettings,
+    transit: Times,
+    from_intended: Times,
+    inter: Times,
+    expected: u64,
+    disordered: u64,
+    previous: u64,
+    slow_above: u64,
+    slow_count: u64,
+    slow_dropped: u64,
+    received: u64,
+    end: u64,
+}
+
+impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
+    pub(super) fn new(
+        role: Role,
+        (clock, rate): (C, TickRate),
+        ring: EventPoller<Message, SingleProducerBarrier>,
+        slow: Producer<SlowMessage>,
+        journal: Option<Journal<S>>,
+        settings: PipelineSettings,
+    ) -> Result<Receiver<C, S>, CreationError> {
+        let slow_above = settings.slow_above.unwrap_or_else(|| rate.ticks(SLOW_WITHOUT_WARM_UP));
+        let desk = Desk {
+            role,
+            clock,
+            rate,
+            scale: Scale::new(rate),
+            slow,
+            journal,
+            settings,
+            transit: Times::new()?,
+            from_intended: Times::new()?,
+            inter: Times::new()?,
+            expected: 0,
+            disordered: 0,
+            previous: 0,
+            slow_above: slow_above.0,
+            slow_count: 0,
+            slow_dropped: 0,
+            received: 0,
+            end: 0,
+        };
+        Ok(Receiver { ring, desk })
+    }
+
+    /// Writes to everything that will be written to.
+    pub(super) fn prefault(&mut self) {
+        let desk = &mut self.desk;
+        desk.forget();
+        if let Some(journal) = &mut desk.journal {
+            journal.prefault();
+        }
+        let free = desk.slow.slots();
+        if let Ok(chunk) = desk.slow.write_chunk(free) {
+            // Filled with default values, and dropped uncommitted: the queue stays empty.
+            drop(chunk);
+        }
+    }
+
+    /// Receives until nothing follows.
+    pub(super) fn run(mut self, control: &PipelineControl) -> ConsumerResult {
+        if self.desk.settings.warm_up_messages == 0 {
+            self.desk.end_warm_up(control);
+        }
+        loop {
+            match self.ring.poll() {
+                Ok(mut messages) => {
+                    for message in &mut messages {
+                        self.desk.receive(message, control);
+                    }
+                }
+                Err(Polling::NoEvents) => {}
+                Err(Polling::Shutdown) => break,
+            }
+        }
+        self.desk.result()
+    }
+}
+
+impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
+    #[inline]
+    fn receive(&mut self, message: &Message, control: &PipelineControl) {
+        let now = self.clock.now().0;
+        self.disordered += u64::from(message.sequence != self.expected);
+        self.expected = message.sequence + 1;
+        if self.received == 0 {
+            // The first one's predecessor would have been due an interval before it.
+            self.previous = message.intended.saturating_sub(self.settings.interval.0);
+        }
+        self.received += 1;
+        let since_intended = now.saturating_sub(message.intended);
+        let transit = self.scale.nanos(now.saturating_sub(message.published));
+        self.transit.record(transit);
+        self.from_intended.record(self.scale.nanos(since_intended));
+        self.inter.record(self.scale.nanos(now.saturating_sub(self.previous)));
+        let measured = message.is(flag::MEASURED);
+        if let Some(journal) = &mut self.journal {
+            let published = self.scale.nanos(message.published) as i64;
+            let entry = JournalEntry {
+                published_ns: published,
+                journalled_ns: published.wrapping_add(transit as i64),
+                delta_ns: transit as i64,
+                sequence: message.sequence.wrapping_sub(self.settings.warm_up_messages) as i32,
+            };
+            if measured {
+                journal.append(entry, control);
+            } else {
+                journal.rehearse(entry);
+            }
+        }
+        if measured && since_intended >= self.slow_above {
+            self.slow(message, now);
+        }
+        self.previous = now;
+        self.end = now;
+        if message.is(flag::LAST_OF_WARMUP) {
+            self.end_warm_up(control);
+        }
+    }
+
+    #[cold]
+    fn slow(&mut self, message: &Message, now: u64) {
+        self.slow_count += 1;
+        let slow = SlowMessage {
+            role: self.role,
+            sequence: message.sequence.wrapping_sub(self.settings.warm_up_messages),
+            intended: Ticks(message.intended),
+            published: Ticks(message.published),
+            received: Ticks(now),
+            published_before: Ticks(message.previous),
+            received_before: Ticks(self.previous),
+            waited: Ticks(message.waited),
+        };
+        self.slow_dropped += u64::from(self.slow.push(slow).is_err());
+    }
+
+    /// Learns what is slow, and forgets the rest.
+    #[cold]
+    fn end_warm_up(&mut self, control: &PipelineControl) {
+        if self.settings.slow_above.is_none() && self.from_intended.count() > 0 {
+            let usual = Nanos(self.from_intended.quantile_ns(SLOWER_THAN));
+            self.slow_above = self.rate.ticks(usual).0.max(1);
+        }
+        self.forget();
+        control.report_warm();
+    }
+
+    fn forget(&mut self) {
+        self.transit.reset();
+        self.from_intended.reset();
+        self.inter.reset();
+        self.received = 0;
+        if let Some(journal) = &mut self.journal {
+            journal.reset();
+        }
+    }
+
+    fn result(mut self) -> ConsumerResult {
+        if let Some(journal) = &mut self.journal {
+            journal.finish();
+        }
+        ConsumerResult {
+            role: self.role,
+            received: self.received,
+            disordered: self.disordered,
+            end: Ticks(self.end),
+            transit: self.transit,
+            from_intended: self.from_intended,
+            inter: self.inter,
+            slow_above: Ticks(self.slow_above),
+            slow: self.slow_count,
+            slow_dropped: self.slow_dropped,
+            journal: self.journal.map(|journal| journal.account),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How the controlling thread leads the pipeline through its phases.
+
+use jitterscope_model::Ticks;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Shared by the controller and the pipeline's threads: set up, warm up, measure, end. The threads read
+/// it often and it changes a handful of times, so that the line stays in every cache; the producer's
+/// progress lies on a line of its own.
+#[derive(Debug, Default)]
+pub struct PipelineControl {
+    ready: AtomicU32,
+    go: AtomicBool,
+    warm: AtomicU32,
+    start: AtomicU64,
+    end: AtomicU64,
+    stop: AtomicBool,
+    journal_closed: AtomicBool,
+    sent: OwnLine,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OwnLine(AtomicU64);
+
+impl PipelineControl {
+    /// Nothing begun.
+    #[must_use]
+    pub fn new() -> PipelineControl {
+        PipelineControl::default()
+    }
+
+    /// A thread is on its CPU with its memory faulted in.
+    pub(super) fn report_ready(&self) {
+        self.ready.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many threads are.
+    #[must_use]
+    pub fn ready(&self) -> u32 {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Lets the producer begin the warm-up.
+    pub fn warm_up(&self) {
+        self.go.store(true, Ordering::Release);
+    }
+
+    pub(super) fn may_warm_up(&self) -> bool {
+        self.go.load(Ordering::Acquire)
+    }
+
+    /// A thread has done with the warm-up and forgotten it.
+    pub(super) fn report_warm(&self) {
+        self.warm.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many threads have.
+    #[must_use]
+    pub fn warm(&self) -> u32 {
+        self.warm.load(Ordering::Acquire)
+    }
+
+    /// Measures from `start` (in the future) until `end`, or until all messages are sent.
+    pub fn measure(&self, start: Ticks, end: Ticks) {
+        self.end.store(end.0, Ordering::Release);
+        self.start.store(start.0.max(1), Ordering::Release);
+    }
+
+    /// Start and end, once they are known.
+    pub(super) fn window(&self) -> Option<(u64, u64)> {
+        let start = self.start.load(Ordering::Acquire);
+        (start > 0).then(|| (start, self.end.load(Ordering::Acquire)))
+    }
+
+    /// Ends everything after the message under way; what was measured stays.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Whether [`PipelineControl::stop`] was called.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// No more room for the journal will come: the journaller must not wait for it.
+    pub fn close_journal(&self) {
+        self.journal_closed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn journal_closed(&self) -> bool {
+        self.journal_closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn report_sent(&self, count: u64) {
+        self.sent.0.store(count, Ordering::Relaxed);
+    }
+
+    /// Measured messages sent so far, to within a hundred or so.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,177 @@
+//! The journal as the journaller sees it: pieces of memory, handed over ahead of need.
+
+use super::control::PipelineControl;
+use jitterscope_model::JournalEntry;
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+/// Pieces on their way, each direction. Two are enough to stay ahead; the rest is for a helper that
+/// comes late.
+const PIECES: usize = 8;
+
+/// The controller's side: hands out empty pieces of memory, takes back full ones.
+pub struct JournalFeed<S> {
+    fresh: Producer<S>,
+    full: Consumer<S>,
+}
+
+impl<S> JournalFeed<S> {
+    /// How many empty pieces the journaller has in stock.
+    #[must_use]
+    pub fn stock(&self) -> usize {
+        self.fresh.buffer().capacity() - self.fresh.slots()
+    }
+
+    /// Hands over an empty piece; returns it when there are enough.
+    ///
+    /// # Errors
+    /// The stock is full.
+    pub fn supply(&mut self, piece: S) -> Result<(), S> {
+        self.fresh.push(piece).map_err(|PushError::Full(piece)| piece)
+    }
+
+    /// Takes back a piece that the journaller has done with.
+    pub fn take_full(&mut self) -> Option<S> {
+        self.full.pop().ok()
+    }
+}
+
+/// The journaller's side.
+pub(super) struct Journal<S> {
+    fresh: Consumer<S>,
+    full: Producer<S>,
+    piece: Option<S>,
+    at: usize,
+    pub(super) account: JournalAccount,
+}
+
+/// What became of the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalAccount {
+    /// Records written.
+    pub written: u64,
+    /// Messages received without a record, for there was no room.
+    pub unwritten: u64,
+    /// How often the journaller had to wait for an empty piece.
+    pub waits: u64,
+}
+
+/// A journal and who feeds it.
+pub(super) fn journal<S>() -> (Journal<S>, JournalFeed<S>) {
+    let (fresh_in, fresh) = RingBuffer::new(PIECES);
+    let (full, full_out) = RingBuffer::new(PIECES);
+    let journal = Journal { fresh, full, piece: None, at: 0, account: JournalAccount::default() };
+    (journal, JournalFeed { fresh: fresh_in, full: full_out })
+}
+
+impl<S: AsMut<[u8]>> Journal<S> {
+    /// Takes the first piece and writes to every page of it.
+    pub(super) fn prefault(&mut self) {
+        self.piece = self.fresh.pop().ok();
+        if let Some(piece) = &mut self.piece {
+            piece.as_mut().fill(0);
+        }
+    }
+
+    /// The warm-up's stand-in for [`Journal::append`]: the same bytes to the same place, not kept.
+    #[inline]
+    pub(super) fn rehearse(&mut self, entry: JournalEntry) {
+        let at = self.at;
+        if let Some(room) = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
+        {
+            room.copy_from_slice(&entry.to_bytes());
+        }
+    }
+
+    /// Forgets the warm-up.
+    pub(super) fn reset(&mut self) {
+        let at = self.at;
+        if let Some(room) = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
+        {
+            room.fill(0);
+        }
+        self.account = JournalAccount::default();
+    }
+
+    #[inline]
+    pub(super) fn append(&mut self, entry: JournalEntry, control: &PipelineControl) {
+        loop {
+            let at = self.at;
+            let room = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE));
+            if let Some(room) = room {
+                room.copy_from_slice(&entry.to_bytes());
+                self.at += JournalEntry::SIZE;
+                self.account.written += 1;
+                return;
+            }
+            if !self.turn_over(control) {
+                self.account.unwritten += 1;
+                return;
+            }
+        }
+    }
+
+    /// Swaps the full piece for an empty one; false when none will come.
+    #[cold]
+    fn turn_over(&mut self, control: &PipelineControl) -> bool {
+        let mut full = self.piece.take();
+        let mut waited = false;
+        loop {
+            if let Some(piece) = full.take()
+                && let Err(PushError::Full(piece)) = self.full.push(piece)
+            {
+                full = Some(piece);
+            } else if let Ok(piece) = self.fresh.pop() {
+                (self.piece, self.at) = (Some(piece), 0);
+                self.account.waits += u64::from(waited);
+                return true;
+            } else if control.journal_closed() {
+                return false;
+            }
+            waited = true;
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Gives the last piece back.
+    pub(super) fn finish(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            // The controller takes back full pieces until the thread has ended, and drops what is left
+            // in the queue with it: the piece's memory is the file's either way.
+            let _ = self.full.push(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::JournalReader;
+
+    fn entry(sequence: i32) -> JournalEntry {
+        JournalEntry { published_ns: 1, journalled_ns: 3, delta_ns: 2, sequence }
+    }
+
+    #[test]
+    fn records_go_on_over_the_pieces_and_a_closed_journal_loses_only_what_has_no_room() {
+        let control = PipelineControl::new();
+        let (mut journal, mut feed) = journal::<Vec<u8>>();
+        for _ in 0..3 {
+            feed.supply(vec![1; 64]).unwrap();
+        }
+        journal.prefault();
+        journal.rehearse(entry(99));
+        journal.reset();
+        control.close_journal();
+        for sequence in 0..8 {
+            journal.append(entry(sequence), &control);
+        }
+        journal.finish();
+        let mut bytes = Vec::new();
+        while let Some(piece) = feed.take_full() {
+            bytes.extend(piece);
+        }
+        let read: Vec<i32> = JournalReader::new(&bytes).map(|e| e.unwrap().sequence).collect();
+        assert_eq!(read, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(journal.account, JournalAccount { written: 6, unwritten: 2, waits: 0 });
+    }
+}

@@ -1,0 +1,189 @@
+use super::*;
+use jitterscope_model::{JournalReader, RateSource};
+use jitterscope_platform::clock::MonotonicRaw;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::time::Duration;
+
+thread_local! {
+    /// How many turns of a spin each clock read of this thread costs.
+    static SLOWNESS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A clock that makes its reader slow.
+#[derive(Clone, Copy)]
+struct SlowClock;
+
+impl Clock for SlowClock {
+    const KIND: jitterscope_model::ClockKind = jitterscope_model::ClockKind::MonotonicRaw;
+    fn now(self) -> Ticks {
+        let turns = SLOWNESS.get();
+        if turns > 0 {
+            // On a machine with few CPUs the others must get a turn.
+            std::thread::yield_now();
+        }
+        for _ in 0..turns {
+            std::hint::spin_loop();
+        }
+        MonotonicRaw.now()
+    }
+}
+
+fn settings(messages: u64) -> PipelineSettings {
+    PipelineSettings {
+        record_length: 8,
+        warm_up_messages: 50,
+        length: Length::Messages(messages),
+        interval: Ticks(0),
+        pacing: Pacing::Schedule,
+        ring: 4,
+        journaller: true,
+        slow_above: Some(Ticks(1)),
+        slow_queue: 1 << 14,
+        producer: Place::default(),
+        accumulator: Place::default(),
+        journaller_place: Place::default(),
+    }
+}
+
+struct Run {
+    producer: ProducerResult,
+    consumers: Vec<ConsumerResult>,
+    slow: Vec<(Role, Vec<SlowMessage>)>,
+    journal: Vec<u8>,
+}
+
+/// Runs a pipeline to its end on any machine: threads of the slow `role` cost `turns` a clock read.
+fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Duration>) -> Run {
+    let control = Arc::new(PipelineControl::new());
+    let input: Vec<u8> = (0..settings.record_length * 7).map(|n| n as u8).collect();
+    let rate = TickRate { hz: 1_000_000_000, error_ppb: 0, source: RateSource::Exact };
+    let mut pipeline = Pipeline::<Vec<u8>>::new(SlowClock, rate, settings, input).unwrap();
+    if let Some(feed) = &mut pipeline.journal {
+        feed.supply(vec![0; 320]).unwrap();
+    }
+    let handles: Vec<_> = pipeline
+        .threads
+        .into_iter()
+        .map(|(which, body)| {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || {
+                SLOWNESS.set(if which == role { turns } else { 1 });
+                body(&control)
+            })
+        })
+        .collect();
+    let count = handles.len() as u32;
+    let mut journal = Vec::new();
+    let mut feed = pipeline.journal;
+    let mut tend = || {
+        if let Some(feed) = &mut feed {
+            let _ = feed.supply(vec![0; 320]);
+            while let Some(piece) = feed.take_full() {
+                journal.extend(piece);
+            }
+        }
+        std::thread::yield_now();
+    };
+    while control.ready() < count {
+        tend();
+    }
+    control.warm_up();
+    while control.warm() < count {
+        tend();
+    }
+    let start = MonotonicRaw.now();
+    control.measure(start, Ticks(u64::MAX));
+    let begun = std::time::Instant::now();
+    while !handles.iter().all(|h| h.is_finished()) {
+        tend();
+        if stop_after.is_some_and(|after| begun.elapsed() > after) {
+            control.stop();
+        }
+    }
+    tend();
+    let (mut producer, mut consumers) = (None, Vec::new());
+    for handle in handles {
+        match handle.join().unwrap().unwrap().0 {
+            ThreadResult::Producer(result) => producer = Some(result),
+            ThreadResult::Consumer(result) => consumers.push(result),
+        }
+    }
+    let slow = pipeline
+        .slow
+        .into_iter()
+        .map(|(role, mut queue)| (role, std::iter::from_fn(|| queue.pop().ok()).collect()));
+    Run { producer: producer.unwrap(), consumers, slow: slow.collect(), journal }
+}
+
+fn check(run: &Run) {
+    let sent = run.producer.sent;
+    assert_eq!(run.producer.inter.count(), sent);
+    assert_eq!(run.producer.lateness.count(), sent);
+    for consumer in &run.consumers {
+        assert_eq!(consumer.received, sent, "{}", consumer.role);
+        assert_eq!(consumer.disordered, 0, "{}", consumer.role);
+        for times in [&consumer.transit, &consumer.from_intended, &consumer.inter] {
+            assert_eq!(times.count(), sent, "{}", consumer.role);
+        }
+        assert!(consumer.from_intended.max_ns() >= consumer.transit.max_ns());
+        let (_, slow) = run.slow.iter().find(|(role, _)| *role == consumer.role).unwrap();
+        assert_eq!(slow.len() as u64 + consumer.slow_dropped, consumer.slow);
+        assert!(slow.windows(2).all(|w| w[0].sequence < w[1].sequence));
+        assert!(slow.iter().all(|m| m.intended <= m.published && m.published <= m.received));
+        if let Some(account) = consumer.journal {
+            assert_eq!(account.written + account.unwritten, sent);
+            let entries: Vec<_> = JournalReader::new(&run.journal).map(Result::unwrap).collect();
+            assert_eq!(entries.len() as u64, account.written);
+            assert!(entries.iter().zip(0..).all(|(entry, n)| entry.sequence == n));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_is_lost_or_reordered_whoever_is_slow(
+        ring in prop_oneof![Just(2usize), Just(4), Just(16)],
+        messages in 1u64..250,
+        slow in prop_oneof![Just(Role::Producer), Just(Role::Accumulator), Just(Role::Journaller)],
+        turns in 1u32..100,
+        journaller: bool,
+        warm_up in 0u64..40,
+    ) {
+        let settings = PipelineSettings { ring, journaller, warm_up_messages: warm_up, ..settings(messages) };
+        let run = run(settings, slow, turns, None);
+        prop_assert_eq!(run.producer.sent, messages);
+        prop_assert!(run.producer.completed);
+        prop_assert_eq!(run.producer.warmed_up, warm_up);
+        check(&run);
+    }
+}
+
+#[test]
+fn a_full_ring_is_waited_for_and_counted() {
+    let settings = PipelineSettings { ring: 2, journaller: false, ..settings(300) };
+    let run = run(settings, Role::Accumulator, 2000, None);
+    assert!(run.producer.full_waits > 0, "a slow consumer behind a ring of two");
+    assert!(run.producer.full_waited >= run.producer.full_longest);
+    check(&run);
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured() {
+    let settings = PipelineSettings { interval: Ticks(100_000), ..settings(u64::MAX) };
+    let run = run(settings, Role::Producer, 1, Some(Duration::from_millis(100)));
+    assert!(!run.producer.completed);
+    assert!(run.producer.sent > 0);
+    check(&run);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let rate = TickRate::NANOSECONDS;
+    let odd = PipelineSettings { ring: 3, ..settings(1) };
+    let refused = Pipeline::<Vec<u8>>::new(SlowClock, rate, odd, vec![0; 64]);
+    assert!(matches!(refused, Err(PipelineError::Ring(3))));
+    let refused = Pipeline::<Vec<u8>>::new(SlowClock, rate, settings(1), vec![0; 7]);
+    assert!(matches!(refused, Err(PipelineError::Input { input: 7, record: 8 })));
+}
