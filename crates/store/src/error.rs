@@ -82,6 +82,12 @@ pub enum StoreError {
         /// What there is instead.
         hint: String,
     },
+    /// Rows were lost to an earlier error.
+    #[error("{} lost rows to an earlier error and is not kept", path.display())]
+    Incomplete {
+        /// The unfinished run.
+        path: PathBuf,
+    },
     /// Rows arrived before the clock was known.
     #[error("rows were written before the run began; this is a bug")]
     NotBegun,

@@ -8,8 +8,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Size at which a segment is closed and the next begun.
+/// Largest size at which a segment is closed and the next begun.
 const SEGMENT: u64 = 1 << 20;
+/// The smallest: a small limit is shared by several segments, so that the worst stalls' can be kept.
+const SMALLEST_SEGMENT: u64 = 64 << 10;
 /// Stalls remembered that a page still to come may overlap: pages arrive a fraction of a second late.
 const RECENT_STALLS: usize = 4096;
 
@@ -121,7 +123,7 @@ impl TracePages {
                 segment.worst = segment.worst.max(end.since(*start));
             }
         }
-        if segment.bytes >= SEGMENT {
+        if segment.bytes >= (self.limit / 8).clamp(SMALLEST_SEGMENT, SEGMENT) {
             self.close_segment()?;
             self.keep_limit()?;
         }

@@ -140,7 +140,7 @@ impl RunReader {
     /// The kept pages with any record between two times, in order of time.
     ///
     /// # Errors
-    /// A segment cannot be read, or is no segment. One that was cut short yields what is left of it.
+    /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
         let folder = self.path.join("trace").join("segments");
         let mut paths: Vec<PathBuf> = match fs::read_dir(&folder) {
@@ -158,9 +158,9 @@ impl RunReader {
                     pages.push(StoredPage { role, cpu, first, last, bytes });
                 }
             });
-            match end.map_err(|e| StoreError::read(path, e))? {
-                End::Damaged(why) if pages.is_empty() => return Err(StoreError::damaged(path, why)),
-                _ => {}
+            // Whatever else was found: a view that is silently short is worse than none.
+            if let End::Damaged(why) = end.map_err(|e| StoreError::read(path, e))? {
+                return Err(StoreError::damaged(path, why));
             }
         }
         pages.sort_by_key(|page| page.first);

@@ -156,6 +156,8 @@ pub struct RunWriter {
     intervals: TableWriter<IntervalRows>,
     hlog: Hlog,
     trace: TracePages,
+    /// Whether a row was lost to an error: such a run must not be finished.
+    failed: bool,
 }
 
 impl RunWriter {
@@ -193,6 +195,7 @@ impl RunWriter {
             name,
             id,
             clock: None,
+            failed: false,
         })
     }
 
@@ -210,6 +213,11 @@ impl RunWriter {
         self.hlog.begin(SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.realtime_ns))
     }
 
+    fn noted(&mut self, result: Result<(), StoreError>) -> Result<(), StoreError> {
+        self.failed |= result.is_err();
+        result
+    }
+
     fn clock(&self) -> Result<Clock, StoreError> {
         self.clock.ok_or(StoreError::NotBegun)
     }
@@ -221,7 +229,8 @@ impl RunWriter {
     pub fn stall(&mut self, stall: &Stall) -> Result<(), StoreError> {
         let clock = self.clock()?;
         self.trace.stall(stall);
-        self.gaps.push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)))
+        let result = self.gaps.push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)));
+        self.noted(result)
     }
 
     /// The attribution of the stall written last, or of an earlier one, in order.
@@ -229,7 +238,8 @@ impl RunWriter {
     /// # Errors
     /// As [`RunWriter::stall`].
     pub fn attribution(&mut self, attribution: &Attribution) -> Result<(), StoreError> {
-        self.attributions.push(|rows| rows.push(attribution))
+        let result = self.attributions.push(|rows| rows.push(attribution));
+        self.noted(result)
     }
 
     /// One interval of one CPU.
@@ -238,7 +248,8 @@ impl RunWriter {
     /// As [`RunWriter::stall`].
     pub fn interval(&mut self, row: &IntervalRow) -> Result<(), StoreError> {
         let clock = self.clock()?;
-        self.intervals.push(|rows| rows.push(row, &|t| clock.realtime(t)))
+        let result = self.intervals.push(|rows| rows.push(row, &|t| clock.realtime(t)));
+        self.noted(result)
     }
 
     /// The stalls of one interval of one CPU, in nanoseconds, under the tag `<probe>-cpu<N>`.
@@ -308,6 +319,9 @@ impl RunWriter {
     /// As [`RunWriter::stall`]; then nothing is left.
     pub fn finish(mut self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
         let folder = self.partial.path.clone();
+        if self.failed {
+            return Err(StoreError::Incomplete { path: folder });
+        }
         let reserve = folder.join(RESERVE_NAME);
         fs::remove_file(&reserve).map_err(|e| StoreError::write(&reserve, e))?;
         manifest.id.clone_from(&self.id);
