@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 /// Rows decoded at a time.
@@ -168,6 +169,15 @@ impl RunReader {
     }
 }
 
+/// Runs a piece of the parquet library, which panics on some damaged files (a negative length in the
+/// footer, for one). After a panic the reader is not used again.
+fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    match std::panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result,
+        Err(_) => Err("it makes no sense to the parquet reader".into()),
+    }
+}
+
 /// Rows of a parquet file, a batch at a time.
 struct Table<T> {
     path: PathBuf,
@@ -185,9 +195,12 @@ impl<T> Table<T> {
     ) -> Result<Table<T>, StoreError> {
         let path = run.join(file);
         let opened = File::open(&path).map_err(|e| StoreError::read(&path, e))?;
-        let batches = ParquetRecordBatchReaderBuilder::try_new(opened)
-            .and_then(|builder| builder.with_batch_size(BATCH).build())
-            .map_err(|e| StoreError::damaged(&path, e))?;
+        let batches = guarded(|| {
+            ParquetRecordBatchReaderBuilder::try_new(opened)
+                .and_then(|builder| builder.with_batch_size(BATCH).build())
+                .map_err(|e| e.to_string())
+        })
+        .map_err(|why| StoreError::damaged(&path, why))?;
         Ok(Table { path, batches, convert, rows: Vec::new().into_iter(), failed: false })
     }
 }
@@ -203,12 +216,15 @@ impl<T> Iterator for Table<T> {
             if self.failed {
                 return None;
             }
-            let rows = match self.batches.next()? {
-                Ok(batch) => (self.convert)(&Batch(batch)),
-                Err(error) => Err(error.to_string()),
-            };
+            let (batches, convert) = (&mut self.batches, self.convert);
+            let rows = guarded(|| match batches.next() {
+                None => Ok(None),
+                Some(Ok(batch)) => convert(&Batch(batch)).map(Some),
+                Some(Err(error)) => Err(error.to_string()),
+            });
             match rows {
-                Ok(rows) => self.rows = rows.into_iter(),
+                Ok(None) => return None,
+                Ok(Some(rows)) => self.rows = rows.into_iter(),
                 Err(why) => {
                     self.failed = true;
                     return Some(Err(StoreError::damaged(&self.path, why)));

@@ -51,7 +51,7 @@ fn stall(id: u64, start: u64, length: u64, comm: &str) -> Stall {
 
 fn part(name: &str, net: u64, sender: bool) -> Part {
     let via = Some("on_each_cpu".into());
-    let sender = sender.then(|| Sender { comm: None, tid: -3, cpu: CpuId(9), via });
+    let sender = sender.then_some(Sender { comm: None, tid: -3, cpu: CpuId(9), via });
     let culprit = Culprit { kind: CulpritKind::Ipi, name: name.into(), detail: "".into(), sender };
     let (placement, confidence) = (Placement::Hole, Confidence::Low);
     Part { culprit, net: Nanos(net), gross: Nanos(net), placement, confidence, evidence: name.into() }
@@ -170,4 +170,33 @@ fn a_disk_that_fills_up_in_mid_run_is_a_typed_error_and_leaves_no_run() {
     assert!(matches!(w.finish(manifest()), Err(StoreError::Incomplete { .. })));
     assert!(list(dir.path()).unwrap().0.is_empty());
     assert!(partials(dir.path()).unwrap().is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn damaged_tables_are_errors_or_rows_but_never_a_panic(
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut w = writer(dir.path());
+        for n in 0..40 {
+            w.stall(&stall(n, n * 100, n, "x")).unwrap();
+            w.attribution(&Attribution { stall: StallId(n), parts: vec![part("f", n, n % 2 == 0)] }).unwrap();
+        }
+        let path = w.finish(manifest()).unwrap();
+        for file in ["gaps.parquet", "attributions.parquet"] {
+            let file = path.join(file);
+            let mut bytes = fs::read(&file).unwrap();
+            for (at, with) in &flips {
+                let at = at.index(bytes.len());
+                bytes[at] ^= with;
+            }
+            fs::write(&file, bytes).unwrap();
+        }
+        let run = RunReader::open(&path).unwrap();
+        let _ = run.stalls().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
+        let _ = run.attributions().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
+    }
 }
