@@ -15,6 +15,7 @@ mod lexicon;
 mod senders;
 mod split;
 mod tally;
+mod threads;
 mod timeline;
 mod view;
 mod wakeup;
@@ -24,6 +25,10 @@ pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use lexicon::Lexicon;
 pub use senders::Senders;
 pub use tally::EventTally;
+pub use threads::{
+    Episode, EpisodeKind, FollowerSettings, Following, MessagePhase, MessageWindow, Slice, Start,
+    ThreadFollower, split_message,
+};
 pub use timeline::{Frame, Timeline};
 pub use view::{TimelineRow, timeline_rows};
 pub use wakeup::{WakePart, WakePhase, attribute_wakeup, split_wakeup};

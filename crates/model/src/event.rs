@@ -107,6 +107,15 @@ pub enum EventKind {
         /// To.
         to: CpuId,
     },
+    /// `task:task_newtask`: the current task makes another.
+    TaskNew {
+        /// Its thread id.
+        tid: i32,
+        /// Its name: that of its maker.
+        comm: Comm,
+        /// Whether it is a thread of the same process, not a process of its own.
+        thread: bool,
+    },
     /// `irq:irq_handler_entry`: a device's handler.
     IrqEntry {
         /// Interrupt number.

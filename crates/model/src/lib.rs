@@ -15,6 +15,7 @@ mod journal;
 mod manifest;
 mod probe_result;
 mod source;
+mod thread_account;
 mod time;
 mod wakeup_result;
 
@@ -30,5 +31,6 @@ pub use manifest::{
 };
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};
+pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
 pub use wakeup_result::WakeupResult;

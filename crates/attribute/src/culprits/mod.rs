@@ -97,15 +97,28 @@ pub(crate) fn culprit_of(index: usize, scene: &Scene<'_>) -> Culprit {
     if !frame.closed && !frame.rule.endless {
         return outside::left_open(frame.rule.evidence);
     }
+    named(index, scene)
+}
+
+/// Whom to blame for a frame that is known to go on beyond what is looked at.
+pub(crate) fn culprit_while_open(index: usize, scene: &Scene<'_>) -> Culprit {
+    named(index, scene)
+}
+
+fn named(index: usize, scene: &Scene<'_>) -> Culprit {
+    let frame = &scene.timeline.frames[index];
     let naming_child = scene
         .timeline
         .frames
         .iter()
         .enumerate()
-        .filter(|(_, child)| child.parent == Some(index) && child.closed && (frame.rule.named_by)(child))
+        .filter(|(_, child)| {
+            let ended = child.closed || !frame.closed;
+            child.parent == Some(index) && ended && (frame.rule.named_by)(child)
+        })
         .max_by_key(|(at, child)| (child.gross(), std::cmp::Reverse(*at)));
     match naming_child {
-        Some((child, _)) => culprit_of(child, scene),
+        Some((child, _)) => named(child, scene),
         None => (frame.rule.culprit)(frame, scene),
     }
 }

@@ -7,6 +7,8 @@ use jitterscope_model::{CpuId, EventKind, Name, TaskRef};
 /// CPU numbers at or above this stand for "no CPU": unbound work queues are given the kernel's
 /// `NR_CPUS` (at most 8192) or -1.
 const NO_CPU: i64 = 8192;
+/// The flag of clone(2) that makes a thread of the same process.
+const CLONE_THREAD: u64 = 0x0001_0000;
 /// `power:cpu_idle`'s state when idle ends.
 const IDLE_ENDS: u32 = u32::MAX;
 
@@ -30,6 +32,7 @@ enum Plan {
     SchedSwitch { prev: TaskFields, prev_state: NumberField, next: TaskFields },
     SchedWaking { task: TaskFields, target: NumberField },
     SchedMigrate { task: TaskFields, from: NumberField, to: NumberField },
+    TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
     IrqEntry { irq: NumberField, action: BytesField },
     IrqExit { irq: NumberField },
     SoftirqEntry { vec: NumberField },
@@ -120,6 +123,9 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             from: b.number("orig_cpu"),
             to: b.number("dest_cpu"),
         },
+        ("task", "task_newtask") => {
+            Plan::TaskNew { tid: b.number("pid"), comm: b.bytes("comm"), flags: b.number("clone_flags") }
+        }
         ("irq", "irq_handler_entry") => Plan::IrqEntry { irq: b.number("irq"), action: b.bytes("name") },
         ("irq", "irq_handler_exit") => Plan::IrqExit { irq: b.number("irq") },
         ("irq", "softirq_entry") => Plan::SoftirqEntry { vec: b.number("vec") },
@@ -208,6 +214,11 @@ impl Compiled {
             Plan::SchedMigrate { task, from, to } => {
                 EventKind::SchedMigrate { task: task.get(e), from: CpuId(from.u32(e)), to: CpuId(to.u32(e)) }
             }
+            Plan::TaskNew { tid, comm, flags } => EventKind::TaskNew {
+                tid: tid.i32(e),
+                comm: comm.comm(e),
+                thread: flags.u64(e) & CLONE_THREAD != 0,
+            },
             Plan::IrqEntry { irq, action } => {
                 EventKind::IrqEntry { irq: irq.u32(e), action: names.get(action.text(e)) }
             }

@@ -20,6 +20,7 @@ const fn want(system: &'static str, event: &'static str, loses: &'static str) ->
 /// Recorded on the measured CPUs.
 pub(super) const LOCAL: &[Wanted] = &[
     want("sched", "sched_switch", "which thread took the CPU"),
+    want("task", "task_newtask", "the beginning of threads"),
     want("irq", "irq_handler_entry", "device interrupts"),
     want("irq", "irq_handler_exit", "device interrupts"),
     want("irq", "softirq_entry", "softirqs"),

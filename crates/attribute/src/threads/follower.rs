@@ -1,0 +1,279 @@
+//! The state machine: records in, episodes and accounts out.
+
+use super::account::Account;
+use super::cpu::Cpu;
+use super::state::{Start, State, Thread};
+use super::{Episode, MessageWindow, split_message};
+use crate::culprits;
+use crate::lexicon::Lexicon;
+use crate::senders::Senders;
+use jitterscope_model::{
+    Attribution, Comm, Confidence, CpuId, Culprit, EventKind, KernelEvent, Nanos, Part, Placement, StallId,
+    TaskRef, ThreadAccount, ThreadRef, TickRate, Ticks,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Losses remembered.
+const MOST_LOSSES: usize = 256;
+
+/// How threads are followed.
+#[derive(Clone, Debug)]
+pub struct FollowerSettings {
+    /// Ticks to nanoseconds.
+    pub rate: TickRate,
+    /// Episodes of a thread that are no further apart count as one.
+    pub join_within: Ticks,
+    /// How long episodes are remembered for messages; zero when there are none.
+    pub remember: Ticks,
+    /// Whether the threads of a followed process that begin later are followed, too.
+    pub new_threads: bool,
+    /// Whether processes that a followed one makes are followed, too.
+    pub children: bool,
+    /// Threads of these names are followed wherever they are met.
+    pub names: Vec<Comm>,
+    /// No more threads than this are followed.
+    pub most_threads: usize,
+}
+
+/// What is followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Following {
+    /// Which thread.
+    pub thread: ThreadRef,
+    /// What it does in a probe.
+    pub role: Option<&'static str>,
+    /// What is known of it now.
+    pub start: Start,
+}
+
+/// Follows threads. Hand over the records of all CPUs in order of time.
+#[derive(Debug)]
+pub struct ThreadFollower {
+    pub(super) settings: FollowerSettings,
+    pub(super) threads: BTreeMap<i32, Thread>,
+    pub(super) ended: Vec<Thread>,
+    pub(super) cpus: HashMap<CpuId, Cpu>,
+    pub(super) senders: Senders,
+    pub(super) finished: Vec<Episode>,
+    pub(super) from: Ticks,
+    pub(super) until: Ticks,
+    pub(super) now: Ticks,
+    pub(super) refused: u64,
+    pub(super) losses: VecDeque<(Ticks, Ticks)>,
+}
+
+impl ThreadFollower {
+    /// Follows nobody yet.
+    #[must_use]
+    pub fn new(settings: FollowerSettings) -> ThreadFollower {
+        ThreadFollower {
+            settings,
+            threads: BTreeMap::new(),
+            ended: Vec::new(),
+            cpus: HashMap::new(),
+            senders: Senders::default(),
+            finished: Vec::new(),
+            from: Ticks(u64::MAX),
+            until: Ticks(u64::MAX),
+            now: Ticks(0),
+            refused: 0,
+            losses: VecDeque::new(),
+        }
+    }
+
+    /// Follows a thread from `at` on. Records between `at` and now must still come.
+    pub fn follow(&mut self, who: Following, at: Ticks) {
+        if self.threads.contains_key(&who.thread.tid) {
+            return;
+        }
+        if self.threads.len() + self.ended.len() >= self.settings.most_threads {
+            self.refused += 1;
+            return;
+        }
+        let state = match who.start {
+            Start::Unknown => State::Unknown { lossy: false },
+            Start::Asleep => State::Blocked,
+        };
+        let thread = Thread {
+            id: who.thread,
+            role: who.role,
+            state,
+            since: at,
+            from: at,
+            appeared: false,
+            cpu: None,
+            account: Account::default(),
+            pending: None,
+            told_until: Ticks(0),
+            history: VecDeque::new(),
+        };
+        self.threads.insert(who.thread.tid, thread);
+    }
+
+    /// Time from `from` to `until` counts; until then none does.
+    pub fn measure(&mut self, from: Ticks, until: Ticks) {
+        (self.from, self.until) = (from, until);
+    }
+
+    /// Whether any thread is followed that has not ended.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Threads that were not followed because there were too many.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// A record, of the measured CPUs or of a sender.
+    pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+        self.now = self.now.max(event.time);
+        self.senders.note(event);
+        match &event.kind {
+            EventKind::SchedSwitch { prev, prev_state, next } => {
+                self.switched_out(event, prev, *prev_state);
+                self.cpus.entry(event.cpu).or_default().record(event);
+                self.meet(next, event.time);
+                self.switched_in(event, next, lexicon);
+            }
+            EventKind::SchedWaking { task, target } => {
+                self.meet(task, event.time);
+                self.woken(event, task, *target, lexicon);
+            }
+            EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, lexicon),
+            EventKind::TaskNew { tid, comm, thread } => self.begun(event, *tid, *comm, *thread),
+            _ => self.on_cpu(event, lexicon),
+        }
+    }
+
+    /// Records of a CPU were lost between `at` and `to`.
+    pub fn lost(&mut self, cpu: CpuId, at: Ticks, to: Ticks, lexicon: &dyn Lexicon) {
+        if self.losses.len() >= MOST_LOSSES {
+            self.losses.pop_front();
+        }
+        self.losses.push_back((at, to));
+        let touched: Vec<i32> = self
+            .threads
+            .iter()
+            .filter(|(_, thread)| match &thread.state {
+                State::Running { cpu: on, .. } => *on == cpu,
+                State::Runnable { leg, .. } => leg.cpu == cpu,
+                _ => false,
+            })
+            .map(|(tid, _)| *tid)
+            .collect();
+        for tid in touched {
+            self.end_wait(tid, at, lexicon);
+            self.account(tid, at);
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.state = State::Unknown { lossy: true };
+            }
+        }
+        self.cpus.entry(cpu).or_default().lost();
+    }
+
+    /// Episodes that are complete by now.
+    pub fn take_episodes(&mut self) -> Vec<Episode> {
+        let settled = self.now - self.settings.join_within;
+        for thread in self.threads.values_mut() {
+            let over = thread.pending.as_ref().is_some_and(|episode| episode.end < settled);
+            if over && let Some(episode) = thread.pending.take() {
+                self.finished.push(episode);
+            }
+        }
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Splits a slow message between two followed threads, whose records up to its reception were handed
+    /// over.
+    #[must_use]
+    pub fn split(&self, id: StallId, producer: i32, consumer: i32, window: &MessageWindow) -> Attribution {
+        let rate = self.settings.rate;
+        if self.losses.iter().any(|(from, to)| *from <= window.received && window.intended <= *to) {
+            let stalled = rate.nanos(window.received.since(window.intended));
+            return Attribution { stall: id, parts: vec![whole(culprits::lost(), stalled, "lost records")] };
+        }
+        split_message(id, window, self.history(producer), self.history(consumer), rate)
+    }
+
+    /// What a followed thread suffered lately, oldest first.
+    fn history(&self, tid: i32) -> impl Iterator<Item = &Episode> + Clone {
+        self.threads.get(&tid).into_iter().flat_map(|thread| &thread.history)
+    }
+
+    /// The accounts of all threads that were ever followed, as of `at`.
+    pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<ThreadAccount> {
+        let at = at.min(self.until);
+        let open: Vec<i32> = self.threads.keys().copied().collect();
+        for tid in open {
+            self.end_wait(tid, at, lexicon);
+            self.account(tid, at);
+            if let Some(episode) = self.threads.get_mut(&tid).and_then(|thread| thread.pending.take()) {
+                self.finished.push(episode);
+            }
+        }
+        let (rate, from) = (self.settings.rate, self.from);
+        let sum_up = |thread: &Thread| ThreadAccount {
+            from: thread.from.max(from),
+            until: thread.since.max(from).min(at),
+            appeared: thread.appeared && thread.from >= from,
+            exited: matches!(thread.state, State::Exited),
+            ..thread.account.sum_up(thread.id, thread.role, rate)
+        };
+        let mut accounts: Vec<ThreadAccount> =
+            self.ended.iter().chain(self.threads.values()).filter(|t| t.since > from).map(sum_up).collect();
+        accounts.sort_by_key(|account| (account.from, account.tid));
+        accounts
+    }
+
+    /// Whether what happens at `at` counts.
+    pub(super) fn counts(&self, at: Ticks) -> bool {
+        self.from <= at && at <= self.until
+    }
+
+    /// The time up to `at` goes to what the thread was doing.
+    pub(super) fn account(&mut self, tid: i32, at: Ticks) {
+        let (from, until) = (self.from, self.until);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let length = at.min(until).since(thread.since.max(from));
+        thread.since = thread.since.max(at);
+        let account = &mut thread.account;
+        let sum = match &thread.state {
+            State::Unknown { .. } => &mut account.unknown,
+            State::Running { cpu, .. } => return account.ran(*cpu, length),
+            State::Runnable { preempted, .. } => {
+                if *preempted {
+                    account.preempted = account.preempted + length;
+                }
+                &mut account.waiting
+            }
+            State::Blocked => &mut account.blocked,
+            State::Exited => return,
+        };
+        *sum = *sum + length;
+    }
+
+    /// Follows a thread that is met by name.
+    fn meet(&mut self, task: &TaskRef, at: Ticks) {
+        if let Some(thread) = self.threads.get_mut(&task.tid) {
+            // Threads rename themselves.
+            thread.id.comm = task.comm;
+        } else if task.tid != 0 && self.settings.names.contains(&task.comm) {
+            let thread = ThreadRef { tid: task.tid, comm: task.comm };
+            self.follow(Following { thread, role: None, start: Start::Unknown }, at);
+        }
+    }
+}
+
+fn whole(culprit: Culprit, net: Nanos, evidence: &str) -> Part {
+    Part {
+        culprit,
+        net,
+        gross: net,
+        placement: Placement::Whole,
+        confidence: Confidence::High,
+        evidence: evidence.into(),
+    }
+}

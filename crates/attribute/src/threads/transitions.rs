@@ -1,0 +1,327 @@
+//! What each record does to the threads that it touches.
+
+use super::cpu::Cpu;
+use super::episode::{Naming, slices};
+use super::follower::{Following, ThreadFollower};
+use super::state::{Leg, Start, State, Thread};
+use super::{Episode, EpisodeKind, Slice};
+use crate::culprits;
+use crate::lexicon::Lexicon;
+use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks};
+
+/// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
+const TASK_STATES: u64 = 0xff;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
+const ENDED: u64 = 0x30;
+/// A wake-up this long before its thread went to sleep may have come while it was on its way.
+const WOKEN_ON_THE_WAY: Nanos = Nanos(1_000_000);
+/// Episodes of a thread kept to split messages with.
+const MOST_HISTORY: usize = 1 << 14;
+
+impl ThreadFollower {
+    pub(super) fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, is_thread: bool) {
+        let known = |thread: &Thread| !matches!(thread.state, State::Unknown { lossy: false });
+        if self.threads.get(&tid).is_some_and(known) {
+            // Whoever bore this id before has ended unseen.
+            self.account(tid, event.time);
+            self.retire(tid);
+        }
+        let wanted = if is_thread { self.settings.new_threads } else { self.settings.children };
+        if (wanted && self.threads.contains_key(&event.tid)) || self.settings.names.contains(&comm) {
+            let thread = ThreadRef { tid, comm };
+            self.follow(Following { thread, role: None, start: Start::Unknown }, event.time);
+        }
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.appeared = true;
+        thread.from = event.time;
+        thread.since = event.time;
+        thread.id.comm = comm;
+        // It is put on a run queue at once.
+        self.wait_for(tid, event.time, event.cpu, None, false);
+    }
+
+    /// A thread has ended: its account stays.
+    fn retire(&mut self, tid: i32) {
+        if let Some(mut thread) = self.threads.remove(&tid) {
+            if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Exited) {
+                self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+            }
+            self.finished.extend(thread.pending.take());
+            thread.history.clear();
+            self.ended.push(thread);
+        }
+    }
+
+    pub(super) fn switched_out(&mut self, event: &KernelEvent, prev: &TaskRef, prev_state: u64) {
+        let tid = prev.tid;
+        let counts = self.counts(event.time);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        match &thread.state {
+            State::Running { cpu, .. } if *cpu == event.cpu => {}
+            State::Unknown { lossy: false } => {
+                thread.state = State::Running { cpu: event.cpu, woken: None };
+            }
+            State::Runnable { .. } => {
+                // Its being put on the CPU was not seen.
+                let unseen = std::mem::replace(&mut thread.state, State::Unknown { lossy: true });
+                if let State::Runnable { leg, .. } = unseen {
+                    self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+                }
+            }
+            _ => thread.state = State::Unknown { lossy: true },
+        }
+        self.account(tid, event.time);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.cpu = Some(event.cpu);
+        if prev_state & ENDED != 0 {
+            self.retire(tid);
+        } else if prev_state & TASK_STATES == 0 {
+            thread.account.involuntary += u64::from(counts);
+            // The leg is opened when the switch is on record: it names who comes next.
+            thread.state = State::Blocked;
+            self.preempted(event, tid);
+        } else {
+            thread.account.voluntary += u64::from(counts);
+            let woken = match thread.state {
+                State::Running { woken, .. } => woken,
+                _ => None,
+            };
+            thread.state = State::Blocked;
+            let recent = self.settings.rate.ticks(WOKEN_ON_THE_WAY);
+            if let Some((_, target)) = woken.filter(|(at, _)| event.time.since(*at) <= recent) {
+                self.wait_for(tid, event.time, target, None, true);
+            }
+        }
+    }
+
+    /// A wait after a wake-up begins.
+    fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waker: Option<Sender>, guessed: bool) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let leg = Leg { cpu, from, mark: self.cpus.entry(cpu).or_default().open() };
+        thread.state =
+            State::Runnable { preempted: false, guessed, leg, before: Vec::new(), first_cpu: cpu, waker };
+    }
+
+    /// A wait begins with the switch itself.
+    fn preempted(&mut self, event: &KernelEvent, tid: i32) {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        let leg = Leg { cpu: event.cpu, from: event.time, mark: cpu.open_before_switch() };
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.state = State::Runnable {
+                preempted: true,
+                guessed: false,
+                leg,
+                before: Vec::new(),
+                first_cpu: event.cpu,
+                waker: None,
+            };
+        }
+    }
+
+    pub(super) fn switched_in(&mut self, event: &KernelEvent, next: &TaskRef, lexicon: &dyn Lexicon) {
+        let counts = self.counts(event.time);
+        if !self.threads.contains_key(&next.tid) {
+            return;
+        }
+        self.end_wait(next.tid, event.time, lexicon);
+        self.account(next.tid, event.time);
+        let Some(thread) = self.threads.get_mut(&next.tid) else { return };
+        let moved = thread.cpu.is_some_and(|cpu| cpu != event.cpu);
+        thread.cpu = Some(event.cpu);
+        thread.state = State::Running { cpu: event.cpu, woken: None };
+        if counts {
+            thread.account.run_begins(event.cpu);
+            thread.account.migrations += u64::from(moved);
+        }
+    }
+
+    pub(super) fn woken(
+        &mut self,
+        event: &KernelEvent,
+        task: &TaskRef,
+        target: CpuId,
+        lexicon: &dyn Lexicon,
+    ) {
+        let Some(thread) = self.threads.get_mut(&task.tid) else { return };
+        match &mut thread.state {
+            State::Unknown { lossy: false } => thread.state = State::Blocked,
+            State::Blocked | State::Unknown { lossy: true } => {}
+            State::Running { woken, .. } => {
+                *woken = Some((event.time, target));
+                return;
+            }
+            State::Runnable { guessed: true, .. } => {
+                // It slept after all.
+                if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Blocked) {
+                    self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+                }
+            }
+            State::Runnable { .. } | State::Exited => return,
+        }
+        self.account(task.tid, event.time);
+        let waker = self.senders.waker(task.tid, event.time, lexicon);
+        self.wait_for(task.tid, event.time, target, waker, false);
+        if let Some(thread) = self.threads.get_mut(&task.tid) {
+            thread.cpu.get_or_insert(target);
+        }
+    }
+
+    pub(super) fn migrated(&mut self, event: &KernelEvent, task: &TaskRef, to: CpuId, lexicon: &dyn Lexicon) {
+        let counts = self.counts(event.time);
+        let Some(thread) = self.threads.get_mut(&task.tid) else { return };
+        thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
+        thread.cpu = Some(to);
+        let State::Runnable { leg, before, .. } = &mut thread.state else { return };
+        let mark = self.cpus.entry(to).or_default().open();
+        let next = Leg { cpu: to, from: event.time, mark };
+        let done = std::mem::replace(leg, next);
+        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
+        let cpu = self.cpus.entry(done.cpu).or_default();
+        append(before, leg_slices(thread.id, &done, event.time, cpu, &naming));
+        cpu.close(done.mark);
+    }
+
+    /// Any other record: it may begin or end an interrupt in a followed thread's time.
+    pub(super) fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        let begun_before = cpu.interrupted_since;
+        let ended = cpu.record(event);
+        if let Some(thread) = self.threads.get_mut(&event.tid) {
+            if matches!(thread.state, State::Unknown { .. }) {
+                let lossy = matches!(thread.state, State::Unknown { lossy: true });
+                if lossy {
+                    self.account(event.tid, event.time);
+                }
+                if let Some(thread) = self.threads.get_mut(&event.tid) {
+                    thread.state = State::Running { cpu: event.cpu, woken: None };
+                    thread.cpu = Some(event.cpu);
+                }
+            }
+            if matches!(event.kind, EventKind::PageFault { .. }) && self.counts(event.time) {
+                self.threads.entry(event.tid).and_modify(|thread| thread.account.page_faults += 1);
+            }
+        }
+        let nmi = match event.kind {
+            EventKind::NmiHandler { delta_ns, .. } if begun_before.is_none() => {
+                Some(event.time - self.settings.rate.ticks(Nanos(delta_ns)))
+            }
+            _ => None,
+        };
+        if let Some(start) = nmi {
+            self.interrupted(event, start, std::slice::from_ref(event), lexicon);
+        }
+        if ended && let Some(start) = begun_before {
+            let records = self.cpus.entry(event.cpu).or_default().interrupt();
+            self.interrupted(event, start, &records, lexicon);
+            self.cpus.entry(event.cpu).or_default().interrupt_done();
+        }
+    }
+
+    /// An interrupt ended in somebody's time.
+    fn interrupted(
+        &mut self,
+        event: &KernelEvent,
+        start: Ticks,
+        records: &[KernelEvent],
+        lexicon: &dyn Lexicon,
+    ) {
+        let Some(thread) = self.threads.get(&event.tid) else { return };
+        if !matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu) {
+            return;
+        }
+        // An NMI tells its length when it ends; nothing overlaps what was told before.
+        let start = start.max(thread.since).max(thread.told_until);
+        if start >= event.time {
+            return;
+        }
+        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
+        let records: Vec<&KernelEvent> = records.iter().collect();
+        let episode = Episode {
+            thread: thread.id,
+            kind: EpisodeKind::Interrupted,
+            cpu: event.cpu,
+            migrated_from: None,
+            start,
+            end: event.time,
+            slices: slices(thread.id, event.cpu, (start, event.time), &records, &naming),
+            waker: None,
+        };
+        self.suffered(episode);
+    }
+
+    /// A wait is over: whoever had the CPUs meanwhile is told.
+    pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if !matches!(thread.state, State::Runnable { .. }) {
+            return;
+        }
+        let start = thread.since;
+        let id = thread.id;
+        self.account(tid, at);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let State::Runnable { preempted, leg, before, first_cpu, waker, .. } =
+            std::mem::replace(&mut thread.state, State::Blocked)
+        else {
+            return;
+        };
+        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
+        let cpu = self.cpus.entry(leg.cpu).or_default();
+        let mut slices = before;
+        append(&mut slices, leg_slices(id, &leg, at, cpu, &naming));
+        cpu.close(leg.mark);
+        let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
+        self.suffered(Episode {
+            thread: id,
+            kind,
+            cpu: leg.cpu,
+            migrated_from: (first_cpu != leg.cpu).then_some(first_cpu),
+            start,
+            end: at,
+            slices,
+            waker,
+        });
+    }
+
+    fn suffered(&mut self, mut episode: Episode) {
+        let (from, until) = (self.from, self.until);
+        let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };
+        if self.settings.remember > Ticks(0) {
+            let old = self.now - self.settings.remember;
+            while thread.history.len() >= MOST_HISTORY || thread.history.front().is_some_and(|e| e.end < old)
+            {
+                thread.history.pop_front();
+            }
+            thread.history.push_back(episode.clone());
+        }
+        thread.told_until = episode.end;
+        episode.slices = episode.clipped(from, until).collect();
+        (episode.start, episode.end) = (episode.start.max(from), episode.end.min(until));
+        if episode.start >= episode.end {
+            return;
+        }
+        thread.account.episode(&episode);
+        match &mut thread.pending {
+            Some(last) if episode.start.since(last.end) <= self.settings.join_within => last.join(episode),
+            pending => self.finished.extend(pending.replace(episode)),
+        }
+    }
+}
+
+/// Who had the CPU during a leg. What of it lies before the oldest record that was kept is not told.
+fn leg_slices(thread: ThreadRef, leg: &Leg, to: Ticks, cpu: &Cpu, naming: &Naming<'_>) -> Vec<Slice> {
+    let (records, seen_from) = cpu.since(&leg.mark);
+    let records: Vec<&KernelEvent> = records.iter().collect();
+    let from = seen_from.map_or(leg.from, |seen| seen.max(leg.from).min(to));
+    let mut found = Vec::new();
+    if from > leg.from {
+        found.push(Slice { start: leg.from, end: from, culprit: culprits::lost(), turn: 0 });
+    }
+    append(&mut found, slices(thread, leg.cpu, (from, to), &records, naming));
+    found
+}
+
+/// Puts slices behind others, with turns of their own.
+fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
+    let base = slices.last().map_or(0, |last| last.turn + 1);
+    slices.extend(more.into_iter().map(|slice| Slice { turn: slice.turn + base, ..slice }));
+}

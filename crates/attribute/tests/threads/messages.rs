@@ -1,0 +1,82 @@
+//! A slow message, split.
+
+use crate::common::*;
+use jitterscope_attribute::MessageWindow;
+use jitterscope_model::{StallId, Ticks};
+
+fn split(follower: &jitterscope_attribute::ThreadFollower, window: MessageWindow) -> Vec<String> {
+    let attribution = follower.split(StallId(0), A, B, &window);
+    let whole = window.received.0 - window.intended.0;
+    assert_eq!(attribution.total().0, whole);
+    attribution
+        .parts
+        .iter()
+        .map(|part| format!("{}: {} {}", part.evidence, part.culprit.name, part.net.0))
+        .collect()
+}
+
+fn window(times: [u64; 6]) -> MessageWindow {
+    let [intended, published, received, published_before, received_before, waited] = times.map(Ticks);
+    MessageWindow { intended, published, received, published_before, received_before, waited }
+}
+
+/// A on CPU 0 and B on CPU 1; each is preempted once.
+fn machine() -> jitterscope_attribute::ThreadFollower {
+    let mut events = vec![
+        switch(0, 0, 0, 0, A),
+        switch(0, 1, 0, 0, B),
+        switch(1000, 0, A, 0, HOG),
+        switch(2000, 0, HOG, 1, A),
+        switch(5000, 1, B, 0, 400),
+        switch(6000, 1, 400, 1, B),
+    ];
+    events.extend(tick(7000, 7100, 1, B));
+    run(&[A, B], &events)
+}
+
+#[test]
+fn the_producers_stall_and_its_catching_up() {
+    let told = split(&machine(), window([900, 2500, 2600, 2200, 2300, 0]));
+    assert_eq!(
+        told,
+        [
+            // From 900 to 1000 and from 2000 to 2200 it was dealing with earlier messages.
+            "queueing: earlier messages 300",
+            "producer stalled: hog 1000",
+            "unexplained: no record 400",
+        ]
+    );
+}
+
+#[test]
+fn the_consumers_absence_its_interrupts_and_its_queue() {
+    let told = split(&machine(), window([5500, 5500, 6400, 5400, 6300, 0]));
+    assert_eq!(
+        told,
+        [
+            "consumer not running: kworker/1:0 500",
+            "queueing: earlier messages 300",
+            "unexplained: no record 100"
+        ]
+    );
+    let told = split(&machine(), window([6990, 6990, 7150, 6900, 6910, 0]));
+    assert_eq!(told, ["unexplained: no record 60", "consumer interrupted: local_timer 100"]);
+}
+
+#[test]
+fn a_full_ring_is_the_consumers_doing_where_it_did_not_run() {
+    let told = split(&machine(), window([4800, 6200, 6300, 4700, 6200, 1400]));
+    assert_eq!(
+        told,
+        ["ring full: ring full 400", "consumer not running: kworker/1:0 1000", "unexplained: no record 100",]
+    );
+}
+
+#[test]
+fn a_message_near_lost_records_gets_no_verdict() {
+    let mut follower = machine();
+    follower.lost(jitterscope_model::CpuId(1), Ticks(8000), Ticks(8100), &Names);
+    let told = split(&follower, window([8050, 8060, 8200, 7000, 7001, 0]));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("lost records"), "{told:?}");
+}

@@ -1,0 +1,84 @@
+//! Whatever the records say: nothing panics, and every nanosecond is somebody's.
+
+use crate::common::*;
+use jitterscope_attribute::{MessageWindow, ThreadFollower};
+use jitterscope_model::{CpuId, EventKind, KernelEvent, Nanos, StallId, Ticks};
+use proptest::prelude::*;
+
+fn tid() -> impl Strategy<Value = i32> {
+    prop::sample::select(vec![0, A, B, HOG, 400, 500])
+}
+
+fn kind() -> impl Strategy<Value = EventKind> {
+    let state = prop::sample::select(vec![0, 0, 1, 2, 0x100, 16, 32]);
+    prop_oneof![
+        6 => (tid(), state, tid()).prop_map(|(prev, prev_state, next)| EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state,
+            next: task(next),
+        }),
+        3 => (tid(), 0..3_u32).prop_map(|(t, cpu)| EventKind::SchedWaking { task: task(t), target: CpuId(cpu) }),
+        2 => (tid(), 0..3_u32, 0..3_u32)
+            .prop_map(|(t, from, to)| EventKind::SchedMigrate { task: task(t), from: CpuId(from), to: CpuId(to) }),
+        1 => (tid(), any::<bool>()).prop_map(|(t, thread)| EventKind::TaskNew { tid: t, comm: comm(t), thread }),
+        2 => Just(EventKind::VectorEntry { vector: "local_timer".into() }),
+        2 => Just(EventKind::VectorExit { vector: "local_timer".into() }),
+        1 => Just(EventKind::SoftirqEntry { vec: 3 }),
+        1 => Just(EventKind::SoftirqExit { vec: 3 }),
+        1 => (0..300_u64).prop_map(|delta_ns| EventKind::NmiHandler {
+            handler: jitterscope_model::KernelAddr(9),
+            delta_ns,
+        }),
+    ]
+}
+
+fn events() -> impl Strategy<Value = Vec<(u64, u32, i32, EventKind, bool)>> {
+    prop::collection::vec((0..40_u64, 0..3_u32, tid(), kind(), prop::bool::weighted(0.03)), 0..200)
+}
+
+proptest! {
+    #[test]
+    fn time_is_conserved(steps in events(), from in 0..500_u64) {
+        let mut follower = ThreadFollower::new(settings());
+        follower.measure(Ticks(from), Ticks(u64::MAX));
+        follow(&mut follower, A);
+        follow(&mut follower, B);
+        let mut now = 0;
+        for (gap, cpu, current, kind, loss) in steps {
+            now += gap;
+            if loss {
+                follower.lost(CpuId(cpu), Ticks(now), Ticks(now + 5), &Names);
+            }
+            let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, kind };
+            follower.event(&event, &Names);
+        }
+        let window = MessageWindow {
+            intended: Ticks(now / 3),
+            published: Ticks(now / 2),
+            received: Ticks(now),
+            published_before: Ticks(now / 3),
+            received_before: Ticks(now * 3 / 4),
+            waited: Ticks(now / 10),
+        };
+        let split = follower.split(StallId(0), A, B, &window);
+        prop_assert_eq!(split.total(), Nanos(now - now / 3));
+        let accounts = follower.finish(Ticks(now + 50), &Names);
+        for a in &accounts {
+            let sum = a.running_ns + a.waiting_ns + a.blocked_ns + a.unknown_ns;
+            prop_assert_eq!(sum.0, a.until.since(a.from).0, "{:?}", a);
+            prop_assert!(a.preempted_ns <= a.waiting_ns && a.interrupted_ns <= a.running_ns, "{:?}", a);
+            let on_cpus: Nanos = a.cpus.iter().map(|share| share.running_ns).sum();
+            prop_assert_eq!(on_cpus, a.running_ns);
+        }
+        for episode in follower.take_episodes() {
+            let mut at = episode.start;
+            for slice in &episode.slices {
+                prop_assert_eq!(slice.start, at);
+                at = slice.end;
+            }
+            prop_assert_eq!(at, episode.end);
+            let (stall, attribution) = episode.as_stall(StallId(1), jitterscope_model::TickRate::NANOSECONDS);
+            prop_assert_eq!(attribution.total().0, stall.length().0);
+        }
+    }
+}

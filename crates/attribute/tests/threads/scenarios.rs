@@ -1,0 +1,211 @@
+//! What a followed thread goes through, and what is told of it.
+
+use crate::common::*;
+use jitterscope_attribute::{Start, ThreadFollower};
+use jitterscope_model::{EventKind, KernelAddr, Nanos, Ticks};
+
+#[test]
+fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
+    let events = [
+        switch(100, 1, 0, 0, A),
+        switch(1000, 1, A, 0, HOG),
+        switch(1500, 1, HOG, 1, A),
+        switch(2000, 1, A, 1, 0),
+    ];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(3000), &Names);
+    assert_eq!(shown(&follower.take_episodes()), ["preempted 1000-1500: hog 500"]);
+    let a = &accounts[0];
+    assert_eq!((a.running_ns, a.waiting_ns, a.preempted_ns), (Nanos(1400), Nanos(500), Nanos(500)));
+    // What it did before its first record is not known; after it went to sleep it slept.
+    assert_eq!((a.unknown_ns, a.blocked_ns), (Nanos(100), Nanos(1000)));
+    assert_eq!((a.runs, a.voluntary_switches, a.involuntary_switches, a.migrations), (2, 1, 1, 0));
+    let hog = &a.ran_instead[0];
+    assert_eq!((&*hog.name, hog.count, hog.min_ns, hog.max_ns), ("hog", 1, Nanos(500), Nanos(500)));
+}
+
+#[test]
+fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_it() {
+    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let done = EventKind::WorkEnd { work: 7 };
+    let events = [
+        switch(10, 1, A, 1, 0),
+        switch(100, 1, 0, 0, 400),
+        at(150, 1, 400, work),
+        waking(1000, 0, B, A, 1),
+        at(1400, 1, 400, done),
+        switch(1500, 1, 400, 1, A),
+    ];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(2000), &Names);
+    let episodes = follower.take_episodes();
+    // The worker's turn is named by its work item until that ends, then by itself.
+    assert_eq!(shown(&episodes), ["wait after wake-up 1000-1500: vmstat_update 500"]);
+    assert_eq!(episodes[0].waker.as_ref().map(|waker| waker.tid), Some(B));
+    assert_eq!(accounts[0].blocked_ns, Nanos(990));
+    assert_eq!((accounts[0].waiting_ns, accounts[0].preempted_ns), (Nanos(500), Nanos(0)));
+}
+
+#[test]
+fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
+    let events = [
+        switch(10, 1, A, 1, HOG),
+        switch(20, 0, 0, 0, B),
+        waking(100, 0, B, A, 1),
+        migrate(400, 0, A, 1, 0),
+        switch(600, 0, B, 0, A),
+    ];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(700), &Names);
+    let episodes = follower.take_episodes();
+    assert_eq!(shown(&episodes), ["wait after wake-up 100-600: hog 300, b 200"]);
+    assert_eq!(episodes[0].migrated_from.map(|cpu| cpu.0), Some(1));
+    assert_eq!(accounts[0].migrations, 1);
+    let cpus: Vec<(u32, u64)> =
+        accounts[0].cpus.iter().map(|share| (share.cpu.0, share.running_ns.0)).collect();
+    assert_eq!(cpus, [(0, 100), (1, 10)]);
+}
+
+#[test]
+fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
+    let mut events = vec![switch(0, 1, 0, 0, A)];
+    events.extend(tick(1000, 1200, 1, A));
+    // At once after it: one stall.
+    events.extend([
+        at(1205, 1, A, EventKind::SoftirqEntry { vec: 1 }),
+        at(1300, 1, A, EventKind::SoftirqExit { vec: 1 }),
+    ]);
+    events.extend(tick(5000, 5100, 1, A));
+    // In somebody else's time.
+    events.push(switch(6000, 1, A, 1, HOG));
+    events.extend(tick(6100, 6200, 1, HOG));
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(7000), &Names);
+    let told = shown(&follower.take_episodes());
+    assert_eq!(
+        told,
+        [
+            "interrupted 1000-1300: local_timer 200, context switch 5, TIMER 95",
+            "interrupted 5000-5100: local_timer 100",
+        ]
+    );
+    assert_eq!(accounts[0].running_ns, Nanos(6000));
+    assert_eq!(accounts[0].interrupted_ns, Nanos(395));
+    let timer = &accounts[0].ran_instead[0];
+    assert_eq!((timer.count, timer.min_ns, timer.max_ns), (2, Nanos(100), Nanos(200)));
+}
+
+#[test]
+fn a_turn_that_interrupts_part_counts_once() {
+    let mut events = vec![switch(0, 1, 0, 0, A), switch(1000, 1, A, 0, HOG)];
+    events.extend(tick(1100, 1200, 1, HOG));
+    events.push(switch(2000, 1, HOG, 0, A));
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(2500), &Names);
+    let hog = accounts[0].ran_instead.iter().find(|ran| &*ran.name == "hog").unwrap();
+    assert_eq!((hog.count, hog.sum_ns), (1, Nanos(900)));
+}
+
+#[test]
+fn a_thread_that_never_switches_is_known_to_run_by_the_interrupts_in_its_time() {
+    let mut follower = run(&[A], &tick(1000, 1010, 1, A));
+    let accounts = follower.finish(Ticks(2000), &Names);
+    assert_eq!((accounts[0].running_ns, accounts[0].unknown_ns), (Nanos(2000), Nanos(0)));
+}
+
+#[test]
+fn a_sleeper_that_never_wakes_is_blocked_when_it_is_known_to_sleep_and_unknown_otherwise() {
+    let mut follower = run(&[], &[]);
+    for (tid, start) in [(A, Start::Asleep), (B, Start::Unknown)] {
+        let thread = jitterscope_model::ThreadRef { tid, comm: comm(tid) };
+        follower.follow(jitterscope_attribute::Following { thread, role: None, start }, Ticks(0));
+    }
+    let accounts = follower.finish(Ticks(2000), &Names);
+    assert_eq!((accounts[0].blocked_ns, accounts[1].unknown_ns), (Nanos(2000), Nanos(2000)));
+}
+
+#[test]
+fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account() {
+    let born = EventKind::TaskNew { tid: B, comm: comm(A), thread: true };
+    let events = [
+        switch(0, 0, 0, 0, A),
+        at(100, 0, A, born),
+        switch(150, 1, 0, 0, B),
+        switch(900, 1, B, 16, 0),
+        // Its id again, for a stranger: not ours.
+        switch(950, 1, 0, 0, B),
+    ];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(1000), &Names);
+    let b = accounts.iter().find(|account| account.tid == B).unwrap();
+    assert!(b.appeared && b.exited);
+    assert_eq!((b.from, b.until), (Ticks(100), Ticks(900)));
+    assert_eq!((b.waiting_ns, b.running_ns), (Nanos(50), Nanos(750)));
+}
+
+#[test]
+fn processes_are_followed_only_when_children_are_wanted() {
+    let events = [
+        switch(0, 0, 0, 0, A),
+        at(100, 0, A, EventKind::TaskNew { tid: B, comm: comm(A), thread: false }),
+        switch(150, 1, 0, 0, B),
+    ];
+    assert_eq!(run(&[A], &events).finish(Ticks(200), &Names).len(), 1);
+    let mut settings = settings();
+    settings.children = true;
+    let mut follower = ThreadFollower::new(settings);
+    follower.measure(Ticks(0), Ticks(u64::MAX));
+    follow(&mut follower, A);
+    events.iter().for_each(|event| follower.event(event, &Names));
+    assert_eq!(follower.finish(Ticks(200), &Names).len(), 2);
+}
+
+#[test]
+fn a_wake_up_on_the_way_to_sleep_makes_a_wait_unless_another_one_follows() {
+    let way = [
+        switch(0, 1, 0, 0, A),
+        // Another CPU wakes it while it is on its way out.
+        waking(990, 0, B, A, 1),
+        switch(1000, 1, A, 1, HOG),
+    ];
+    let waited = [way.as_slice(), &[switch(1300, 1, HOG, 0, A)]].concat();
+    let account = &run(&[A], &waited).finish(Ticks(1400), &Names)[0];
+    assert_eq!((account.waiting_ns, account.blocked_ns), (Nanos(300), Nanos(0)));
+    let slept = [way.as_slice(), &[waking(1250, 0, B, A, 1), switch(1300, 1, HOG, 0, A)]].concat();
+    let account = &run(&[A], &slept).finish(Ticks(1400), &Names)[0];
+    // The first wake-up had been used up: it slept until the second.
+    assert_eq!((account.waiting_ns, account.blocked_ns), (Nanos(50), Nanos(250)));
+}
+
+#[test]
+fn lost_records_make_time_unknown_until_the_thread_is_seen_again() {
+    let mut follower = run(&[A], &[switch(0, 1, 0, 0, A)]);
+    follower.lost(jitterscope_model::CpuId(1), Ticks(500), Ticks(900), &Names);
+    follower.event(&switch(1000, 1, A, 1, 0), &Names);
+    let account = &follower.finish(Ticks(1500), &Names)[0];
+    assert_eq!(
+        (account.running_ns, account.unknown_ns, account.blocked_ns),
+        (Nanos(500), Nanos(500), Nanos(500))
+    );
+}
+
+#[test]
+fn only_the_measured_time_counts() {
+    let mut follower = ThreadFollower::new(settings());
+    follower.measure(Ticks(1000), Ticks(2000));
+    follow(&mut follower, A);
+    for event in [
+        switch(0, 1, 0, 0, A),
+        switch(900, 1, A, 0, HOG),
+        switch(1100, 1, HOG, 1, A),
+        switch(1950, 1, A, 0, HOG),
+        switch(2500, 1, HOG, 1, A),
+    ] {
+        follower.event(&event, &Names);
+    }
+    let account = &follower.finish(Ticks(2600), &Names)[0];
+    assert_eq!((account.running_ns, account.waiting_ns), (Nanos(850), Nanos(150)));
+    let told = shown(&follower.take_episodes());
+    assert_eq!(told, ["preempted 1000-1100: hog 100", "preempted 1950-2000: hog 50"]);
+    assert_eq!(account.involuntary_switches, 1);
+}

@@ -1,0 +1,91 @@
+//! What became of one thread's time.
+
+use crate::{CpuId, CulpritKind, Name, Nanos, Ticks};
+use serde::{Deserialize, Serialize};
+
+/// One thread while it was followed. Running, waiting, blocked and unknown time sum to the time that it
+/// was followed; interrupted time is part of running, preempted time is part of waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadAccount {
+    /// Kernel thread id.
+    pub tid: i32,
+    /// Its name, as last seen.
+    pub comm: String,
+    /// What it does in a probe: `producer`, `accumulator`, `journaller`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Followed from.
+    pub from: Ticks,
+    /// Followed until.
+    pub until: Ticks,
+    /// Whether it began while it was followed.
+    pub appeared: bool,
+    /// Whether it ended while it was followed.
+    pub exited: bool,
+    /// On a CPU, from one `sched_switch` to the next.
+    pub running_ns: Nanos,
+    /// Of that, under interrupts.
+    pub interrupted_ns: Nanos,
+    /// Runnable, and not on a CPU.
+    pub waiting_ns: Nanos,
+    /// Of that, after it was preempted; the rest is the wait after a wake-up.
+    pub preempted_ns: Nanos,
+    /// Asleep: it had nothing to do, or waited for something else than a CPU.
+    pub blocked_ns: Nanos,
+    /// Not known: before its first record, and where trace data was lost.
+    pub unknown_ns: Nanos,
+    /// Times it was put on a CPU.
+    pub runs: u64,
+    /// Times it gave up the CPU to sleep.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+    /// Times it was moved to another CPU.
+    pub migrations: u64,
+    /// Page faults.
+    pub page_faults: u64,
+    /// The longest wait for a CPU.
+    pub longest_wait_ns: Nanos,
+    /// The CPUs that it ran on, by number.
+    pub cpus: Vec<CpuShare>,
+    /// What ran in its stead, most time first.
+    pub ran_instead: Vec<RanInstead>,
+}
+
+/// A thread on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuShare {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Times the thread was put on it.
+    pub runs: u64,
+    /// For how long in all.
+    pub running_ns: Nanos,
+}
+
+/// What ran while a thread waited or was interrupted, clipped to that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanInstead {
+    /// What kind of thing.
+    pub kind: CulpritKind,
+    /// Its name, see [`crate::Culprit`].
+    pub name: Name,
+    /// What else identifies it.
+    pub detail: Name,
+    /// How often.
+    pub count: u64,
+    /// The shortest time.
+    pub min_ns: Nanos,
+    /// The longest.
+    pub max_ns: Nanos,
+    /// All of it.
+    pub sum_ns: Nanos,
+}
+
+impl RanInstead {
+    /// The average time; zero for none.
+    #[must_use]
+    pub fn average_ns(&self) -> Nanos {
+        Nanos(self.sum_ns.0.checked_div(self.count).unwrap_or(0))
+    }
+}
