@@ -1,7 +1,7 @@
 //! What is known to limit a recording before it begins.
 
-use crate::evidence::NoEvents;
 use crate::home::Home;
+use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
 use crate::warnings::Circumstance;
 use jitterscope_model::{SourceReport, SourceStatus};

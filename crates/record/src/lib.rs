@@ -14,6 +14,7 @@ mod error;
 mod evidence;
 mod hints;
 mod home;
+mod kernel_events;
 mod live;
 mod names;
 mod observer;

@@ -2,8 +2,9 @@
 
 use crate::drain::Drain;
 use crate::error::RecordError;
-use crate::evidence::{Evidence, EvidenceSettings, NoEvents, PageKeeper};
+use crate::evidence::{Evidence, EvidenceSettings};
 use crate::home::Home;
+use crate::kernel_events::{NoEvents, PageKeeper};
 use crate::probes::{Job, Probes};
 use crate::sink::Rows;
 use hdrhistogram::Histogram;

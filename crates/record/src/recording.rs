@@ -93,8 +93,8 @@ pub fn record(
     circumstances.extend(
         evidence
             .as_ref()
-            .filter(|e| e.leftovers_removed > 0)
-            .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.leftovers_removed }),
+            .filter(|e| e.events.leftovers_removed > 0)
+            .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.events.leftovers_removed }),
     );
 
     let _shallow = match settings.wakeup {

@@ -1,6 +1,6 @@
 //! The store as a recording sees it: a failure to write must not end the measurement.
 
-use crate::evidence::PageKeeper;
+use crate::kernel_events::PageKeeper;
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
 use jitterscope_store::{RunWriter, StoreError, TraceRole};

@@ -1,0 +1,198 @@
+//! The kernel's records as they come: two tracing instances, drained, decoded and named.
+
+use crate::names::LiveNames;
+use jitterscope_model::{ClockKind, CpuId, CpuSet, KernelEvent, SourceReport, SourceStatus, Ticks};
+use jitterscope_platform::Machine;
+use jitterscope_trace::{
+    ContextError, Decoder, PageInfo, PageLoss, Recorder, RecorderSettings, Role, Symbols, TraceContext,
+    TraceError, Tracefs,
+};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How often the kernel's own notes of thread names are read: they also name threads that have ended.
+const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
+
+/// Takes raw pages into the run.
+pub(crate) trait PageKeeper {
+    fn keep(&mut self, role: Role, cpu: CpuId, first: Ticks, last: Ticks, page: &[u8]);
+}
+
+/// Why there are no kernel events.
+pub(crate) enum NoEvents {
+    Trace(TraceError),
+    Context(ContextError),
+}
+
+/// What a drain hands over, each CPU's in order of time.
+pub(crate) enum Item {
+    /// From the sending side, of any CPU.
+    Sender(KernelEvent),
+    /// From a measured CPU.
+    Local(KernelEvent),
+    /// Records of a measured CPU were lost between two times.
+    Lost(CpuId, Ticks, Ticks),
+}
+
+/// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
+pub(crate) struct KernelEvents {
+    // Before `tracefs`: the instances go before the mount that holds them.
+    recorder: Recorder,
+    tracefs: Tracefs,
+    local: Decoder,
+    senders: Decoder,
+    pub(crate) names: LiveNames,
+    /// Time of the last record of each measured CPU, where a loss begins.
+    last_record: HashMap<CpuId, Ticks>,
+    symbols_report: SourceReport,
+    asked_kernel: Instant,
+    /// CPUs whose buffer is gone: they went offline.
+    pub(crate) gone: CpuSet,
+    pub(crate) leftovers_removed: usize,
+}
+
+impl KernelEvents {
+    pub(crate) fn start(
+        machine: &Machine,
+        measured: &CpuSet,
+        online: &CpuSet,
+        clock: ClockKind,
+        buffer_kib: u32,
+    ) -> Result<KernelEvents, NoEvents> {
+        let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
+        let (removed, _) = tracefs.clean_leftovers();
+        let recorder = Recorder::start(
+            &tracefs,
+            &RecorderSettings {
+                measured: measured.clone(),
+                online: online.clone(),
+                clock,
+                buffer_kb_per_cpu: u64::from(buffer_kib),
+            },
+        )
+        .map_err(NoEvents::Trace)?;
+        let decoder = || Decoder::new(recorder.context()).map_err(NoEvents::Context);
+        let (local, senders) = (decoder()?, decoder()?);
+        let (symbols, symbols_report) = load_symbols(machine);
+        Ok(KernelEvents {
+            recorder,
+            tracefs,
+            local,
+            senders,
+            names: LiveNames::new(machine.clone(), symbols),
+            last_record: HashMap::new(),
+            symbols_report,
+            asked_kernel: Instant::now(),
+            gone: CpuSet::new(),
+            leftovers_removed: removed.len(),
+        })
+    }
+
+    /// Reads everything that the kernel has recorded so far, the sending side first: an effect that is
+    /// handed over has its cause handed over before it.
+    pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper, mut sink: impl FnMut(Item, &LiveNames)) {
+        for cpu in self.recorder.cpus(Role::Senders).iter() {
+            let (decoder, names) = (&mut self.senders, &self.names);
+            let mut page = |bytes: &[u8]| {
+                let info = decoder.page(cpu, bytes, |event| {
+                    names.learn(&event, true);
+                    sink(Item::Sender(event), names);
+                });
+                keep(keeper, Role::Senders, cpu, bytes, info.ok());
+            };
+            // A CPU that went offline sends nothing; the local side reports it.
+            let _ = self.recorder.drain(Role::Senders, cpu, &mut page);
+        }
+        for cpu in self.recorder.cpus(Role::Local).iter() {
+            let (decoder, names) = (&mut self.local, &self.names);
+            let last_record = self.last_record.entry(cpu).or_default();
+            let mut page = |bytes: &[u8]| {
+                // The loss concerns what lies before the page, so it is told before its events.
+                let mut events = Vec::new();
+                let info = decoder.page(cpu, bytes, |event| events.push(event)).ok();
+                for (from, to) in losses(last_record, info) {
+                    sink(Item::Lost(cpu, from, to), names);
+                }
+                for event in events {
+                    names.learn(&event, false);
+                    sink(Item::Local(event), names);
+                }
+                keep(keeper, Role::Local, cpu, bytes, info);
+            };
+            if self.recorder.drain(Role::Local, cpu, &mut page).is_err() {
+                self.gone.insert(cpu);
+            }
+        }
+        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
+            self.asked_kernel = Instant::now();
+            self.names.learn_all(self.tracefs.saved_comms());
+        }
+    }
+
+    /// The earliest of the CPUs' last records; `None` before there are any.
+    pub(crate) fn seen_until(&self) -> Option<Ticks> {
+        self.last_record.values().min().copied()
+    }
+
+    /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
+    pub(crate) fn stop(&mut self) {
+        // A kernel that refuses to stop is ended by removing the instances.
+        let _ = self.recorder.stop();
+    }
+
+    /// The state of the sources, with their losses. After the last drain.
+    pub(crate) fn reports(&self) -> Vec<SourceReport> {
+        let mut reports = self.recorder.reports();
+        reports.push(self.symbols_report.clone());
+        reports
+    }
+
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) fn context(&self) -> TraceContext {
+        let mut context = self.recorder.context().clone();
+        self.names.save(&mut context);
+        context
+    }
+}
+
+fn keep(keeper: &mut dyn PageKeeper, role: Role, cpu: CpuId, bytes: &[u8], info: Option<PageInfo>) {
+    if let Some((first, last)) = info.and_then(|info| info.range) {
+        keeper.keep(role, cpu, first, last, bytes);
+    }
+}
+
+/// Where records are missing around a page; `last_record` becomes that of the page.
+fn losses(last_record: &mut Ticks, info: Option<PageInfo>) -> Vec<(Ticks, Ticks)> {
+    let Some(info) = info else { return Vec::new() };
+    let (first, last) = info.range.unwrap_or((*last_record, *last_record));
+    let mut lost = Vec::new();
+    if info.loss != PageLoss::None {
+        lost.push((*last_record, first));
+    }
+    if info.damaged {
+        lost.push((first, last));
+    }
+    *last_record = last;
+    lost
+}
+
+fn load_symbols(machine: &Machine) -> (Symbols, SourceReport) {
+    let mut report = SourceReport {
+        name: "symbols".into(),
+        status: SourceStatus::Available,
+        reason: String::new(),
+        loses: String::new(),
+        fix: String::new(),
+        lost: 0,
+    };
+    match Symbols::load(machine) {
+        Ok(symbols) => (symbols, report),
+        Err(error) => {
+            report.status = SourceStatus::Degraded;
+            report.reason = error.to_string();
+            report.loses = "names of kernel functions: addresses are shown instead".into();
+            report.fix = "sysctl kernel.kptr_restrict=1 and read /proc/kallsyms as root".into();
+            (Symbols::default(), report)
+        }
+    }
+}
