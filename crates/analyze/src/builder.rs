@@ -179,6 +179,7 @@ impl<'m> SummaryBuilder<'m> {
                 attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))
             }),
             worst: self.worst.finish(manifest),
+            threads: manifest.threads.clone(),
             simultaneous: self.simultaneous.finish(manifest),
             history: self.history.finish(),
             counters: manifest.counters.clone(),

@@ -3,7 +3,7 @@
 use crate::FineNanos;
 use jitterscope_model::{
     ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, Name, Nanos, Placement, RateSource,
-    SourceStatus, StallId, Warning,
+    SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ pub struct RunSummary {
     pub attribution: Option<AttributionSummary>,
     /// The longest stalls, longest first.
     pub worst: Vec<WorstStall>,
+    /// What became of the time of the threads that were followed; absent when none was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadAccount>,
     /// Stalls that began together on several CPUs; null when one CPU was measured.
     pub simultaneous: Option<Simultaneous>,
     /// Stolen time over the run.

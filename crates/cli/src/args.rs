@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    audit, disturb, doctor, export, list, record, report, sampler, selftest, sljtest, tune,
+    attach, audit, disturb, doctor, export, list, record, report, sampler, selftest, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -27,6 +27,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure CPUs, name who stalled them, store the run and print its report
     Record(record::RecordArgs),
+    /// Follow your own threads: who takes their time
+    Attach(attach::AttachArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
     /// List stored runs

@@ -19,6 +19,7 @@ fn main() -> std::process::ExitCode {
     cli.color.apply();
     let result = match &cli.command {
         Command::Record(args) => commands::record::run(args, &cli.places),
+        Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),

@@ -49,12 +49,16 @@ impl Observer for ProgressLine {
             return;
         }
         self.last = Some(Instant::now());
-        let left = progress.total.saturating_sub(progress.elapsed);
-        let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
+        let whole = |time: Nanos| {
+            humantime::format_duration(Duration::from_secs(time.0.div_ceil(1_000_000_000))).to_string()
+        };
+        let when = match progress.total {
+            Nanos::ZERO => format!("{} so far", whole(progress.elapsed)),
+            total => format!("{} left", whole(total.saturating_sub(progress.elapsed))),
+        };
         self.bar.set_message(format!(
-            "{}: {} left, {} stalls, worst {} (Ctrl-C ends early and keeps it)",
+            "{}: {when}, {} stalls, worst {} (Ctrl-C ends early and keeps it)",
             self.prefix,
-            humantime::format_duration(Duration::from_nanos(left.0)),
             progress.stalls,
             progress.worst,
         ));

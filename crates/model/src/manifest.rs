@@ -175,6 +175,9 @@ pub struct RunManifest {
     /// Lateness in full, one a CPU, where the probe slept and woke.
     #[serde(default)]
     pub wakeups: Vec<crate::WakeupResult>,
+    /// What became of the time of the threads that were followed.
+    #[serde(default)]
+    pub threads: Vec<crate::ThreadAccount>,
     /// Whether stalls were attributed by kernel events (else only counted).
     pub attributed: bool,
     /// Sources of evidence, with their losses.

@@ -45,6 +45,17 @@ pub enum RecordError {
         /// The most.
         most: Nanos,
     },
+    /// Nobody to follow.
+    #[error(transparent)]
+    Target(#[from] crate::threads::TargetError),
+    /// Threads cannot be followed without the kernel's events.
+    #[error("threads cannot be followed without kernel events: {reason}. {fix}")]
+    Blind {
+        /// Why there are none.
+        reason: String,
+        /// What to do.
+        fix: String,
+    },
     /// A histogram cannot be made.
     #[error("a histogram cannot be made: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),

@@ -24,6 +24,7 @@ mod replay;
 pub mod selftest;
 mod settings;
 mod sink;
+mod threads;
 mod warnings;
 
 pub use error::RecordError;
@@ -34,3 +35,4 @@ pub use probes::ProbeError;
 pub use recording::{Outcome, record};
 pub use replay::{ReplayError, reattribute, stall_timeline};
 pub use settings::{RecordSettings, WakeupChoice};
+pub use threads::{AttachSettings, Target, TargetError, attach};

@@ -159,6 +159,7 @@ pub fn record(
         probe: probe_settings(settings),
         results,
         wakeups,
+        threads: Vec::new(),
         attributed: found.attributed,
         sources,
         counters: found.counters,

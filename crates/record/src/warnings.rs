@@ -9,6 +9,14 @@ pub(crate) enum Circumstance {
     NoKernelEvents { reason: String, fix: String },
     /// Our own threads share the measured CPUs.
     NoFreeCpu { measured: CpuSet },
+    /// Our own threads share the CPUs of the threads that are followed.
+    NoFreeCpuForAttach,
+    /// The command that was followed ended badly.
+    CommandFailed { status: String },
+    /// Some threads were not followed.
+    TooManyThreads { refused: u64, most: usize },
+    /// No thread was met.
+    NobodyMet,
     /// Our own threads run on the other hardware thread of a measured core.
     SiblingBusy { cpu: CpuId, siblings: CpuSet },
     /// Real-time throttling will stall the probe by itself.
@@ -45,6 +53,23 @@ impl Circumstance {
                     "Every usable CPU ({measured}) is measured, so our own threads stalled the probes too. \
                      Leave a CPU out of --cpus."
                 ),
+            ),
+            Circumstance::NoFreeCpuForAttach => (
+                "no-free-cpu",
+                "The followed threads may run on every CPU that we may use, so our own reading of the trace \
+                 took time from them, too; it is named where it did. Keep jitterscope apart with taskset."
+                    .into(),
+            ),
+            Circumstance::CommandFailed { status } => {
+                ("command-failed", format!("The command ended with {status}."))
+            }
+            Circumstance::TooManyThreads { refused, most } => (
+                "too-many-threads",
+                format!("{refused} threads were not followed: {most} are followed at most."),
+            ),
+            Circumstance::NobodyMet => (
+                "nobody-met",
+                "No thread was followed for any time: none of the name was met, or it ended at once.".into(),
             ),
             Circumstance::SiblingBusy { cpu, siblings } => (
                 "smt-sibling",

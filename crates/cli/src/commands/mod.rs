@@ -1,5 +1,6 @@
 //! One file a command: arguments, wiring, exit code.
 
+pub mod attach;
 pub mod audit;
 mod audit_text;
 pub mod disturb;

@@ -135,7 +135,7 @@ fn period(text: &str) -> Result<Nanos, String> {
     }
 }
 
-fn trace_buffer(text: &str) -> Result<u64, String> {
+pub(super) fn trace_buffer(text: &str) -> Result<u64, String> {
     match size(text)? {
         0..=65_535 => Err("must be at least 64KiB".into()),
         // The kernel counts buffers in KiB of an int.

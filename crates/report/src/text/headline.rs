@@ -22,14 +22,17 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
+pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
     let rest = format!("   {} UTC   {}", utc(run.started_realtime_ns), tame(&run.hostname));
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
     let mut facts = vec![
-        format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
+        match cpus.is_empty() {
+            true => tame(&summary.probe.kind),
+            false => format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
+        },
         format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
     ];
     facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));

@@ -4,12 +4,14 @@
 mod culprits;
 mod headline;
 mod percentiles;
+mod threads;
 mod trust;
 mod unattributed;
 mod worst;
 
 use crate::style::{Style, Tone, wrap};
 use jitterscope_analyze::RunSummary;
+use jitterscope_model::CpuSet;
 
 /// With more CPUs than this, they are shown as a table and percentiles of all together.
 const FEW_CPUS: usize = 4;
@@ -18,6 +20,10 @@ const FEW_CPUS: usize = 4;
 #[must_use]
 pub fn render(summary: &RunSummary, style: Style) -> String {
     let mut page = Page { out: String::new(), style };
+    if summary.probe.kind == "attach" {
+        followed(&mut page, summary);
+        return page.out;
+    }
     headline::render(&mut page, summary);
     match &summary.attribution {
         Some(attribution) => culprits::render(&mut page, attribution),
@@ -28,6 +34,18 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     trust::render(&mut page, summary);
     warnings(&mut page, summary);
     page.out
+}
+
+/// Of threads that were followed nothing was measured by a probe: it is told from their side.
+fn followed(page: &mut Page, summary: &RunSummary) {
+    headline::title(page, summary, &CpuSet::new());
+    threads::render(page, summary);
+    if let Some(attribution) = &summary.attribution {
+        culprits::render(page, attribution);
+    }
+    worst::render(page, summary);
+    trust::of_followed(page, summary);
+    warnings(page, summary);
 }
 
 fn warnings(page: &mut Page, summary: &RunSummary) {

@@ -27,6 +27,11 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     losses(page, summary);
     fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
     fact(page, None, "raw trace", &raw_trace(trust));
+    limited(page, summary);
+}
+
+/// Sources that were not there in full.
+fn limited(page: &mut Page, summary: &RunSummary) {
     let limited = summary.sources.iter().filter(|source| source.status != SourceStatus::Available);
     for (at, source) in limited.enumerate() {
         let loses =
@@ -39,6 +44,22 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         );
         fact(page, None, if at == 0 { "sources" } else { "" }, &text);
     }
+}
+
+/// The same of threads that were followed, of which no probe measured anything.
+pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
+    page.heading("HOW FAR TO TRUST IT", "");
+    let trust = &summary.trust;
+    fact(page, None, "clock", &clock(summary));
+    if let Some(attribution) = &summary.attribution
+        && attribution.stalls > 0
+    {
+        explained(page, attribution, trust);
+    }
+    losses(page, summary);
+    fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    fact(page, None, "raw trace", &raw_trace(trust));
+    limited(page, summary);
 }
 
 /// A name and what there is to say, wrapped under itself.

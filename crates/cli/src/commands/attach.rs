@@ -1,0 +1,133 @@
+//! `attach`: what becomes of the time of the user's own threads.
+
+use super::report::print_run;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::progress::ProgressLine;
+use crate::signals;
+use crate::units::{duration, size, some_duration};
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use jitterscope_model::Nanos;
+use jitterscope_platform::Machine;
+use jitterscope_record::{AttachSettings, RecordError, Target, TargetError, attach};
+use jitterscope_store::StoreError;
+
+/// How long a process or a name is followed unless said otherwise.
+const DURATION: Nanos = Nanos(10_000_000_000);
+
+/// Arguments of `attach`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (behind whom), slept \
+and were interrupted (by what), where they ran, and their worst stalls, each decomposed. It disturbs them \
+only by the cost of recording. Needs root and tracefs.
+
+  jitterscope attach --pid 1234
+  jitterscope attach --comm rx-thread -d 1m
+  jitterscope attach -- ./my-server --port 80")]
+pub struct AttachArgs {
+    /// Follow all threads of this process
+    #[arg(long, short, value_name = "PID", group = "target", value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Follow one thread
+    #[arg(long, value_name = "TID", group = "target", value_parser = clap::value_parser!(i32).range(1..))]
+    pub tid: Option<i32>,
+    /// Follow every thread of this name, also those that begin meanwhile
+    #[arg(long, value_name = "NAME", group = "target")]
+    pub comm: Option<String>,
+    /// --comm: wait for a thread of the name when there is none yet
+    #[arg(long, requires = "comm")]
+    pub wait: bool,
+    /// Start this and follow it, with the processes that it makes, until all have ended
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        group = "target",
+        num_args = 1..,
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub command: Vec<String>,
+    /// Follow also processes that a followed one makes
+    #[arg(long)]
+    pub children: bool,
+    /// How long to follow at most; a COMMAND is then ended [default: 10s; until a COMMAND ends]
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
+    pub duration: Option<Nanos>,
+    /// The shortest stall to keep one by one: a wait for a CPU, an interruption; sums have them all
+    #[arg(long, short, default_value = "50us", value_name = "TIME", value_parser = duration)]
+    pub threshold: Nanos,
+    /// Name of this configuration, for comparing runs
+    #[arg(long, short, default_value = "attach", value_name = "NAME")]
+    pub label: String,
+    /// Trace buffer of each CPU
+    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::record::trace_buffer)]
+    pub trace_buffer: u64,
+    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
+    pub trace_limit: u64,
+    /// Print JSON; a COMMAND's output then goes to stderr
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
+pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
+    let target = target(args)?;
+    let of_command = matches!(target, Target::Command { .. });
+    let settings = AttachSettings {
+        target,
+        wait: args.wait,
+        children: args.children || of_command,
+        duration: args.duration.or((!of_command).then_some(DURATION)),
+        threshold: args.threshold,
+        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
+        trace_limit_bytes: args.trace_limit,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: std::env::args().collect(),
+    };
+    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let mut line = ProgressLine::new(args.quiet);
+    let outcome = attach(&Machine::host(), &settings, &stop, &mut line);
+    line.clear();
+    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    print_run(&outcome.path, args.json)?;
+    Ok(Exit::Ok)
+}
+
+fn target(args: &AttachArgs) -> Result<Target, UsageError> {
+    match (args.pid, args.tid, &args.comm) {
+        (Some(pid), _, _) => Ok(Target::Process(pid)),
+        (_, Some(tid), _) => Ok(Target::Thread(tid)),
+        (_, _, Some(name)) if name.is_empty() => Err(UsageError("--comm needs a name".into())),
+        (_, _, Some(name)) => {
+            if name.len() > 15 {
+                let cut: String = name.chars().take(15).collect();
+                output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: following '{cut}'"));
+            }
+            Ok(Target::Named(name.clone()))
+        }
+        _ if args.command.is_empty() => {
+            Err(UsageError("nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into()))
+        }
+        _ => Ok(Target::Command { line: args.command.clone(), to_stderr: args.json }),
+    }
+}
+
+fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
+    match error {
+        RecordError::Store(StoreError::Label { .. })
+        | RecordError::Target(TargetError::Gone { .. } | TargetError::NoSuchName(_)) => {
+            UsageError(error.to_string()).into()
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,313 @@
+//! Following the threads of others for a while.
+
+use super::follow::Follow;
+use super::settings::{AttachSettings, Target};
+use super::target::{self, Started, TargetError};
+use crate::error::RecordError;
+use crate::home::Home;
+use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::observer::{Observer, Progress};
+use crate::recording::Outcome;
+use crate::sink::{Rows, Sink};
+use crate::warnings::Circumstance;
+use crate::{after, audit};
+use jitterscope_attribute::{FollowerSettings, Following, Start};
+use jitterscope_model::{
+    ClockReading, Comm, CpuSet, EventsInGaps, IntervalRow, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION,
+    SelfNoise, StallId, StoredTrace, ThreadRef, TickRate, Ticks,
+};
+use jitterscope_platform::{self as platform, Machine, Topology, clock};
+use jitterscope_store::RunWriter;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the trace buffers are emptied.
+const DRAIN_EVERY: Duration = Duration::from_millis(50);
+/// Calibration of the clock, when the machine's statement must be checked.
+const CALIBRATION: Duration = Duration::from_millis(50);
+/// Episodes no further apart than this are one stall.
+const JOIN_WITHIN: Nanos = Nanos(1_000);
+/// Threads followed at most.
+const MOST_THREADS: usize = 4096;
+/// Length of a reporting interval.
+const INTERVAL: Nanos = Nanos(1_000_000_000);
+/// Without an end of its own, the measurement is taken to end here: a hundred years.
+const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+
+/// Follows threads, attributes their stalls, writes a run. Ends when the threads have ended, the time is
+/// over, or `stop` becomes true; what was measured is kept.
+///
+/// # Errors
+/// There is nothing to follow, the kernel's events cannot be had, or nothing can be written.
+pub fn attach(
+    machine: &Machine,
+    settings: &AttachSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
+    platform::keep_freed_memory();
+    let topology = Topology::read(machine);
+    let clock = platform::choose_clock(machine, None, CALIBRATION)?;
+    let (kind, rate) = (clock.kind, clock.rate);
+    let first = target::threads(machine, &settings.target)?;
+    if let (Target::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
+        return Err(TargetError::NoSuchName(name.clone()).into());
+    }
+    let theirs: CpuSet = first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
+    // Where they run is only known while they run; where they may not run, we disturb nobody.
+    let home = Home::leave(if theirs.is_empty() { &topology.online } else { &theirs })?;
+    let started = clock::read_all(kind).realtime_ns;
+    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
+    writer.limit_trace(settings.trace_limit_bytes);
+    let mut sink = Sink::new(writer, "attach");
+    observer.starting(&topology.online, &home.helpers);
+
+    let events =
+        KernelEvents::start(machine, &topology.online, &topology.online, kind, settings.trace_buffer_kib)
+            .map_err(no_events)?;
+    let mut circumstances = Vec::new();
+    if events.leftovers_removed > 0 {
+        circumstances.push(Circumstance::LeftoversRemoved { count: events.leftovers_removed });
+    }
+    if let Some(reason) = &clock.fallback_reason {
+        circumstances.push(Circumstance::ClockFallback { reason: reason.clone() });
+    }
+    if home.helpers.is_empty() {
+        circumstances.push(Circumstance::NoFreeCpuForAttach);
+    }
+    let mut follow = Follow::new(events, follower_settings(settings, rate));
+    let clock_start = clock::read_all(kind);
+    let start = clock_start.ticks;
+    let end = start + rate.ticks(settings.duration.unwrap_or(NEVER));
+    sink.begin(clock_start, rate)?;
+    follow.measure(start, end);
+    // Again: what began since is followed from here, what ended is gone.
+    for found in target::threads(machine, &settings.target)? {
+        follow.follower.follow(found.following, start);
+    }
+    let mut command = start_command(&settings.target, &mut follow, start)?;
+
+    let mut rows = EpisodeRows::new(settings.threshold, rate, start);
+    let mut interrupted = false;
+    let mut now = start;
+    while now < end && !interrupted {
+        std::thread::sleep(DRAIN_EVERY);
+        now = clock::now(kind);
+        follow.drain(now, &mut sink);
+        rows.take_in(&mut follow, now.min(end), &mut sink);
+        sink.keep_room();
+        let elapsed = rate.nanos(now.since(start));
+        observer.progress(&Progress {
+            elapsed,
+            total: settings.duration.unwrap_or(Nanos::ZERO),
+            stalls: rows.next_id,
+            worst: rows.worst,
+        });
+        interrupted = stop.load(Ordering::Relaxed) || sink.is_stuck();
+        if is_over(machine, &settings.target, command.as_mut(), &follow) {
+            break;
+        }
+    }
+    let clock_end = clock::read_all(kind);
+    let last = clock_end.ticks.min(end);
+    if let Some(command) = &mut command {
+        let by_itself = command.ended();
+        command.end();
+        circumstances.extend(
+            by_itself
+                .filter(|status| !status.success())
+                .map(|status| Circumstance::CommandFailed { status: status.to_string() }),
+        );
+    }
+    let threads = follow.finish(last, &mut sink);
+    rows.take_in(&mut follow, last, &mut sink);
+    rows.close_interval(last, &mut sink);
+    let refused = follow.follower.refused();
+    if refused > 0 {
+        circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+    }
+    if threads.is_empty() {
+        circumstances.push(Circumstance::NobodyMet);
+    }
+    let mut sources = follow.events.reports();
+    sources.retain(|source| source.name != "smi");
+    circumstances.extend(after::of_evidence(&sources, true));
+    circumstances.extend(after::of_room(sink.room));
+    if interrupted {
+        circumstances.push(Circumstance::Interrupted);
+    }
+    sink.context(&follow.events.context());
+    let events_in_gaps =
+        EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
+    let duration_ns = settings.duration.unwrap_or_else(|| rate.nanos(last.since(start)));
+    let manifest = RunManifest {
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        id: String::new(),
+        label: settings.label.clone(),
+        command_line: settings.command_line.clone(),
+        host: platform::host_facts(machine, &topology),
+        clock: kind,
+        rate,
+        clock_start,
+        clock_end: ClockReading { ticks: last, ..clock_end },
+        probe: ProbeSettings {
+            kind: "attach".into(),
+            cpus: topology.online.clone(),
+            cpus_chosen_because: None,
+            duration_ns,
+            warmup_ns: Nanos::ZERO,
+            threshold_ns: settings.threshold,
+            interval_ns: INTERVAL,
+            fifo_priority: None,
+        },
+        results: Vec::new(),
+        wakeups: Vec::new(),
+        threads,
+        attributed: true,
+        sources,
+        counters: Vec::new(),
+        edge_costs: Vec::new(),
+        events_in_gaps,
+        audit: audit::read(machine),
+        self_noise: SelfNoise {
+            helper_cpus: home.helpers.clone(),
+            helper_cpu_ns: home.cpu_time(),
+            peak_rss_bytes: platform::peak_rss_bytes(),
+            ..SelfNoise::default()
+        },
+        trace: StoredTrace::default(),
+        interrupted,
+        warnings: circumstances.iter().map(Circumstance::warning).collect(),
+    };
+    Ok(Outcome { path: sink.finish(manifest)? })
+}
+
+fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSettings {
+    FollowerSettings {
+        rate,
+        join_within: rate.ticks(JOIN_WITHIN),
+        remember: Ticks(0),
+        new_threads: !matches!(settings.target, Target::Thread(_)),
+        children: settings.children,
+        names: match &settings.target {
+            Target::Named(name) => vec![Comm::new(name)],
+            _ => Vec::new(),
+        },
+        most_threads: MOST_THREADS,
+    }
+}
+
+fn no_events(why: NoEvents) -> RecordError {
+    match why {
+        NoEvents::Trace(error) => RecordError::Blind { reason: error.to_string(), fix: error.fix() },
+        NoEvents::Context(error) => RecordError::Blind { reason: error.to_string(), fix: String::new() },
+    }
+}
+
+/// Starts the command, if that is the target. It is followed from before its birth on: its first record
+/// is that it is made.
+fn start_command(target: &Target, follow: &mut Follow, start: Ticks) -> Result<Option<Started>, RecordError> {
+    let Target::Command { line, to_stderr } = target else { return Ok(None) };
+    let started = Started::start(line, *to_stderr)?;
+    let name = line.first().map(|program| program.rsplit('/').next().unwrap_or(program));
+    let thread = ThreadRef { tid: started.pid(), comm: Comm::new(name.unwrap_or_default()) };
+    follow.follower.follow(Following { thread, role: None, start: Start::Unknown }, start);
+    Ok(Some(started))
+}
+
+/// Whether there is nobody left to follow.
+fn is_over(machine: &Machine, target: &Target, command: Option<&mut Started>, follow: &Follow) -> bool {
+    match (target, command) {
+        // Processes that it leaves behind are followed until they end.
+        (Target::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower.is_idle(),
+        (Target::Process(pid), _) => follow.follower.is_idle() && !target::is_alive(machine, *pid),
+        (Target::Thread(_), _) => follow.follower.is_idle(),
+        // One of the name may begin at any time.
+        _ => false,
+    }
+}
+
+/// Writes episodes as stalls.
+struct EpisodeRows {
+    threshold: Ticks,
+    rate: TickRate,
+    next_id: u64,
+    worst: Nanos,
+    interval_start: Ticks,
+    sums: BTreeMap<jitterscope_model::CpuId, Sums>,
+}
+
+struct Sums {
+    count: u64,
+    max: Nanos,
+    stolen: Nanos,
+    lengths: hdrhistogram::Histogram<u64>,
+}
+
+impl EpisodeRows {
+    fn new(threshold: Nanos, rate: TickRate, start: Ticks) -> EpisodeRows {
+        EpisodeRows {
+            threshold: rate.ticks(threshold),
+            rate,
+            next_id: 0,
+            worst: Nanos::ZERO,
+            interval_start: start,
+            sums: BTreeMap::new(),
+        }
+    }
+
+    fn take_in(&mut self, follow: &mut Follow, now: Ticks, sink: &mut Sink) {
+        for episode in follow.follower.take_episodes() {
+            if episode.length() < self.threshold {
+                continue;
+            }
+            let (stall, attribution) = episode.as_stall(StallId(self.next_id), self.rate);
+            self.next_id += 1;
+            let length = self.rate.nanos(stall.length());
+            self.worst = self.worst.max(length);
+            if let Some(sums) = sums_of(&mut self.sums, stall.cpu) {
+                sums.count += 1;
+                sums.max = sums.max.max(length);
+                sums.stolen += length;
+                sums.lengths.saturating_record(length.0);
+            }
+            sink.stall(&stall, Some(&attribution));
+        }
+        let interval = self.rate.ticks(INTERVAL);
+        if now.since(self.interval_start) >= interval {
+            self.close_interval(now, sink);
+        }
+    }
+
+    /// Stalls count in the interval in which they were taken in, within a drain of their end.
+    fn close_interval(&mut self, now: Ticks, sink: &mut Sink) {
+        for (cpu, sums) in std::mem::take(&mut self.sums) {
+            let row = IntervalRow {
+                cpu,
+                start: self.interval_start,
+                end: now,
+                count: sums.count,
+                max: sums.max,
+                stolen: sums.stolen,
+            };
+            sink.interval(&row, &sums.lengths);
+        }
+        self.interval_start = now;
+    }
+}
+
+fn sums_of(
+    sums: &mut BTreeMap<jitterscope_model::CpuId, Sums>,
+    cpu: jitterscope_model::CpuId,
+) -> Option<&mut Sums> {
+    use std::collections::btree_map::Entry;
+    Some(match sums.entry(cpu) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(room) => {
+            let lengths = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
+            room.insert(Sums { count: 0, max: Nanos::ZERO, stolen: Nanos::ZERO, lengths })
+        }
+    })
+}

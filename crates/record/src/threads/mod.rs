@@ -1,0 +1,10 @@
+//! Threads of others, followed: `attach`, and the evidence behind slow messages.
+
+mod attach;
+mod follow;
+mod settings;
+mod target;
+
+pub use attach::attach;
+pub use settings::{AttachSettings, Target};
+pub use target::TargetError;

@@ -1,0 +1,222 @@
+//! The threads of a target, as `/proc` lists them.
+
+use super::settings::Target;
+use jitterscope_attribute::{Following, Start};
+use jitterscope_model::{Comm, CpuList, CpuSet, ThreadRef};
+use jitterscope_platform::Machine;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Why a target cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// No such process or thread.
+    #[error("there is no {what} {id}: it has ended, or the number is of another PID namespace")]
+    Gone {
+        /// `process` or `thread`.
+        what: &'static str,
+        /// Its number.
+        id: i32,
+    },
+    /// No thread has the name.
+    #[error(
+        "no thread is called '{0}' now; names are cut at 15 bytes (ps -eLo tid,comm shows them). Use --wait to wait for one"
+    )]
+    NoSuchName(String),
+    /// The command cannot be started.
+    #[error("'{program}' cannot be started: {source}")]
+    Start {
+        /// What was to be run.
+        program: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is nothing to run.
+    #[error("no command was given")]
+    NoCommand,
+}
+
+/// A thread and where it may run.
+pub(super) struct Found {
+    pub(super) following: Following,
+    pub(super) allowed: CpuSet,
+}
+
+/// The threads that a target has now. Those of a command are none yet.
+pub(super) fn threads(machine: &Machine, target: &Target) -> Result<Vec<Found>, TargetError> {
+    match target {
+        Target::Process(pid) => {
+            let found: Vec<Found> =
+                tasks(machine, *pid).into_iter().filter_map(|tid| look_at(machine, *pid, tid)).collect();
+            if found.is_empty() { Err(TargetError::Gone { what: "process", id: *pid }) } else { Ok(found) }
+        }
+        Target::Thread(tid) => match look_at(machine, *tid, *tid) {
+            Some(found) => Ok(vec![found]),
+            None => Err(TargetError::Gone { what: "thread", id: *tid }),
+        },
+        Target::Named(name) => {
+            let wanted = Comm::new(name);
+            Ok(processes(machine)
+                .into_iter()
+                .flat_map(|pid| tasks(machine, pid).into_iter().map(move |tid| (pid, tid)))
+                .filter_map(|(pid, tid)| look_at(machine, pid, tid))
+                .filter(|found| found.following.thread.comm == wanted)
+                .collect())
+        }
+        Target::Command { .. } => Ok(Vec::new()),
+    }
+}
+
+fn processes(machine: &Machine) -> Vec<i32> {
+    machine.list("/proc").iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn tasks(machine: &Machine, pid: i32) -> Vec<i32> {
+    machine.list(format!("/proc/{pid}/task")).iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+/// A thread as it is now; `None` when it has ended.
+fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
+    let status = machine.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let field = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.map(str::trim)
+    };
+    let start = match field("State")?.bytes().next()? {
+        b'R' => Start::Unknown,
+        b'Z' | b'X' => return None,
+        _ => Start::Asleep,
+    };
+    let allowed = field("Cpus_allowed_list").and_then(|list| list.parse().ok());
+    Some(Found {
+        following: Following {
+            thread: ThreadRef { tid, comm: Comm::new(field("Name")?) },
+            role: None,
+            start,
+        },
+        allowed: match allowed {
+            Some(CpuList::Set(set)) => set,
+            _ => CpuSet::new(),
+        },
+    })
+}
+
+/// Whether a process still has threads.
+pub(super) fn is_alive(machine: &Machine, pid: i32) -> bool {
+    tasks(machine, pid).into_iter().any(|tid| look_at(machine, pid, tid).is_some())
+}
+
+/// A command that was started to be followed. Dropping it ends it.
+pub(super) struct Started {
+    child: Child,
+    status: Option<std::process::ExitStatus>,
+}
+
+/// How long a command has to end by itself once asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Started {
+    pub(super) fn start(line: &[String], to_stderr: bool) -> Result<Started, TargetError> {
+        let (program, arguments) = line.split_first().ok_or(TargetError::NoCommand)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if to_stderr {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        let failed = |source| TargetError::Start { program: program.clone(), source };
+        Ok(Started { child: command.spawn().map_err(failed)?, status: None })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    /// Asks it to end, and makes it after a while.
+    pub(super) fn end(&mut self) {
+        if self.ended().is_some() {
+            return;
+        }
+        jitterscope_platform::ask_to_end(self.pid());
+        let until = Instant::now() + PATIENCE;
+        while self.ended().is_none() {
+            if Instant::now() > until {
+                // Should that fail, it has just ended.
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn machine(threads: &[(i32, i32, &str, &str)]) -> (tempfile::TempDir, Machine) {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, tid, name, state) in threads {
+            let task = dir.path().join(format!("proc/{pid}/task/{tid}"));
+            fs::create_dir_all(&task).unwrap();
+            let text = format!("Name:\t{name}\nState:\t{state}\nCpus_allowed_list:\t0-1,3\n");
+            fs::write(task.join("status"), text).unwrap();
+        }
+        let machine = Machine::at(dir.path());
+        (dir, machine)
+    }
+
+    #[test]
+    fn threads_are_found_by_process_by_number_and_by_name() {
+        let (_dir, machine) = machine(&[
+            (10, 10, "server", "S (sleeping)"),
+            (10, 11, "worker", "R (running)"),
+            (20, 20, "worker", "D (disk sleep)"),
+            (30, 30, "gone", "Z (zombie)"),
+        ]);
+        let told = |target: Target| -> Vec<(i32, Start)> {
+            let mut found: Vec<_> = threads(&machine, &target)
+                .unwrap()
+                .iter()
+                .map(|found| (found.following.thread.tid, found.following.start))
+                .collect();
+            found.sort_by_key(|(tid, _)| *tid);
+            found
+        };
+        assert_eq!(told(Target::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
+        assert_eq!(told(Target::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
+        assert!(threads(&machine, &Target::Process(30)).is_err(), "a zombie has nothing to follow");
+        assert!(threads(&machine, &Target::Process(99)).is_err());
+        let found = threads(&machine, &Target::Process(20)).unwrap();
+        assert_eq!(found[0].allowed.to_string(), "0-1,3");
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_named() {
+        let error = Started::start(&["/nowhere/at-all".into()], false).err().unwrap();
+        assert!(error.to_string().starts_with("'/nowhere/at-all' cannot be started"), "{error}");
+    }
+
+    #[test]
+    fn a_command_is_asked_to_end_and_ends() {
+        let mut started = Started::start(&["sleep".into(), "600".into()], false).unwrap();
+        assert!(started.ended().is_none());
+        started.end();
+        assert!(started.ended().is_some());
+    }
+}

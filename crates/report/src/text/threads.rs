@@ -1,0 +1,156 @@
+//! Threads that were followed: what became of their time, and who ran in their stead.
+
+use super::Page;
+use crate::number::{count, percent, percent_cell, span};
+use crate::style::{Tone, fit, tame};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
+
+/// Threads in the table; JSON has all.
+const ROWS: usize = 24;
+/// Threads shown one by one.
+const BLOCKS: usize = 6;
+/// Lines of what ran in a thread's stead.
+const INSTEAD: usize = 8;
+/// Lines of CPUs that a thread ran on.
+const CPUS: usize = 8;
+
+/// The table of all threads, those that lost most time first, then those one by one.
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    if summary.threads.is_empty() {
+        return;
+    }
+    let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
+    page.heading("THREADS", "shares of the time that each was followed");
+    let head = "     tid  name             CPUs    running  waiting  blocked  interr.  longest wait";
+    page.line(&page.style.paint(Tone::Dim, head));
+    for thread in threads.iter().take(ROWS) {
+        row(page, thread);
+    }
+    if threads.len() > ROWS {
+        let text = format!("{} more threads, which lost less (--json lists them)", threads.len() - ROWS);
+        page.prose(Some(Tone::Dim), 2, &text);
+    }
+    for thread in threads.iter().take(BLOCKS) {
+        block(page, thread);
+    }
+}
+
+/// Time in which it was runnable and did not get on.
+fn lost(thread: &ThreadAccount) -> Nanos {
+    thread.waiting_ns + thread.interrupted_ns
+}
+
+fn followed(thread: &ThreadAccount) -> Nanos {
+    thread.running_ns + thread.waiting_ns + thread.blocked_ns + thread.unknown_ns
+}
+
+fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
+    part.0 as f64 / followed(thread).0.max(1) as f64
+}
+
+fn name(thread: &ThreadAccount) -> String {
+    match &thread.role {
+        Some(role) => tame(role),
+        None => tame(&thread.comm),
+    }
+}
+
+fn row(page: &mut Page, thread: &ThreadAccount) {
+    let cell = |part: Nanos| percent_cell(share(part, thread));
+    let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
+    let line = format!(
+        "{:>8}  {:<15}  {:<6} {:>8} {:>8} {:>8} {:>8} {:>13}",
+        thread.tid,
+        fit(&name(thread), 15),
+        fit(&cpus.to_string(), 6),
+        cell(thread.running_ns),
+        cell(thread.waiting_ns),
+        cell(thread.blocked_ns),
+        cell(thread.interrupted_ns),
+        thread.longest_wait_ns.to_string(),
+    );
+    page.line(&line);
+}
+
+fn block(page: &mut Page, thread: &ThreadAccount) {
+    let title = format!("{} {}", thread.tid, name(thread));
+    let mut remark = format!("followed for {}", span(followed(thread)));
+    match (thread.appeared, thread.exited) {
+        (true, true) => remark += ", its whole life",
+        (true, false) => remark += ", from its beginning",
+        (false, true) => remark += ", to its end",
+        (false, false) => {}
+    }
+    page.heading(&title, &remark);
+    let text = format!(
+        "Put on a CPU {}, {} voluntary and {} involuntary switches, {}, {}.",
+        times(thread.runs),
+        count(thread.voluntary_switches),
+        count(thread.involuntary_switches),
+        plural(thread.migrations, "migration"),
+        plural(thread.page_faults, "page fault"),
+    );
+    page.prose(None, 2, &text);
+    let text = format!(
+        "Ran for {}, of which {} under interrupts; waited {}, of which {} after being preempted; blocked {}.",
+        thread.running_ns, thread.interrupted_ns, thread.waiting_ns, thread.preempted_ns, thread.blocked_ns
+    );
+    page.prose(None, 2, &text);
+    if thread.unknown_ns > Nanos::ZERO {
+        let text = format!(
+            "What it did for {} ({}) is not known: no record tells, or records were lost.",
+            thread.unknown_ns,
+            percent(share(thread.unknown_ns, thread))
+        );
+        page.prose(Some(Tone::Warning), 2, &text);
+    }
+    if thread.cpus.len() > 1 {
+        for cpu in thread.cpus.iter().take(CPUS) {
+            let line =
+                format!("{:>12}  [{:03}]  {:>10}", count(cpu.runs), cpu.cpu.0, cpu.running_ns.to_string());
+            page.line(&line);
+        }
+        if thread.cpus.len() > CPUS {
+            page.prose(Some(Tone::Dim), 12, &format!("{} more CPUs", thread.cpus.len() - CPUS));
+        }
+    }
+    instead(page, &thread.ran_instead);
+}
+
+/// Count, shortest, mean and longest of each that had the CPU in the thread's stead.
+fn instead(page: &mut Page, ran: &[RanInstead]) {
+    if ran.is_empty() {
+        return;
+    }
+    let head = "       count      min      avg      max     total  ran in its stead";
+    page.line(&page.style.paint(Tone::Dim, head));
+    for one in ran.iter().take(INSTEAD) {
+        let numbers = format!(
+            "{:>12} {:>8} {:>8} {:>8} {:>9}  ",
+            count(one.count),
+            one.min_ns.to_string(),
+            one.average_ns().to_string(),
+            one.max_ns.to_string(),
+            one.sum_ns.to_string(),
+        );
+        let room = page.style.columns().saturating_sub(numbers.len());
+        let detail = if one.detail.is_empty() { String::new() } else { format!("  {}", tame(&one.detail)) };
+        let what = fit(&format!("{} {}{detail}", one.kind, tame(&one.name)), room);
+        page.line(&format!("{numbers}{what}"));
+    }
+    if ran.len() > INSTEAD {
+        let rest: Nanos = ran.iter().skip(INSTEAD).map(|one| one.sum_ns).sum();
+        let text = format!("{} more, {rest} together (--json lists them)", ran.len() - INSTEAD);
+        page.prose(Some(Tone::Dim), 12, &text);
+    }
+}
+
+fn times(n: u64) -> String {
+    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
