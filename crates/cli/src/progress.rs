@@ -58,9 +58,7 @@ impl Observer for ProgressLine {
         };
         self.bar.set_message(format!(
             "{}: {when}, {} stalls, worst {} (Ctrl-C ends early and keeps it)",
-            self.prefix,
-            progress.stalls,
-            progress.worst,
+            self.prefix, progress.stalls, progress.worst,
         ));
         self.bar.tick();
     }

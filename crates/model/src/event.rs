@@ -107,6 +107,14 @@ pub enum EventKind {
         /// To.
         to: CpuId,
     },
+    /// `sched:sched_stat_runtime`: a task is charged for the time since it was last charged, or put on the
+    /// CPU.
+    StatRuntime {
+        /// Which task.
+        tid: i32,
+        /// How long it ran, nanoseconds of the scheduler's clock.
+        runtime_ns: u64,
+    },
     /// `task:task_newtask`: the current task makes another.
     TaskNew {
         /// Its thread id.

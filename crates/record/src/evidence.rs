@@ -41,7 +41,7 @@ pub(crate) struct EvidenceSettings {
 impl Evidence {
     pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
         let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
-        let events = KernelEvents::start(machine, measured, online, *clock, *buffer_kib)?;
+        let events = KernelEvents::start(machine, measured, online, *clock, *buffer_kib, false)?;
         Ok(Evidence {
             events,
             attributor: Attributor::new(AttributorSettings {

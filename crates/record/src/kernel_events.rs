@@ -58,6 +58,7 @@ impl KernelEvents {
         online: &CpuSet,
         clock: ClockKind,
         buffer_kib: u32,
+        follow_threads: bool,
     ) -> Result<KernelEvents, NoEvents> {
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
@@ -68,6 +69,7 @@ impl KernelEvents {
                 online: online.clone(),
                 clock,
                 buffer_kb_per_cpu: u64::from(buffer_kib),
+                follow_threads,
             },
         )
         .map_err(NoEvents::Trace)?;

@@ -15,6 +15,8 @@ pub(crate) enum Circumstance {
     CommandFailed { status: String },
     /// Some threads were not followed.
     TooManyThreads { refused: u64, most: usize },
+    /// The kernel does not record what some threads do.
+    UnrecordedSwitches { count: u64, cpus: CpuSet },
     /// No thread was met.
     NobodyMet,
     /// Our own threads run on the other hardware thread of a measured core.
@@ -66,6 +68,14 @@ impl Circumstance {
             Circumstance::TooManyThreads { refused, most } => (
                 "too-many-threads",
                 format!("{refused} threads were not followed: {most} are followed at most."),
+            ),
+            Circumstance::UnrecordedSwitches { count, cpus } => (
+                "unrecorded-switches",
+                format!(
+                    "The kernel did not record {count} switches on CPU {cpus}: it traces nothing of some \
+                     threads there (often the idle thread). When a thread was put on the CPU is then taken \
+                     from what the scheduler charged it for; who ran before it may be misnamed."
+                ),
             ),
             Circumstance::NobodyMet => (
                 "nobody-met",

@@ -22,8 +22,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let machine = Machine::host();
     let tracefs = Tracefs::open(&machine)?;
     let online = machine.read_trimmed("/sys/devices/system/cpu/online")?.parse()?;
-    let settings =
-        RecorderSettings { measured: "1".parse()?, online, clock: ClockKind::Tsc, buffer_kb_per_cpu: 4096 };
+    let settings = RecorderSettings {
+        measured: "1".parse()?,
+        online,
+        clock: ClockKind::Tsc,
+        buffer_kb_per_cpu: 4096,
+        follow_threads: false,
+    };
     let start = std::time::Instant::now();
     let mut recorder = Recorder::start(&tracefs, &settings)?;
     eprintln!("started in {:?}", start.elapsed());

@@ -37,6 +37,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         online: online.parse().ok()?,
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 4096,
+        follow_threads: false,
     };
     if !settings.online.contains(CpuId(1)) {
         eprintln!("SKIPPED: this machine has no CPU 1");

@@ -41,6 +41,8 @@ pub(super) struct Cpu {
     pub(super) interrupted_since: Option<Ticks>,
     /// The position of its entry.
     interrupt_position: u64,
+    /// Switches that must have been and are not recorded: one leaves the CPU that was never put on it.
+    pub(super) unrecorded: u64,
 }
 
 impl Cpu {
@@ -60,6 +62,11 @@ impl Cpu {
                     None => {}
                 }
                 self.work = self.sleeping_works.remove(&next.tid);
+                let expected = self.turn.as_ref().and_then(|turn| match &turn.kind {
+                    EventKind::SchedSwitch { next, .. } => Some(next.tid),
+                    _ => None,
+                });
+                self.unrecorded += u64::from(expected.is_some_and(|tid| tid != prev.tid));
                 self.turn = Some(event.clone());
             }
             EventKind::WorkStart { .. } => self.work = Some(event.clone()),

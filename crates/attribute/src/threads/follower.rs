@@ -127,6 +127,14 @@ impl ThreadFollower {
         self.refused
     }
 
+    /// Switches that must have been and are not recorded, by CPU. Kernels have been met that record
+    /// nothing of some threads, so that others seem to leave a CPU that they were never put on.
+    #[must_use]
+    pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
+        let some = self.cpus.iter().filter(|(_, cpu)| cpu.unrecorded > 0);
+        some.map(|(id, cpu)| (*id, cpu.unrecorded)).collect()
+    }
+
     /// A record, of the measured CPUs or of a sender.
     pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         self.now = self.now.max(event.time);
@@ -143,6 +151,9 @@ impl ThreadFollower {
                 self.woken(event, task, *target, lexicon);
             }
             EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, lexicon),
+            EventKind::StatRuntime { tid, runtime_ns } => {
+                self.charged(event, *tid, Nanos(*runtime_ns), lexicon);
+            }
             EventKind::TaskNew { tid, comm, thread } => self.begun(event, *tid, *comm, *thread),
             _ => self.on_cpu(event, lexicon),
         }

@@ -119,20 +119,46 @@ impl ThreadFollower {
     }
 
     pub(super) fn switched_in(&mut self, event: &KernelEvent, next: &TaskRef, lexicon: &dyn Lexicon) {
-        let counts = self.counts(event.time);
-        if !self.threads.contains_key(&next.tid) {
+        self.put_on(event.cpu, next.tid, event.time, lexicon);
+    }
+
+    fn put_on(&mut self, cpu: CpuId, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+        let counts = self.counts(at);
+        if !self.threads.contains_key(&tid) {
             return;
         }
-        self.end_wait(next.tid, event.time, lexicon);
-        self.account(next.tid, event.time);
-        let Some(thread) = self.threads.get_mut(&next.tid) else { return };
-        let moved = thread.cpu.is_some_and(|cpu| cpu != event.cpu);
-        thread.cpu = Some(event.cpu);
-        thread.state = State::Running { cpu: event.cpu, woken: None };
+        self.end_wait(tid, at, lexicon);
+        self.account(tid, at);
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let moved = thread.cpu.is_some_and(|before| before != cpu);
+        thread.cpu = Some(cpu);
+        thread.state = State::Running { cpu, woken: None };
         if counts {
-            thread.account.run_begins(event.cpu);
+            thread.account.run_begins(cpu);
             thread.account.migrations += u64::from(moved);
         }
+    }
+
+    /// A thread is charged for its running. Kernels have been met that record no switch away from some
+    /// idle threads: then this tells when the thread was put on the CPU.
+    pub(super) fn charged(&mut self, event: &KernelEvent, tid: i32, ran: Nanos, lexicon: &dyn Lexicon) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let since = event.time - self.settings.rate.ticks(ran);
+        let unseen = match thread.state {
+            State::Running { cpu, .. } => cpu != event.cpu,
+            State::Runnable { .. } | State::Blocked => true,
+            State::Unknown { lossy } => lossy,
+            State::Exited => false,
+        };
+        // Not before what is already told.
+        let told = match &thread.state {
+            State::Runnable { leg, .. } => leg.from.max(thread.since),
+            _ => thread.since,
+        };
+        if unseen && event.tid == tid {
+            self.put_on(event.cpu, tid, since.max(told), lexicon);
+        }
+        self.on_cpu(event, lexicon);
     }
 
     pub(super) fn woken(

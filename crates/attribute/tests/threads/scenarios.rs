@@ -209,3 +209,21 @@ fn only_the_measured_time_counts() {
     assert_eq!(told, ["preempted 1000-1100: hog 100", "preempted 1950-2000: hog 50"]);
     assert_eq!(account.involuntary_switches, 1);
 }
+
+#[test]
+fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
+    let charge = EventKind::StatRuntime { tid: A, runtime_ns: 300 };
+    let events = [
+        switch(0, 1, A, 1, 0),
+        waking(1000, 0, B, A, 1),
+        // The idle thread's way out is not recorded.
+        at(1500, 1, A, charge),
+        switch(1501, 1, A, 1, 0),
+    ];
+    let account = &run(&[A], &events).finish(Ticks(2000), &Names)[0];
+    assert_eq!(
+        (account.waiting_ns, account.running_ns, account.unknown_ns),
+        (Nanos(200), Nanos(301), Nanos(0))
+    );
+    assert_eq!(account.runs, 1);
+}

@@ -63,9 +63,15 @@ pub fn attach(
     let mut sink = Sink::new(writer, "attach");
     observer.starting(&topology.online, &home.helpers);
 
-    let events =
-        KernelEvents::start(machine, &topology.online, &topology.online, kind, settings.trace_buffer_kib)
-            .map_err(no_events)?;
+    let events = KernelEvents::start(
+        machine,
+        &topology.online,
+        &topology.online,
+        kind,
+        settings.trace_buffer_kib,
+        true,
+    )
+    .map_err(no_events)?;
     let mut circumstances = Vec::new();
     if events.leftovers_removed > 0 {
         circumstances.push(Circumstance::LeftoversRemoved { count: events.leftovers_removed });
@@ -126,6 +132,13 @@ pub fn attach(
     let refused = follow.follower.refused();
     if refused > 0 {
         circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+    }
+    let unrecorded = follow.follower.unrecorded_switches();
+    if !unrecorded.is_empty() {
+        circumstances.push(Circumstance::UnrecordedSwitches {
+            count: unrecorded.values().sum(),
+            cpus: unrecorded.keys().copied().collect(),
+        });
     }
     if threads.is_empty() {
         circumstances.push(Circumstance::NobodyMet);

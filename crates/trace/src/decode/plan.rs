@@ -32,6 +32,7 @@ enum Plan {
     SchedSwitch { prev: TaskFields, prev_state: NumberField, next: TaskFields },
     SchedWaking { task: TaskFields, target: NumberField },
     SchedMigrate { task: TaskFields, from: NumberField, to: NumberField },
+    StatRuntime { tid: NumberField, runtime: NumberField },
     TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
     IrqEntry { irq: NumberField, action: BytesField },
     IrqExit { irq: NumberField },
@@ -123,6 +124,9 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             from: b.number("orig_cpu"),
             to: b.number("dest_cpu"),
         },
+        ("sched", "sched_stat_runtime") => {
+            Plan::StatRuntime { tid: b.number("pid"), runtime: b.number("runtime") }
+        }
         ("task", "task_newtask") => {
             Plan::TaskNew { tid: b.number("pid"), comm: b.bytes("comm"), flags: b.number("clone_flags") }
         }
@@ -213,6 +217,9 @@ impl Compiled {
             }
             Plan::SchedMigrate { task, from, to } => {
                 EventKind::SchedMigrate { task: task.get(e), from: CpuId(from.u32(e)), to: CpuId(to.u32(e)) }
+            }
+            Plan::StatRuntime { tid, runtime } => {
+                EventKind::StatRuntime { tid: tid.i32(e), runtime_ns: runtime.u64(e) }
             }
             Plan::TaskNew { tid, comm, flags } => EventKind::TaskNew {
                 tid: tid.i32(e),

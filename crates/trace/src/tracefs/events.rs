@@ -20,7 +20,6 @@ const fn want(system: &'static str, event: &'static str, loses: &'static str) ->
 /// Recorded on the measured CPUs.
 pub(super) const LOCAL: &[Wanted] = &[
     want("sched", "sched_switch", "which thread took the CPU"),
-    want("task", "task_newtask", "the beginning of threads"),
     want("irq", "irq_handler_entry", "device interrupts"),
     want("irq", "irq_handler_exit", "device interrupts"),
     want("irq", "softirq_entry", "softirqs"),
@@ -42,6 +41,12 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("power", "cpu_idle", "idle states"),
     // A kernel without it handles no machine check.
     want("mce", "mce_record", ""),
+];
+
+/// Recorded beside them where threads are followed.
+pub(super) const FOLLOWING: &[Wanted] = &[
+    want("task", "task_newtask", "the beginning of threads"),
+    want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
 ];
 
 /// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs.
@@ -92,7 +97,7 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.
 pub(crate) fn missing_local(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
-    let (mut names, mut loses) = missing(LOCAL.iter(), has(tracefs));
+    let (mut names, mut loses) = missing(LOCAL.iter().chain(FOLLOWING), has(tracefs));
     let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
         names.push(format!("{VECTORS}:*"));

@@ -1,6 +1,6 @@
 //! A recording of kernel events: both instances, from start to removal.
 
-use super::events::{LOCAL, SENDERS};
+use super::events::{FOLLOWING, LOCAL, SENDERS};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{TraceError, Tracefs};
@@ -45,6 +45,8 @@ pub struct RecorderSettings {
     pub clock: ClockKind,
     /// Buffer of each measured CPU, KiB. An event takes about 40 bytes.
     pub buffer_kb_per_cpu: u64,
+    /// Whether threads are followed, which takes a few more events.
+    pub follow_threads: bool,
 }
 
 /// A recording in progress. Dropping it ends it and removes both instances.
@@ -72,6 +74,8 @@ impl Recorder {
             return Err(TraceError::NoCpu { cpu, source: io::Error::other("it is not online") });
         }
         let last = settings.online.last().unwrap_or_default();
+        let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
+        let local = LOCAL.iter().chain(following);
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -79,7 +83,7 @@ impl Recorder {
                 clock: settings.clock,
                 cpus: &settings.measured,
                 kb_per_cpu: settings.buffer_kb_per_cpu,
-                events: LOCAL.iter().map(|wanted| (*wanted, None)).collect(),
+                events: local.map(|wanted| (*wanted, None)).collect(),
                 vectors: true,
                 targets: None,
                 last,

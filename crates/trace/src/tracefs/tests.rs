@@ -9,6 +9,7 @@ fn settings(measured: &str) -> RecorderSettings {
         online: "0-3".parse().unwrap(),
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 1024,
+        follow_threads: false,
     }
 }
 
