@@ -44,9 +44,13 @@ pub(super) const LOCAL: &[Wanted] = &[
 ];
 
 /// Recorded beside them where threads are followed.
-pub(super) const FOLLOWING: &[Wanted] = &[
-    want("task", "task_newtask", "the beginning of threads"),
-    want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
+pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
+    (want("task", "task_newtask", "the beginning of threads"), None),
+    (
+        want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
+        // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
+        Some(Target::AtLeast("runtime", 10_000)),
+    ),
 ];
 
 /// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs.
@@ -63,6 +67,8 @@ pub(super) enum Target {
     Mask(&'static str),
     /// The CPU number of a work item: also "any CPU".
     Work,
+    /// No target: a field that must be at least this.
+    AtLeast(&'static str, u64),
 }
 
 /// Recorded on all CPUs, filtered by target.
@@ -97,7 +103,8 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.
 pub(crate) fn missing_local(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
-    let (mut names, mut loses) = missing(LOCAL.iter().chain(FOLLOWING), has(tracefs));
+    let (mut names, mut loses) =
+        missing(LOCAL.iter().chain(FOLLOWING.iter().map(|(wanted, _)| wanted)), has(tracefs));
     let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
         names.push(format!("{VECTORS}:*"));

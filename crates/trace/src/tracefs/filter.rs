@@ -36,6 +36,11 @@ pub(super) fn candidates(
     }
 }
 
+/// The filter for a field that must be at least a value; none when the kernel lacks the field.
+pub(super) fn at_least(format: &EventFormat, field: &str, value: u64) -> Vec<String> {
+    if format.has(field) { vec![format!("{field} >= {value}")] } else { Vec::new() }
+}
+
 /// Filters for a field that is a CPU number.
 fn number(field: &str, measured: &CpuSet) -> Vec<String> {
     let set = format!("{field} & CPUS{{{measured}}}");

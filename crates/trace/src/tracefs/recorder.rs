@@ -75,7 +75,7 @@ impl Recorder {
         }
         let last = settings.online.last().unwrap_or_default();
         let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
-        let local = LOCAL.iter().chain(following);
+        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.iter().copied());
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -83,7 +83,7 @@ impl Recorder {
                 clock: settings.clock,
                 cpus: &settings.measured,
                 kb_per_cpu: settings.buffer_kb_per_cpu,
-                events: local.map(|wanted| (*wanted, None)).collect(),
+                events: local.collect(),
                 vectors: true,
                 targets: None,
                 last,

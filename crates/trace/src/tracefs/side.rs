@@ -126,9 +126,13 @@ impl Side {
         let folder = format!("events/{system}/{event}");
         let text = self.instance.read(&format!("{folder}/format")).map_err(drop)?;
         let format = EventFormat::parse(system, event, &text).map_err(drop)?;
-        if let (Some(target), Some(targets)) = (target, plan.targets) {
+        let candidates = match (target, plan.targets) {
+            (Some(Target::AtLeast(field, value)), _) => Some(filter::at_least(&format, field, value)),
+            (Some(target), Some(targets)) => Some(filter::candidates(&format, target, targets, plan.last)),
+            _ => None,
+        };
+        if let Some(candidates) = candidates {
             let file = format!("{folder}/filter");
-            let candidates = filter::candidates(&format, target, targets, plan.last);
             if !candidates.iter().any(|filter| self.instance.write(&file, filter).is_ok()) {
                 // What is left of a refused filter is its error text; clear it.
                 let _ = self.instance.write(&file, "0");
