@@ -1,0 +1,281 @@
+//! `attach` on threads whose behaviour is known, and beside `perf sched timehist`.
+
+mod live;
+
+use jitterscope_model::CpuId;
+use jitterscope_platform::{current_tid, name_current_thread, pin_current_thread};
+use live::{can_trace, jitterscope, json, program, stderr, turn};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A thread of the test itself, with a name and a CPU.
+struct Known {
+    tid: i32,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Known {
+    /// `body` is called again and again.
+    fn start(name: &'static str, cpu: CpuId, mut body: impl FnMut() + Send + 'static) -> Known {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, tid) = channel();
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            name_current_thread(name);
+            pin_current_thread(cpu).unwrap();
+            told.send(current_tid()).unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                body();
+            }
+        });
+        Known { tid: tid.recv().unwrap(), stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn spin(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+fn threads(report: &Value) -> &Vec<Value> {
+    report["threads"].as_array().unwrap()
+}
+
+fn thread(report: &Value, tid: i32) -> &Value {
+    threads(report).iter().find(|thread| thread["tid"] == tid).unwrap_or_else(|| panic!("{report:#}"))
+}
+
+fn ns(thread: &Value, name: &str) -> f64 {
+    thread[name].as_f64().unwrap_or_else(|| panic!("{name} in {thread}"))
+}
+
+/// The times of a thread sum to the time that it was followed.
+fn assert_whole(thread: &Value) -> f64 {
+    let sum: f64 =
+        ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].iter().map(|name| ns(thread, name)).sum();
+    assert!(sum > 0.0, "{thread}");
+    sum
+}
+
+#[test]
+fn a_thread_that_shares_its_cpu_is_told_with_whom() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let victim = Known::start("at-victim", CpuId(0), || spin(Duration::from_millis(1)));
+    let _rival = Known::start("at-rival", CpuId(0), || {
+        std::thread::sleep(Duration::from_millis(8));
+        spin(Duration::from_millis(2));
+    });
+    let tid = victim.tid.to_string();
+    let output = jitterscope(runs.path(), &["attach", "--tid", &tid, "-d", "2s", "--json", "-q"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    assert_eq!(threads(&report).len(), 1, "{report:#}");
+    let victim = thread(&report, victim.tid);
+    let all = assert_whole(victim);
+    assert!(ns(victim, "unknown_ns") < 0.05 * all, "{victim}");
+    assert_eq!(ns(victim, "blocked_ns"), 0.0, "it never sleeps: {victim}");
+    let rival = victim["ran_instead"].as_array().unwrap().iter().find(|ran| ran["name"] == "at-rival");
+    let rival = rival.unwrap_or_else(|| panic!("the rival is not told: {victim:#}"));
+    // It runs a fifth of the time when nobody else does, and each turn takes the CPU from the victim.
+    assert!(rival["count"].as_u64().unwrap() >= 20, "{rival}");
+    assert!(ns(rival, "sum_ns") > 0.02 * all, "{rival}");
+    let kept = ns(victim, "running_ns") + ns(victim, "waiting_ns");
+    assert!(kept > 0.9 * all, "{victim}");
+    let blamed = report["worst"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|stall| stall["parts"].as_array().unwrap().iter().any(|part| part["name"] == "at-rival"));
+    assert!(blamed, "{:#}", report["worst"]);
+    // The stored run tells the same.
+    let again = json(&jitterscope(runs.path(), &["report", "--json"]));
+    assert_eq!(again["threads"], report["threads"]);
+    assert_eq!(again["worst"], report["worst"]);
+}
+
+#[test]
+fn a_sleeper_is_blocked_and_found_by_name() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let sleeper = Known::start("at-sleeper", CpuId(0), || std::thread::sleep(Duration::from_millis(20)));
+    let output = jitterscope(runs.path(), &["attach", "--comm", "at-sleeper", "-d", "1s", "--json", "-q"]);
+    let report = json(&output);
+    let thread = thread(&report, sleeper.tid);
+    let all = assert_whole(thread);
+    assert!(ns(thread, "blocked_ns") > 0.8 * all, "{thread}");
+    let sleeps = thread["voluntary_switches"].as_u64().unwrap();
+    assert!((10..=50).contains(&sleeps), "one each 20 ms at most: {thread}");
+}
+
+#[test]
+fn a_commands_processes_are_followed_from_birth_to_death() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let script = "for i in 1 2 3; do sleep 0.05; done; exit 3";
+    let output = jitterscope(runs.path(), &["attach", "--json", "-q", "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let sleeps: Vec<&Value> = threads(&report).iter().filter(|thread| thread["comm"] == "sleep").collect();
+    assert_eq!(sleeps.len(), 3, "{report:#}");
+    for sleep in sleeps {
+        assert_eq!((&sleep["appeared"], &sleep["exited"]), (&true.into(), &true.into()), "{sleep}");
+        assert!(ns(sleep, "blocked_ns") > 40e6, "{sleep}");
+        assert_whole(sleep);
+    }
+    let warnings: Vec<&str> =
+        report["warnings"].as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
+    assert!(warnings.contains(&"command-failed"), "its status is told: {warnings:?}");
+}
+
+#[test]
+fn a_command_that_does_not_end_is_ended_with_the_time() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let output = jitterscope(runs.path(), &["attach", "-d", "300ms", "-q", "--json", "--", "sleep", "600"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert_eq!(threads(&json(&output))[0]["comm"], "sleep");
+}
+
+#[test]
+fn what_cannot_be_followed_is_said() {
+    let runs = tempfile::tempdir().unwrap();
+    let refused = |args: &[&str], says: &str| {
+        let output = jitterscope(runs.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
+    };
+    refused(&["attach"], "nothing to follow");
+    refused(&["attach", "--pid", "4194303"], "no process 4194303");
+    refused(&["attach", "--tid", "4194303"], "no thread 4194303");
+    refused(&["attach", "--comm", "nobody-has-this"], "no thread is called 'nobody-has-this'");
+    refused(&["attach", "--pid", "1", "--comm", "x"], "cannot be used with");
+    refused(&["attach", "--pid", "0"], "0 is not in");
+    let left: Vec<_> = std::fs::read_dir(runs.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn run_and_wait_agree_with_perf_sched_timehist() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    if Command::new("perf").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        eprintln!("skipped: perf is not installed (Debian's linux-perf)");
+        return;
+    }
+    let Some(cpu) = traced_idle_cpu() else {
+        eprintln!("skipped: the kernel records no switches of any CPU's idle thread, so perf cannot tell");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("perf.data");
+    // Two processes that share a CPU, each computing and sleeping.
+    let busy = "i=0; while [ $i -lt 25 ]; do j=0; while [ $j -lt 15000 ]; do j=$((j+1)); done; \
+                sleep 0.01; i=$((i+1)); done";
+    let both = format!("({busy}) & ({busy}) & wait");
+    let output = Command::new("perf")
+        .args(["sched", "record", "-q", "-k", "CLOCK_MONOTONIC_RAW", "-o"])
+        .arg(&data)
+        .arg("--")
+        .arg(program())
+        .args(["attach", "--json", "-q", "--", "taskset", "-c", &cpu.to_string(), "sh", "-c", &both])
+        .env("JITTERSCOPE_RUNS", dir.path().join("runs"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let mut compared = 0;
+    for thread in threads(&report) {
+        // Short ones are all beginning and end, where the two recordings need not agree.
+        if ns(thread, "running_ns") < 50e6 {
+            continue;
+        }
+        let (wait, delay, run) = timehist(&data, thread["tid"].as_i64().unwrap());
+        let near = |name: &str, ours: f64, perfs: f64| {
+            let off = (ours - perfs).abs() / perfs.max(1e6);
+            assert!(off < 0.01, "{name}: {ours} ns here, {perfs} ns in perf ({off:.4}): {thread}");
+        };
+        near("run", ns(thread, "running_ns"), run);
+        // perf's "wait time" reaches from one switch to the next, the delay after the wake-up included.
+        near("wait", ns(thread, "blocked_ns") + ns(thread, "waiting_ns"), wait);
+        let woken = ns(thread, "waiting_ns") - ns(thread, "preempted_ns");
+        assert!((woken - delay).abs() < 0.01 * (wait + run), "{woken} and {delay}: {thread}");
+        compared += 1;
+    }
+    assert!(compared >= 2, "{report:#}");
+}
+
+/// A CPU whose idle thread's switches the kernel records. On some virtual machines it does not, on all
+/// or some CPUs; perf's run times are then wrong, for it takes the idle time for the next thread's.
+fn traced_idle_cpu() -> Option<u32> {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("perf.data");
+    let recorded = Command::new("perf")
+        .args(["record", "-q", "-a", "-e", "sched:sched_switch", "-o"])
+        .arg(&data)
+        .args(["--", "sleep", "0.3"])
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    let script = Command::new("perf").args(["script", "-i"]).arg(&data).output().unwrap();
+    let text = String::from_utf8_lossy(&script.stdout).into_owned();
+    (0..64).find(|cpu| text.contains(&format!("prev_comm=swapper/{cpu} ")))
+}
+
+/// Sums of a thread's wait time, scheduling delay and run time, nanoseconds.
+fn timehist(data: &Path, tid: i64) -> (f64, f64, f64) {
+    let output = Command::new("perf")
+        .args(["sched", "timehist", "--tid", &tid.to_string(), "-i"])
+        .arg(data)
+        .output()
+        .unwrap();
+    let mut sums = (0.0, 0.0, 0.0);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // Rows have the CPU in brackets as their second field, and end with the three times in ms.
+        let [.., wait, delay, run] = fields[..] else { continue };
+        if !fields[1].starts_with('[') {
+            continue;
+        }
+        if let (Ok(wait), Ok(delay), Ok(run)) =
+            (wait.parse::<f64>(), delay.parse::<f64>(), run.parse::<f64>())
+        {
+            // Of a new thread perf tells the wait for its first run as a delay only.
+            let first = if sums.2 == 0.0 && wait == 0.0 { delay } else { 0.0 };
+            sums = (sums.0 + (wait + first) * 1e6, sums.1 + delay * 1e6, sums.2 + run * 1e6);
+        }
+    }
+    sums
+}

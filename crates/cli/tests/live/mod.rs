@@ -1,0 +1,46 @@
+//! What tests on the real machine share.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
+pub fn turn() -> File {
+    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+pub fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_jitterscope"))
+}
+
+pub fn jitterscope(runs: &Path, args: &[&str]) -> Output {
+    Command::new(program()).env("JITTERSCOPE_RUNS", runs).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+pub fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{}", stderr(output)))
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Root, and kernel events to be had.
+pub fn can_trace() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    if uid.split_whitespace().nth(1) != Some("0") {
+        eprintln!("skipped: this test needs root");
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let doctor = jitterscope(dir.path(), &["doctor", "--require", "tracefs"]);
+    if !doctor.status.success() {
+        eprintln!("skipped: {}", stderr(&doctor));
+    }
+    doctor.status.success()
+}
