@@ -69,6 +69,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         },
         results,
         wakeups: Vec::new(),
+        pipeline: None,
         attributed,
         sources: vec![],
         counters: vec![],

@@ -24,7 +24,7 @@ pub struct ClockReading {
 /// How the probe was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSettings {
-    /// `spin`.
+    /// `spin`, `wakeup` or `pipeline`.
     pub kind: String,
     /// CPUs measured.
     pub cpus: CpuSet,
@@ -175,6 +175,9 @@ pub struct RunManifest {
     /// Lateness in full, one a CPU, where the probe slept and woke.
     #[serde(default)]
     pub wakeups: Vec<crate::WakeupResult>,
+    /// What the pipeline measured, where it was the probe; `results` is empty then.
+    #[serde(default)]
+    pub pipeline: Option<crate::PipelineResult>,
     /// Whether stalls were attributed by kernel events (else only counted).
     pub attributed: bool,
     /// Sources of evidence, with their losses.

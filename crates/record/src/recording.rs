@@ -159,6 +159,7 @@ pub fn record(
         probe: probe_settings(settings),
         results,
         wakeups,
+        pipeline: None,
         attributed: found.attributed,
         sources,
         counters: found.counters,
