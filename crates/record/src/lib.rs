@@ -17,6 +17,7 @@ mod home;
 mod live;
 mod names;
 mod observer;
+pub mod pipeline;
 mod probes;
 mod recording;
 mod replay;
