@@ -15,6 +15,7 @@ mod line;
 mod moments;
 pub mod periods;
 mod phrase;
+mod pipeline;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
@@ -24,4 +25,7 @@ pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
 pub use line::RunLine;
 pub use phrase::explain;
+pub use pipeline::{
+    ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
+};
 pub use summary::*;
