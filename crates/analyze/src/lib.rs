@@ -11,6 +11,7 @@ mod cpu;
 mod culprits;
 mod fine;
 mod history;
+mod journal;
 mod line;
 mod moments;
 pub mod periods;
@@ -23,6 +24,7 @@ mod worst;
 
 pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
+pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;
 pub use phrase::explain;
 pub use pipeline::{

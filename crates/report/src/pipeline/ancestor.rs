@@ -24,16 +24,23 @@ pub enum Format {
 pub fn titled(pipeline: &PipelineSummary) -> Vec<(String, &TimesSummary)> {
     let mut titled = Vec::new();
     for consumer in &pipeline.consumers {
-        let who = name(consumer.role);
-        titled.push((inter_title(who), &consumer.inter));
-        titled.push((format!("{who} Message Transit Latency (ns)"), &consumer.transit));
+        titled.push((inter_title(consumer.role), &consumer.inter));
+        titled.push((transit_title(consumer.role), &consumer.transit));
     }
-    titled.push((inter_title(name(PipelineRole::Producer)), &pipeline.producer.inter));
+    titled.push((inter_title(PipelineRole::Producer), &pipeline.producer.inter));
     titled
 }
 
-fn inter_title(who: &str) -> String {
-    format!("{who} Inter-Message Latency (ns)")
+/// The title of the times between a thread's messages.
+#[must_use]
+pub fn inter_title(role: PipelineRole) -> String {
+    format!("{} Inter-Message Latency (ns)", name(role))
+}
+
+/// The title of the times from publication to reception.
+#[must_use]
+pub fn transit_title(role: PipelineRole) -> String {
+    format!("{} Message Transit Latency (ns)", name(role))
 }
 
 /// A role as the ancestor writes it.

@@ -1,9 +1,11 @@
 //! A run of the pipeline as text: the ancestor's tables, then what it did not tell.
 
 mod ancestor;
+pub mod journal;
+pub mod progress;
 mod text;
 
-pub use ancestor::{Format, long, name, short, titled};
+pub use ancestor::{Format, inter_title, long, name, short, titled, transit_title};
 
 use crate::style::Style;
 use crate::text::Page;
