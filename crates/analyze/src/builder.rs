@@ -3,6 +3,7 @@
 use crate::cpu::{self, share};
 use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
+use crate::pipeline;
 use crate::simultaneous::Grouper;
 use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
@@ -11,7 +12,7 @@ use crate::summary::{
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
-    RunManifest, SCHEMA_VERSION, Stall, StallId, Warning,
+    RunManifest, SCHEMA_VERSION, Stall, StallId, Ticks, Warning,
 };
 use std::collections::VecDeque;
 
@@ -182,6 +183,7 @@ impl<'m> SummaryBuilder<'m> {
             threads: manifest.threads.clone(),
             simultaneous: self.simultaneous.finish(manifest),
             history: self.history.finish(),
+            pipeline: pipeline::summarize(manifest),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,
@@ -251,16 +253,24 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
     }
 }
 
+/// First and last moment of the measurement on the measuring clock; `None` when nothing was measured.
+pub(crate) fn span(manifest: &RunManifest) -> Option<(Ticks, Ticks)> {
+    if let Some(pipeline) = &manifest.pipeline {
+        return Some((pipeline.start, pipeline.end));
+    }
+    let first = manifest.results.iter().map(|r| r.start).min()?;
+    let last = manifest.results.iter().map(|r| r.end).max()?;
+    Some((first, last))
+}
+
 /// Start of the measurement, nanoseconds since the epoch.
 pub(crate) fn started(manifest: &RunManifest) -> u64 {
-    let first = manifest.results.iter().map(|r| r.start).min().unwrap_or(manifest.clock_start.ticks);
-    manifest.realtime_ns(first)
+    manifest.realtime_ns(span(manifest).map_or(manifest.clock_start.ticks, |(first, _)| first))
 }
 
 /// From the first clock read of any CPU to the last of any.
 pub(crate) fn duration(manifest: &RunManifest) -> Nanos {
-    let first = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
-    let last = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+    let (first, last) = span(manifest).unwrap_or_default();
     manifest.rate.nanos(last.since(first))
 }
 
@@ -280,6 +290,8 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
     let lowest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min).unwrap_or(0.0);
     let floor = cpus.iter().filter_map(|c| Some((c.floor_ticks?, c.floor_ns?))).max_by_key(|(t, _)| *t);
     let noise = &manifest.self_noise;
+    let consumers = manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+    let threads = manifest.pipeline.iter().flat_map(|pipeline| &pipeline.threads);
     let shared = !noise.helper_cpus.intersection(&manifest.probe.cpus).is_empty();
     Trust {
         floor_ns: floor.map(|(_, ns)| ns),
@@ -288,11 +300,14 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
         coverage: lowest(&mut cpus.iter().map(|c| c.coverage)),
         rate_error_ppb: manifest.rate.error_ppb,
         rate_source: manifest.rate.source,
-        dropped_records: cpus.iter().map(|c| c.dropped_records).sum(),
+        dropped_records: cpus.iter().map(|c| c.dropped_records).sum::<u64>()
+            + consumers.clone().map(|c| c.slow_dropped).sum::<u64>(),
         inconsistent_rows,
         lost_records: manifest.sources.iter().map(|s| s.lost).fold(0, u64::saturating_add),
-        page_faults: cpus.iter().map(|c| c.page_faults).sum(),
-        involuntary_switches: cpus.iter().map(|c| c.involuntary_switches).sum(),
+        page_faults: cpus.iter().map(|c| c.page_faults).sum::<u64>()
+            + threads.clone().map(|t| t.page_faults).sum::<u64>(),
+        involuntary_switches: cpus.iter().map(|c| c.involuntary_switches).sum::<u64>()
+            + threads.map(|t| t.involuntary_switches).sum::<u64>(),
         helper_cpus: noise.helper_cpus.clone(),
         helpers_on_measured: shared || noise.helper_cpus.is_empty(),
         helper_cpu_ns: noise.helper_cpu_ns,

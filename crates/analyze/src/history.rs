@@ -1,5 +1,6 @@
 //! Stolen time over the run, in few steps.
 
+use crate::builder::span;
 use crate::summary::History;
 use jitterscope_model::{IntervalRow, Nanos, RunManifest, Ticks};
 
@@ -16,8 +17,7 @@ pub(crate) struct HistoryBuilder {
 
 impl HistoryBuilder {
     pub(crate) fn new(manifest: &RunManifest) -> HistoryBuilder {
-        let began = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
-        let ended = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+        let (began, ended) = span(manifest).unwrap_or_default();
         let span = ended.since(began);
         // A step is some whole intervals, or neighbours would differ by how many fell into each.
         let interval = manifest.rate.ticks(manifest.probe.interval_ns).0.max(1);

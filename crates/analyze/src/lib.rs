@@ -11,10 +11,12 @@ mod cpu;
 mod culprits;
 mod fine;
 mod history;
+mod journal;
 mod line;
 mod moments;
 pub mod periods;
 mod phrase;
+mod pipeline;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
@@ -22,6 +24,10 @@ mod worst;
 
 pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
+pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;
 pub use phrase::explain;
+pub use pipeline::{
+    ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
+};
 pub use summary::*;

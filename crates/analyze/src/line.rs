@@ -14,15 +14,17 @@ pub struct RunLine {
     pub started_realtime_ns: u64,
     /// The user's name for the configuration.
     pub label: String,
-    /// CPUs measured.
+    /// `spin`, `wakeup` or `pipeline`.
+    pub probe: String,
+    /// CPUs measured, or that the pipeline could run on.
     pub cpus: CpuSet,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Stalls, of all CPUs.
+    /// Stalls of all CPUs, or slow messages of all consumers.
     pub stalls: u64,
-    /// Stolen time, of the measured time of all CPUs.
+    /// Stolen time, of the measured time of all CPUs; 0 for a pipeline, whose messages wait side by side.
     pub stolen_fraction: f64,
-    /// The longest delta; null when nothing was measured.
+    /// The longest delta, or the longest that a message took from its intended time; null when nothing was measured.
     pub max_ns: Option<Nanos>,
     /// Whether its stalls have culprits.
     pub attributed: bool,
@@ -39,15 +41,21 @@ impl RunLine {
             results.iter().map(of).fold(0, u64::saturating_add)
         };
         let longest = results.iter().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
+        let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+        let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
         RunLine {
             id: manifest.id.clone(),
             started_realtime_ns: started(manifest),
             label: manifest.label.clone(),
-            cpus: results.iter().map(|r| r.cpu).collect(),
+            probe: manifest.probe.kind.clone(),
+            cpus: match &manifest.pipeline {
+                Some(_) => manifest.probe.cpus.clone(),
+                None => results.iter().map(|r| r.cpu).collect(),
+            },
             duration_ns: duration(manifest),
-            stalls: sum(|r| r.stalls),
+            stalls: sum(|r| r.stalls) + consumers().map(|c| c.slow).sum::<u64>(),
             stolen_fraction: share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0)),
-            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))),
+            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest),
             attributed: manifest.attributed,
             interrupted: manifest.interrupted,
         }

@@ -1,6 +1,6 @@
 //! What a run says: the contract of every JSON report. Fields are only ever added.
 
-use crate::FineNanos;
+use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, Name, Nanos, Placement, RateSource,
     SourceStatus, StallId, ThreadAccount, Warning,
@@ -31,6 +31,8 @@ pub struct RunSummary {
     pub simultaneous: Option<Simultaneous>,
     /// Stolen time over the run.
     pub history: History,
+    /// What the pipeline measured; null for the other probes.
+    pub pipeline: Option<PipelineSummary>,
     /// The kernel's counters that rose on measured CPUs; correlation only.
     pub counters: Vec<CounterTotal>,
     /// What could be seen and what could not.
@@ -73,7 +75,7 @@ pub struct RunFacts {
 /// What the probe measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbeSummary {
-    /// `spin`.
+    /// `spin`, `wakeup` or `pipeline`.
     pub kind: String,
     /// Deltas at or above this are stalls.
     pub threshold_ns: Nanos,
@@ -256,6 +258,8 @@ pub struct WorstStall {
     pub stall: StallId,
     /// Where.
     pub cpu: CpuId,
+    /// The thread that was stalled.
+    pub victim: String,
     /// Start, nanoseconds since the epoch.
     pub start_realtime_ns: u64,
     /// Start, since that of the measurement.

@@ -1,5 +1,6 @@
 //! The longest stalls, in bounded memory.
 
+use crate::builder::span;
 use crate::summary::{WorstPart, WorstStall};
 use jitterscope_model::{Attribution, Nanos, RunManifest, Stall, StallId};
 
@@ -57,7 +58,7 @@ impl Worst {
     }
 
     pub(crate) fn finish(self, manifest: &RunManifest) -> Vec<WorstStall> {
-        let began = manifest.results.iter().map(|r| r.start).min().unwrap_or(manifest.clock_start.ticks);
+        let began = span(manifest).map_or(manifest.clock_start.ticks, |(first, _)| first);
         self.kept
             .into_iter()
             .enumerate()
@@ -65,6 +66,7 @@ impl Worst {
                 rank: at + 1,
                 stall: kept.stall.id,
                 cpu: kept.stall.cpu,
+                victim: kept.stall.victim.comm.to_string(),
                 start_realtime_ns: manifest.realtime_ns(kept.stall.start),
                 start_offset_ns: manifest.rate.nanos(kept.stall.start.since(began)),
                 duration_ns: Nanos(manifest.rate.nanos(kept.stall.length()).0),

@@ -70,6 +70,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         results,
         wakeups: Vec::new(),
         threads: Vec::new(),
+        pipeline: None,
         attributed,
         sources: vec![],
         counters: vec![],

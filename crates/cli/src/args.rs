@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, disturb, doctor, export, list, record, report, sampler, selftest, sljtest, tune,
+    attach, audit, disturb, doctor, export, journal, list, record, report, sampler, selftest, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -35,6 +35,8 @@ pub enum Command {
     List(list::ListArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
+    /// Read a pipeline's journal back
+    Journal(journal::JournalArgs),
     /// SLJ Test: a histogram of clock deltas in one screen
     Sljtest(sljtest::SljtestArgs),
     /// The jitter sampler: a time series of delays, to files and InfluxDB

@@ -23,6 +23,7 @@ fn main() -> std::process::ExitCode {
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
+        Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),
         Command::Sampler(args) => commands::sampler::run(args, &cli.places),
         Command::Doctor(args) => commands::doctor::run(args, &cli.places),

@@ -26,4 +26,14 @@ impl Places {
             .context("no home directory to keep runs in; name a folder with --runs DIR")?;
         Ok(base.data_dir().join("jitterscope").join("runs"))
     }
+
+    /// The folder of what can be made again.
+    ///
+    /// # Errors
+    /// There is no home directory.
+    pub fn cache(&self) -> anyhow::Result<PathBuf> {
+        let base = etcetera::choose_base_strategy()
+            .context("no home directory to keep an input in; name one with --input FILE")?;
+        Ok(base.cache_dir().join("jitterscope"))
+    }
 }

@@ -2,8 +2,11 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuSet, Nanos};
+use jitterscope_platform::clock;
+use jitterscope_record::pipeline::{PipelineObserver, Step};
 use jitterscope_record::{Observer, Progress};
+use jitterscope_report::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
 /// How often the line changes.
@@ -15,6 +18,7 @@ pub struct ProgressLine {
     bar: ProgressBar,
     last: Option<Instant>,
     prefix: String,
+    quiet: bool,
 }
 
 impl ProgressLine {
@@ -28,7 +32,7 @@ impl ProgressLine {
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
-        ProgressLine { bar, last: None, prefix: String::new() }
+        ProgressLine { bar, last: None, prefix: String::new(), quiet }
     }
 
     /// Wipes the line.
@@ -61,5 +65,33 @@ impl Observer for ProgressLine {
             self.prefix, progress.stalls, progress.worst,
         ));
         self.bar.tick();
+    }
+}
+
+/// The ancestor's lines, whoever watches, and the same line of progress.
+impl PipelineObserver for ProgressLine {
+    fn step(&mut self, step: Step<'_>) {
+        if self.quiet {
+            return;
+        }
+        let now = clock::read_all(ClockKind::MonotonicRaw).realtime_ns;
+        match step {
+            Step::Starting => output::talk(lines::starting(now)),
+            Step::Threads(threads) => {
+                for (role, thread) in threads {
+                    output::talk(lines::thread_id(*role, thread.tid));
+                }
+            }
+            Step::WarmUpComplete => output::talk(lines::warm(now)),
+            Step::Pausing(time) => output::talk(lines::pausing(time)),
+            Step::Executing => {
+                output::talk(lines::executing(now));
+                self.prefix = "measuring the pipeline".into();
+            }
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        Observer::progress(self, progress);
     }
 }

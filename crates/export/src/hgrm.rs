@@ -57,7 +57,7 @@ impl Exporter for Hgrm {
 }
 
 /// The table of a histogram.
-fn table(histogram: &Histogram<u64>) -> String {
+pub(crate) fn table(histogram: &Histogram<u64>) -> String {
     let mut text =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     for (value, level, total) in steps(histogram) {

@@ -8,10 +8,12 @@ use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use jitterscope_model::{Attribution, IntervalRow, Nanos, ProbeResult, Stall};
 use std::time::{Duration, UNIX_EPOCH};
 
 const NANOS_PER_MS: f64 = 1e6;
+const COLUMNS: &str =
+    "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
 /// Writes one file.
 pub(crate) struct Hlog {
@@ -45,6 +47,32 @@ impl Hlog {
     }
 }
 
+/// A log of one histogram: all of a measurement in a line.
+pub(crate) fn log_of(
+    histogram: &Histogram<u64>,
+    started_realtime_ns: u64,
+    length: Nanos,
+) -> Result<Vec<u8>, ExportError> {
+    let started = UNIX_EPOCH + Duration::from_nanos(started_realtime_ns);
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .add_comment("[Logged with jitterscope: times of messages, values in nanoseconds]")
+        .add_comment("[Histogram log format version 1.3]")
+        .with_start_time(started)
+        .with_base_time(started)
+        .with_max_value_divisor(NANOS_PER_MS);
+    let failed = |error: &dyn std::fmt::Display| ExportError::Histogram(error.to_string());
+    let (mut text, mut serializer) = (Vec::new(), V2DeflateSerializer::new());
+    let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> =
+        builder.begin_log_with(&mut text, &mut serializer).map_err(|e| failed(&e))?;
+    let length = Duration::from_nanos(length.0);
+    writer.write_histogram(histogram, Duration::ZERO, length, None).map_err(|e| failed(&e))?;
+    let row = text.split_inclusive(|byte| *byte == b'\n').next_back().map_or(0, <[u8]>::len);
+    let header = text.len() - row;
+    text.splice(header..header, COLUMNS.bytes());
+    Ok(text)
+}
+
 impl Exporter for Hlog {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
         self.facts = Some(facts.clone());
@@ -58,9 +86,7 @@ impl Exporter for Hlog {
         let header = self.text(&mut builder, None)?;
         self.output.begin()?;
         self.output.write(header)?;
-        self.output.write(
-            "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
-        )
+        self.output.write(COLUMNS)
     }
 
     fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {

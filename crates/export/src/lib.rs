@@ -26,6 +26,7 @@ mod hgrm;
 mod hlog;
 pub mod influx;
 mod json;
+mod message_times;
 mod output;
 mod parquet;
 mod replay;
@@ -34,6 +35,7 @@ mod target;
 pub use csv::CsvRows;
 pub use error::{ExportError, TargetError};
 pub use facts::RunFacts;
+pub use message_times::write_message_times;
 pub use replay::export_run;
 pub use target::{Pace, Target};
 

@@ -13,6 +13,7 @@ mod event;
 mod gap;
 mod journal;
 mod manifest;
+mod pipeline_result;
 mod probe_result;
 mod source;
 mod thread_account;
@@ -28,6 +29,10 @@ pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use manifest::{
     ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
     RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,
+};
+pub use pipeline_result::{
+    JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
+    PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};

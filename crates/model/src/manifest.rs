@@ -24,7 +24,7 @@ pub struct ClockReading {
 /// How the probe was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSettings {
-    /// `spin`.
+    /// `spin`, `wakeup` or `pipeline`.
     pub kind: String,
     /// CPUs measured.
     pub cpus: CpuSet,
@@ -178,6 +178,9 @@ pub struct RunManifest {
     /// What became of the time of the threads that were followed.
     #[serde(default)]
     pub threads: Vec<crate::ThreadAccount>,
+    /// What the pipeline measured, where it was the probe; `results` is empty then.
+    #[serde(default)]
+    pub pipeline: Option<crate::PipelineResult>,
     /// Whether stalls were attributed by kernel events (else only counted).
     pub attributed: bool,
     /// Sources of evidence, with their losses.

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod disturb;
 mod host;
+mod layout;
 mod machine;
 mod maps;
 mod memory;
@@ -19,12 +20,13 @@ mod thread_affinity;
 mod topology;
 
 pub use host::host_facts;
+pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
 pub use memory::{LockedMemory, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use process::ask_to_end;
 pub use rate::{ClockChoice, ClockError, choose_clock};
-pub use selection::{CpuChoice, SelectionError, select_cpus};
+pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use thread::{
     PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,

@@ -41,8 +41,21 @@ impl LockedMemory {
     /// # Errors
     /// RLIMIT_MEMLOCK is too small and CAP_IPC_LOCK is missing.
     pub fn lock() -> std::io::Result<LockedMemory> {
+        LockedMemory::all(libc::MCL_CURRENT)
+    }
+
+    /// Locks the pages that are resident now, and those of today's mappings that will be: nothing is
+    /// faulted in that nobody has touched, so that a large program costs only what it uses.
+    ///
+    /// # Errors
+    /// As [`LockedMemory::lock`].
+    pub fn lock_resident() -> std::io::Result<LockedMemory> {
+        LockedMemory::all(libc::MCL_CURRENT | libc::MCL_ONFAULT)
+    }
+
+    fn all(flags: libc::c_int) -> std::io::Result<LockedMemory> {
         // SAFETY: locking changes residency, not content.
-        let result = unsafe { libc::mlockall(libc::MCL_CURRENT) };
+        let result = unsafe { libc::mlockall(flags) };
         if result == 0 { Ok(LockedMemory(())) } else { Err(std::io::Error::last_os_error()) }
     }
 }

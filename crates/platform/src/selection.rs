@@ -67,7 +67,7 @@ pub fn select_cpus(
     allowed: &CpuSet,
 ) -> Result<CpuChoice, SelectionError> {
     let named = |cpus: CpuSet| {
-        check(&cpus, topology)?;
+        check_cpus(&cpus, topology)?;
         Ok(CpuChoice { cpus, because: None })
     };
     let isolated = topology.isolated.intersection(&topology.online);
@@ -100,7 +100,11 @@ pub fn select_cpus(
     }
 }
 
-fn check(cpus: &CpuSet, topology: &Topology) -> Result<(), SelectionError> {
+/// Whether each of `cpus` is there, online and within this process's cpuset.
+///
+/// # Errors
+/// One of them is not, or there is none.
+pub fn check_cpus(cpus: &CpuSet, topology: &Topology) -> Result<(), SelectionError> {
     for cpu in cpus.iter() {
         if !topology.present.contains(cpu) && !topology.online.contains(cpu) {
             return Err(SelectionError::NotPresent { cpu, present: topology.present.clone() });

@@ -36,7 +36,7 @@ pub(crate) fn circumstances(
 }
 
 /// Real-time throttling, when it is in force.
-fn throttling(machine: &Machine) -> Option<Circumstance> {
+pub(crate) fn throttling(machine: &Machine) -> Option<Circumstance> {
     let number = |name: &str| -> Option<i64> {
         machine.read_trimmed(format!("/proc/sys/kernel/{name}")).ok()?.parse().ok()
     };

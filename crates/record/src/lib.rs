@@ -18,6 +18,7 @@ mod kernel_events;
 mod live;
 mod names;
 mod observer;
+pub mod pipeline;
 mod probes;
 mod recording;
 mod replay;

@@ -160,6 +160,7 @@ pub fn record(
         results,
         wakeups,
         threads: Vec::new(),
+        pipeline: None,
         attributed: found.attributed,
         sources,
         counters: found.counters,

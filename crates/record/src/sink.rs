@@ -16,6 +16,9 @@ pub(crate) trait Rows: PageKeeper {
     /// One stall, and its attribution where there is one.
     fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>);
 
+    /// The attribution of a stall that was taken in before; in order of their ids.
+    fn attribution(&mut self, _attribution: &Attribution) {}
+
     /// One interval of one CPU.
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>);
 
@@ -67,6 +70,11 @@ impl Sink {
         self.error.is_some() || self.room == Room::None
     }
 
+    /// A histogram of a whole measurement, under a tag of its own.
+    pub(crate) fn tagged(&mut self, tag: &str, start: Ticks, end: Ticks, histogram: &Histogram<u64>) {
+        self.attempt(|w| w.tagged_histogram(tag, start, end, histogram));
+    }
+
     /// Closes the run.
     pub(crate) fn finish(self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
         match self.error {
@@ -87,6 +95,10 @@ impl Rows for Sink {
             w.stall(stall)?;
             attribution.map_or(Ok(()), |attribution| w.attribution(attribution))
         });
+    }
+
+    fn attribution(&mut self, attribution: &Attribution) {
+        self.attempt(|w| w.attribution(attribution));
     }
 
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {

@@ -7,6 +7,7 @@ pub mod json;
 pub mod list;
 mod load;
 mod number;
+pub mod pipeline;
 pub mod sljtest;
 mod style;
 pub mod text;

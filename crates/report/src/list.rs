@@ -30,6 +30,10 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         for run in runs {
             let line = RunLine::new(&run.manifest);
             let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
+            let stolen = match line.probe.as_str() {
+                "pipeline" => "-".into(),
+                _ => number::percent(line.stolen_fraction),
+            };
             out.push_str(&format!(
                 "{}  {:<19}  {}  {} {:>8} {:>9} {:>7}\n",
                 pad(&line.id, 6),
@@ -37,7 +41,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 pad(&line.label, label_width),
                 pad(&line.cpus.to_string(), 8),
                 number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },
-                number::percent(line.stolen_fraction),
+                stolen,
                 worst,
             ));
         }

@@ -124,6 +124,13 @@ impl RunReader {
         HistogramLog::open(self.path.join("histograms.hlog"))
     }
 
+    /// The pipeline's journal in the run's folder; `None` when there is none here.
+    #[must_use]
+    pub fn journal(&self) -> Option<PathBuf> {
+        let path = self.path.join(crate::writer::JOURNAL);
+        path.is_file().then_some(path)
+    }
+
     /// What is needed to decode the raw trace; `None` when the run has none.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ const LOW_MIB: u64 = 24;
 /// Kept back on disk until the end, so that a run can be closed on a disk that filled up meanwhile.
 const RESERVE: u64 = 4 << 20;
 const RESERVE_NAME: &str = ".reserve";
+/// The pipeline's journal.
+pub(crate) const JOURNAL: &str = "journal.bin";
 /// Raw trace kept unless said otherwise.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
 
@@ -273,6 +275,30 @@ impl RunWriter {
             Duration::from_nanos(length.0),
             histogram,
         )
+    }
+
+    /// A histogram in nanoseconds of a whole measurement, under a tag of its own. Lines of this kind come
+    /// after those of the intervals.
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`].
+    pub fn tagged_histogram(
+        &mut self,
+        tag: &str,
+        start: Ticks,
+        end: Ticks,
+        histogram: &Histogram<u64>,
+    ) -> Result<(), StoreError> {
+        let clock = self.clock()?;
+        let since = clock.rate.nanos(start.since(clock.start.ticks));
+        let length = clock.rate.nanos(end.since(start));
+        self.hlog.write(tag, Duration::from_nanos(since.0), Duration::from_nanos(length.0), histogram)
+    }
+
+    /// Where a pipeline's journal lies while the run is made: the folder's name changes when it is whole.
+    #[must_use]
+    pub fn journal_path(&self) -> PathBuf {
+        self.partial.path.join(JOURNAL)
     }
 
     /// A page of the kernel's ring buffer with the times of its first and last record.

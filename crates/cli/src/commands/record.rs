@@ -1,5 +1,6 @@
 //! `record`: the main job.
 
+use super::pipeline::{self, PipelineArgs};
 use super::report::print_run;
 use super::require::require;
 use crate::exit::{Exit, UsageError};
@@ -9,7 +10,7 @@ use crate::progress::ProgressLine;
 use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
@@ -34,9 +35,29 @@ pub enum ClockArg {
     MonotonicRaw,
 }
 
+impl ClockArg {
+    /// The clock itself.
+    pub fn kind(self) -> ClockKind {
+        match self {
+            ClockArg::Tsc => ClockKind::Tsc,
+            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
+        }
+    }
+}
+
+/// The probe that has arguments of its own.
+#[derive(Subcommand, Debug)]
+pub enum OtherProbe {
+    /// Measure inter-thread latency: producer, accumulator and journaller over a ring buffer
+    Pipeline(Box<PipelineArgs>),
+}
+
 /// Arguments of `record`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct RecordArgs {
+    #[command(subcommand)]
+    pub other: Option<OtherProbe>,
     /// The probe
     #[arg(value_enum, default_value = "spin")]
     pub probe: ProbeKind,
@@ -149,6 +170,9 @@ pub(super) fn trace_buffer(text: &str) -> Result<u64, String> {
 /// # Errors
 /// Nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
+    if let Some(OtherProbe::Pipeline(args)) = &args.other {
+        return pipeline::run(args, places);
+    }
     let machine = Machine::host();
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
@@ -176,10 +200,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.threshold.unwrap_or(threshold),
         interval: args.interval,
         fifo_priority: args.priority,
-        clock: args.clock.map(|clock| match clock {
-            ClockArg::Tsc => ClockKind::Tsc,
-            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
-        }),
+        clock: args.clock.map(ClockArg::kind),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,

@@ -103,6 +103,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         results: Vec::new(),
         wakeups: Vec::new(),
         threads: Vec::new(),
+        pipeline: None,
         attributed: true,
         sources: Vec::new(),
         counters: Vec::new(),

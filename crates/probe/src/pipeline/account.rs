@@ -81,6 +81,12 @@ impl Times {
         self.max
     }
 
+    /// Their sum, exactly.
+    #[must_use]
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
     /// The mean, rounded down; 0 when there is none.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {

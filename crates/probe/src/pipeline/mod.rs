@@ -19,6 +19,7 @@ mod tests;
 
 pub use account::Times;
 pub use control::PipelineControl;
+pub use jitterscope_model::{PipelinePacing as Pacing, PipelineRole as Role};
 pub use journal::{JournalAccount, JournalFeed};
 
 use account::Scale;
@@ -30,49 +31,7 @@ use jitterscope_platform::{PinError, ThreadUsage, thread_usage};
 use message::Message;
 use producer::Publisher;
 use rtrb::{Consumer, RingBuffer};
-use std::fmt;
 use std::sync::Arc;
-
-/// Which of the threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Stamps and publishes.
-    Producer,
-    /// Receives and accounts.
-    #[default]
-    Accumulator,
-    /// Receives, accounts and writes the journal.
-    Journaller,
-}
-
-impl Role {
-    /// Its name in JSON, in files and as a thread's suffix.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Producer => "producer",
-            Role::Accumulator => "accumulator",
-            Role::Journaller => "journaller",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// How the producer keeps its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pacing {
-    /// On a fixed schedule: after a stall it catches up, and what it is late by is measured.
-    #[default]
-    Schedule,
-    /// An interval after each actual publication, as the ancestor did: a stall of the producer moves all
-    /// that follows, so that only one message shows it.
-    AfterPublication,
-}
 
 /// How much is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

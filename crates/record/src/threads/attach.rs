@@ -178,6 +178,7 @@ pub fn attach(
         results: Vec::new(),
         wakeups: Vec::new(),
         threads,
+        pipeline: None,
         attributed: true,
         sources,
         counters: Vec::new(),

@@ -19,11 +19,13 @@ const FEW_CPUS: usize = 4;
 /// The whole report, each line within `style`'s width.
 #[must_use]
 pub fn render(summary: &RunSummary, style: Style) -> String {
-    let mut page = Page { out: String::new(), style };
     if summary.probe.kind == "attach" {
-        followed(&mut page, summary);
-        return page.out;
+        return followed(summary, style);
     }
+    if let Some(pipeline) = &summary.pipeline {
+        return crate::pipeline::render(summary, pipeline, &[crate::pipeline::Format::Long], style);
+    }
+    let mut page = Page::new(style);
     headline::render(&mut page, summary);
     match &summary.attribution {
         Some(attribution) => culprits::render(&mut page, attribution),
@@ -32,50 +34,46 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     worst::render(&mut page, summary);
     percentiles::render(&mut page, summary);
     trust::render(&mut page, summary);
-    warnings(&mut page, summary);
-    page.out
+    page.warnings(summary);
+    page.into_text()
 }
 
 /// Of threads that were followed nothing was measured by a probe: it is told from their side.
-fn followed(page: &mut Page, summary: &RunSummary) {
-    headline::title(page, summary, &CpuSet::new());
-    threads::render(page, summary);
+fn followed(summary: &RunSummary, style: Style) -> String {
+    let mut page = Page::new(style);
+    headline::title(&mut page, summary, &CpuSet::new());
+    threads::render(&mut page, summary);
     if let Some(attribution) = &summary.attribution {
-        culprits::render(page, attribution);
+        culprits::render(&mut page, attribution);
     }
-    worst::render(page, summary);
-    trust::of_followed(page, summary);
-    warnings(page, summary);
-}
-
-fn warnings(page: &mut Page, summary: &RunSummary) {
-    if summary.warnings.is_empty() {
-        return;
-    }
-    page.heading("WARNINGS", "");
-    for warning in &summary.warnings {
-        let mark = page.style.paint(Tone::Warning, "!");
-        for (at, line) in wrap(&warning.text, page.style.columns() - 4).into_iter().enumerate() {
-            let mark = if at == 0 { &mark } else { " " };
-            page.line(&format!("  {mark} {line}"));
-        }
-    }
+    worst::render(&mut page, summary);
+    trust::of_followed(&mut page, summary);
+    page.warnings(summary);
+    page.into_text()
 }
 
 /// A report being written.
-struct Page {
+pub(crate) struct Page {
     out: String,
-    style: Style,
+    pub(crate) style: Style,
 }
 
 impl Page {
-    fn line(&mut self, text: &str) {
+    pub(crate) fn new(style: Style) -> Page {
+        Page { out: String::new(), style }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.out
+    }
+
+    pub(crate) fn line(&mut self, text: &str) {
         self.out.push_str(text.trim_end());
         self.out.push('\n');
     }
 
     /// A heading with a blank line before it, and a remark at the right margin.
-    fn heading(&mut self, text: &str, remark: &str) {
+    pub(crate) fn heading(&mut self, text: &str, remark: &str) {
         self.line("");
         let gap = self.style.columns().saturating_sub(text.len() + remark.len()).max(1);
         let line = format!(
@@ -88,10 +86,25 @@ impl Page {
     }
 
     /// Prose over the whole width.
-    fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
+    pub(crate) fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
         for line in wrap(text, self.style.columns() - indent) {
             let line = tone.map_or(line.clone(), |tone| self.style.paint(tone, &line));
             self.line(&format!("{}{line}", " ".repeat(indent)));
+        }
+    }
+
+    /// What the reader must know, at the end of every report.
+    pub(crate) fn warnings(&mut self, summary: &RunSummary) {
+        if summary.warnings.is_empty() {
+            return;
+        }
+        self.heading("WARNINGS", "");
+        for warning in &summary.warnings {
+            let mark = self.style.paint(Tone::Warning, "!");
+            for (at, line) in wrap(&warning.text, self.style.columns() - 4).into_iter().enumerate() {
+                let mark = if at == 0 { &mark } else { " " };
+                self.line(&format!("  {mark} {line}"));
+            }
         }
     }
 }

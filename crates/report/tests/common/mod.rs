@@ -165,6 +165,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         results: Vec::new(),
         wakeups: Vec::new(),
         threads: Vec::new(),
+        pipeline: None,
         attributed: true,
         sources: vec![
             source("tracefs", SourceStatus::Available, 0),

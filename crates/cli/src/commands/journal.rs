@@ -1,0 +1,145 @@
+//! `journal`: a pipeline's journal read back.
+
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use jitterscope_analyze::{JournalBuilder, JournalSummary};
+use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION};
+use jitterscope_platform::MappedFile;
+use jitterscope_report::pipeline::journal as text;
+use jitterscope_store::{RunReader, resolve};
+use serde_json::json;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Records in a table unless said otherwise.
+const TABLE_ROWS: u64 = 20;
+
+/// How a journal is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum JournalFormat {
+    /// How many records, percentiles, faults
+    #[default]
+    Summary,
+    /// A line a record
+    Table,
+    /// A line a record, for programs
+    Csv,
+    /// Summary and records
+    Json,
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// The journal's file, or a run that keeps one: latest, an id, a label, a folder
+    #[arg(default_value = "latest", value_name = "FILE")]
+    pub journal: String,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "summary", value_name = "FORMAT")]
+    pub format: JournalFormat,
+    /// Show this many records at most [default: 20 in a table, all as CSV and JSON]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// Runs it. What could be read is printed even when the journal is damaged; then it has failed.
+///
+/// # Errors
+/// There is no such file or run, it is damaged, or stdout is closed.
+pub fn run(args: &JournalArgs, places: &Places) -> anyhow::Result<Exit> {
+    let path = find(&args.journal, places)?;
+    let map = MappedFile::open(&path)?;
+    let format = if args.json { JournalFormat::Json } else { args.format };
+    let limit = args.limit.unwrap_or(if format == JournalFormat::Table { TABLE_ROWS } else { u64::MAX });
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut builder = JournalBuilder::new();
+    JournalReader::new(map.as_ref()).for_each(|entry| builder.add(&entry));
+    let summary = builder.finish();
+    let entries = JournalReader::new(map.as_ref()).map_while(Result::ok).take(limit);
+    let shown = path.display().to_string();
+    match format {
+        JournalFormat::Summary => output::result(&text::summary(&shown, &summary, output::style()))?,
+        JournalFormat::Table => rows(&text::table_head(), entries, text::table_row)?,
+        JournalFormat::Csv => rows(text::csv_head(), entries, text::csv_row)?,
+        JournalFormat::Json => print_json(&shown, &summary, entries)?,
+    }
+    let left = summary.records.saturating_sub(limit as u64);
+    if format == JournalFormat::Table && left > 0 {
+        output::talk(format_args!("{left} more records; --limit shows more"));
+    }
+    match &summary.damage {
+        Some(damage) => {
+            anyhow::bail!("{shown} is damaged behind its {} good records: {}", summary.records, damage.why)
+        }
+        None => Ok(Exit::Ok),
+    }
+}
+
+/// A file of that name, or the journal of a run.
+fn find(wanted: &str, places: &Places) -> anyhow::Result<PathBuf> {
+    let file = Path::new(wanted);
+    if file.is_file() {
+        return Ok(file.to_path_buf());
+    }
+    let folder = resolve(&places.runs()?, wanted)
+        .with_context(|| format!("'{wanted}' is neither a file nor a run"))?;
+    let run = RunReader::open(&folder)?;
+    if let Some(path) = run.journal() {
+        return Ok(path);
+    }
+    let elsewhere = run.manifest().pipeline.as_ref().and_then(|pipeline| pipeline.journal.as_ref());
+    Err(UsageError(match elsewhere {
+        Some(journal) => {
+            format!("the run {} keeps its journal in {}: name that file", folder.display(), journal.path)
+        }
+        None => format!("the run {} has no journal", folder.display()),
+    })
+    .into())
+}
+
+/// Writes a line a record, as they come.
+fn rows(
+    head: &str,
+    entries: impl Iterator<Item = JournalEntry>,
+    row: fn(&JournalEntry) -> String,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    out.write_all(head.as_bytes())?;
+    for entry in entries {
+        out.write_all(row(&entry).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// One document; its records are written as they come, for there may be millions.
+fn print_json(
+    path: &str,
+    summary: &JournalSummary,
+    entries: impl Iterator<Item = JournalEntry>,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let summary = serde_json::to_string(summary)?;
+    write!(out, "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n", json!(path))?;
+    write!(out, "  \"summary\": {summary},\n  \"records\": [")?;
+    for (at, entry) in entries.enumerate() {
+        let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
+        let row = json!({
+            "sequence": sequence,
+            "published_ns": published_ns,
+            "journalled_ns": journalled_ns,
+            "delta_ns": delta_ns,
+        });
+        let separator = if at == 0 { "" } else { "," };
+        write!(out, "{separator}\n    {row}")?;
+    }
+    out.write_all(b"\n  ]\n}\n")?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,421 @@
+//! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
+
+use super::pipeline_properties::Properties;
+use super::record::ClockArg;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::progress::ProgressLine;
+use crate::signals;
+use crate::units::{duration, some_duration};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use jitterscope_analyze::PipelineSummary;
+use jitterscope_export::write_message_times;
+use jitterscope_model::{CpuId, Nanos, PipelinePacing, PipelineResult, PipelineRole, RunManifest};
+use jitterscope_platform::Machine;
+use jitterscope_record::RecordError;
+use jitterscope_record::pipeline::{
+    InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
+    record_pipeline,
+};
+use jitterscope_report::pipeline::progress::file_stem;
+use jitterscope_report::pipeline::{Format, inter_title, transit_title};
+use jitterscope_report::{json, load, pipeline};
+use jitterscope_store::{StoreError, check_label};
+use std::path::{Path, PathBuf};
+
+/// Iterations, warm-up iterations and records of the ancestor, where one of them is given.
+const ITERATIONS: (u64, u64, u64) = (20, 10, 10_000);
+/// Records in an input that is made.
+const INPUT_RECORDS: u64 = 10_000;
+/// Messages of the warm-up where no interval tells how many a time has.
+const UNPACED_WARM_UP: u64 = 1_000_000;
+/// Bytes of a slot beside its record: the message, the allocator's account.
+const SLOT: u64 = 64 + 16;
+
+/// How the producer keeps its interval.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum PacingArg {
+    /// On a fixed schedule: lateness is measured and caught up
+    #[default]
+    Schedule,
+    /// An interval after each publication, as perf-workshop: its own stalls hide messages
+    Ancestor,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// There is one
+    On,
+    /// There is none
+    Off,
+}
+
+/// A report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportArg {
+    /// A table of each kind of time
+    Long,
+    /// A line of each: min, mean, 50, 90, 99, 99.9, 99.99, max, count
+    Short,
+    /// Two files of each with the whole histogram: .hgrm and .hlog
+    Detailed,
+}
+
+/// Arguments of `record pipeline`. Letters are those of perf-workshop.
+#[derive(Args, Debug)]
+#[command(after_help = "Letters are perf-workshop's. Messages are (-i less -w) times -n where one of these \
+                        is given.")]
+pub struct PipelineArgs {
+    /// Bytes of a record
+    #[arg(long, short = 'l', default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]
+    pub message_size: u32,
+    /// Time between publications; 0s sends as fast as the ring takes them
+    #[arg(long, default_value = "10us", value_name = "TIME", value_parser = interval, help_heading = "Messages")]
+    pub interval: Nanos,
+    /// Publications in a second, in place of --interval
+    #[arg(long, value_name = "N", conflicts_with = "interval", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Messages")]
+    pub rate: Option<u64>,
+    /// How the interval is kept
+    #[arg(long, value_enum, default_value = "schedule", value_name = "HOW", help_heading = "Messages")]
+    pub pacing: PacingArg,
+    /// Slots of the ring, a power of two
+    #[arg(long, short = 'b', default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
+    pub ring: u64,
+    /// Send the records of this file [default: random ones, made on first use]
+    #[arg(long, short = 'f', value_name = "FILE", help_heading = "Messages")]
+    pub input: Option<PathBuf>,
+
+    /// How long to measure
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = some_duration, help_heading = "Length")]
+    pub duration: Nanos,
+    /// How many messages to measure, in place of --duration
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
+    pub messages: Option<u64>,
+    /// Iterations over the input, warm-up included [default: 20 with -w or -n]
+    #[arg(long, short = 'i', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
+    pub iterations: Option<u64>,
+    /// Iterations of the warm-up [default: 10 with -i or -n]
+    #[arg(long, short = 'w', value_name = "N", conflicts_with_all = ["duration", "messages", "warmup"], help_heading = "Length")]
+    pub warmup_iterations: Option<u64>,
+    /// Records in an iteration [default: 10000 with -i or -w]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
+    pub records: Option<u64>,
+    /// How long to send before what counts
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration, help_heading = "Length")]
+    pub warmup: Nanos,
+    /// Pause between warm-up and measurement
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration, help_heading = "Length")]
+    pub pause: Nanos,
+
+    /// Whether there is a journaller [default: on, or as the properties file says]
+    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Threads")]
+    pub journaller: Option<Switch>,
+    /// Producer and accumulator alone: fits two CPUs
+    #[arg(long, conflicts_with_all = ["journaller", "journal", "journaller_cpu", "journaller_priority"], help_heading = "Threads")]
+    pub two_thread: bool,
+    /// The producer's CPU
+    #[arg(long, value_name = "CPU", help_heading = "Threads")]
+    pub producer_cpu: Option<u32>,
+    /// The accumulator's CPU
+    #[arg(long, value_name = "CPU", help_heading = "Threads")]
+    pub accumulator_cpu: Option<u32>,
+    /// The journaller's CPU
+    #[arg(long, value_name = "CPU", help_heading = "Threads")]
+    pub journaller_cpu: Option<u32>,
+    /// All threads in the class SCHED_FIFO at this priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
+    pub priority: Option<u32>,
+    /// The producer's, in place of --priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
+    pub producer_priority: Option<u32>,
+    /// The accumulator's, in place of --priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
+    pub accumulator_priority: Option<u32>,
+    /// The journaller's, in place of --priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
+    pub journaller_priority: Option<u32>,
+    /// perf-workshop's properties file, made when it is not there; flags win over it
+    #[arg(long, short = 'o', value_name = "FILE", help_heading = "Threads")]
+    pub properties: Option<PathBuf>,
+    /// Measure even where the machine is too small for the threads
+    #[arg(long, help_heading = "Threads")]
+    pub force: bool,
+
+    /// The journal's file, overwritten [default: kept with the run]
+    #[arg(long, short = 'j', value_name = "FILE", help_heading = "Output")]
+    pub journal: Option<PathBuf>,
+    /// What to print; may be repeated [default: long]
+    #[arg(
+        long,
+        short = 'r',
+        value_enum,
+        ignore_case = true,
+        value_name = "FORMAT",
+        num_args = 1,
+        help_heading = "Output"
+    )]
+    pub report: Vec<ReportArg>,
+    /// Folder of the files of --report detailed
+    #[arg(long, short = 'd', default_value = ".", value_name = "DIR", help_heading = "Output")]
+    pub output: PathBuf,
+    /// Name of this configuration, for comparing runs
+    #[arg(long, short = 't', default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
+    pub label: String,
+    /// Messages this much after their intended time are slow [default: those above the warm-up's 98 %]
+    #[arg(long, value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
+    pub slow_above: Option<Nanos>,
+    /// Length of a reporting interval
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
+    pub reporting: Nanos,
+    /// End with code 3 if a message took longer than this from its intended time
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
+    pub fail_above: Option<Nanos>,
+    /// The clock [default: the TSC where it can be trusted]
+    #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Output")]
+    pub clock: Option<ClockArg>,
+    /// Only measure: record no kernel events, name nobody
+    #[arg(long, help_heading = "Output")]
+    pub no_trace: bool,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(60_000_000_001..) => Err("must be at most 1m".into()),
+        some => Ok(some),
+    }
+}
+
+fn reporting(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(0..=999_999) => Err("must be at least 1ms".into()),
+        some => Ok(some),
+    }
+}
+
+fn ring(text: &str) -> Result<u64, String> {
+    match text.parse::<u64>() {
+        Ok(slots) if slots.is_power_of_two() && (2..=1 << 26).contains(&slots) => Ok(slots),
+        _ => Err("must be a power of two from 2 to 67108864, for example 16384".into()),
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
+pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
+    check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
+    fits_in_memory(args, &machine)?;
+    let settings = settings(args, places)?;
+    if args.report.contains(&ReportArg::Detailed) {
+        writable(&args.output)?;
+    }
+    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let mut line = ProgressLine::new(args.quiet);
+    let outcome = record_pipeline(&machine, &settings, &stop, &mut line);
+    line.clear();
+    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    print(args, &outcome.path)
+}
+
+/// What the flags, the properties file and the defaults come to.
+fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineRecordSettings> {
+    let properties = match &args.properties {
+        Some(path) => {
+            let (properties, made) = Properties::load_or_make(path)?;
+            if made && !args.quiet {
+                output::talk(format_args!("{} was not there and has been made", path.display()));
+            }
+            properties
+        }
+        None => Properties::default(),
+    };
+    let journaller = match args.journaller {
+        _ if args.two_thread => false,
+        Some(switch) => switch == Switch::On,
+        None => properties.journaller.unwrap_or(true),
+    };
+    if !journaller && args.journal.is_some() {
+        return Err(UsageError("--journal goes with a journaller: add --journaller on".into()).into());
+    }
+    let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
+    let (length, warm_up_messages, records) = length(args, interval)?;
+    let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_record::pipeline::Place {
+        cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
+        fifo_priority: priority.or(args.priority),
+    };
+    Ok(PipelineRecordSettings {
+        record_length: args.message_size as usize,
+        input: match &args.input {
+            Some(path) => InputChoice::Own(path.clone()),
+            None => InputChoice::Made { folder: places.cache()?, records },
+        },
+        ring: usize::try_from(args.ring)?,
+        interval,
+        pacing: match args.pacing {
+            PacingArg::Schedule => PipelinePacing::Schedule,
+            PacingArg::Ancestor => PipelinePacing::AfterPublication,
+        },
+        length,
+        warm_up_messages,
+        pause: args.pause,
+        journaller,
+        journal: args.journal.clone(),
+        places: ThreadPlaces {
+            producer: place(PipelineRole::Producer, args.producer_cpu, args.producer_priority),
+            accumulator: place(PipelineRole::Accumulator, args.accumulator_cpu, args.accumulator_priority),
+            journaller: place(PipelineRole::Journaller, args.journaller_cpu, args.journaller_priority),
+        },
+        slow_above: args.slow_above,
+        reporting: args.reporting,
+        clock: args.clock.map(ClockArg::kind),
+        trace: !args.no_trace,
+        force: args.force,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: std::env::args().collect(),
+    })
+}
+
+/// How much is measured, the messages of the warm-up, and the records of an input that is made.
+fn length(args: &PipelineArgs, interval: Nanos) -> Result<(PipelineLength, u64, u64), UsageError> {
+    let (iterations, warm_up, records) = ITERATIONS;
+    let as_ancestor = args.iterations.is_some() || args.warmup_iterations.is_some() || args.records.is_some();
+    if as_ancestor {
+        let iterations = args.iterations.unwrap_or(iterations);
+        let warm_up = args.warmup_iterations.unwrap_or(warm_up.min(iterations / 2));
+        let records = args.records.unwrap_or(records);
+        let measured = iterations.saturating_sub(warm_up);
+        let messages = measured.checked_mul(records).filter(|n| *n > 0);
+        let (Some(messages), Some(warm_up)) = (messages, warm_up.checked_mul(records)) else {
+            return Err(UsageError(format!(
+                "-i {iterations} iterations of which -w {warm_up} are warm-up leave nothing that can be measured"
+            )));
+        };
+        return Ok((PipelineLength::Messages(messages), warm_up, records));
+    }
+    let warm_up = match interval {
+        Nanos::ZERO if args.warmup == Nanos::ZERO => 0,
+        Nanos::ZERO => UNPACED_WARM_UP,
+        Nanos(interval) => args.warmup.0 / interval,
+    };
+    let length = args.messages.map_or(PipelineLength::Time(args.duration), PipelineLength::Messages);
+    Ok((length, warm_up, INPUT_RECORDS))
+}
+
+/// A ring that the machine has no memory for would end in the kernel killing somebody.
+fn fits_in_memory(args: &PipelineArgs, machine: &Machine) -> Result<(), UsageError> {
+    let needs = args.ring.saturating_mul(SLOT + u64::from(args.message_size));
+    let meminfo = machine.read("/proc/meminfo").unwrap_or_default();
+    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available = available.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    match available {
+        Some(kib) if needs > kib * 1024 / 2 => Err(UsageError(format!(
+            "--ring {} of {} bytes a record takes {} MiB, more than half of the {} MiB that are free",
+            args.ring,
+            args.message_size,
+            needs >> 20,
+            kib >> 10
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder, and checks that files can be made in it, before anything is measured.
+fn writable(folder: &Path) -> anyhow::Result<()> {
+    let trial = folder.join(format!(".jitterscope-{}", std::process::id()));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&trial, b""))
+        .and_then(|()| std::fs::remove_file(&trial))
+        .with_context(|| format!("{} cannot be written; name another folder with --output", folder.display()))
+}
+
+fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
+    match error {
+        PipelineRecordError::Misfit(_)
+        | PipelineRecordError::Cpu(_)
+        | PipelineRecordError::InputSize { .. }
+        | PipelineRecordError::NotAJournal(_)
+        | PipelineRecordError::Pipeline(_)
+        | PipelineRecordError::Record(
+            RecordError::WouldHang | RecordError::Store(StoreError::Label { .. }),
+        ) => UsageError(error.to_string()).into(),
+        other => other.into(),
+    }
+}
+
+/// Prints the report of the stored run, writes the files asked for, and says how it ended.
+fn print(args: &PipelineArgs, path: &Path) -> anyhow::Result<Exit> {
+    let (manifest, summary) = load(path)?;
+    let (Some(result), Some(of_pipeline)) = (&manifest.pipeline, &summary.pipeline) else {
+        anyhow::bail!("{} holds no pipeline", path.display())
+    };
+    if args.json {
+        output::result(&json::render(&summary)?)?;
+    } else {
+        let formats = formats(&args.report);
+        output::result(&pipeline::render(&summary, of_pipeline, &formats, output::style()))?;
+    }
+    if args.report.contains(&ReportArg::Detailed) {
+        detailed(args, &manifest, result)?;
+    }
+    if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
+        anyhow::bail!("the journal ended before the measurement: {}", end.why);
+    }
+    let worst = worst(of_pipeline);
+    match args.fail_above {
+        Some(limit) if worst > limit => {
+            output::talk(format_args!("the slowest message, {worst}, is slower than --fail-above {limit}"));
+            Ok(Exit::Exceeded)
+        }
+        _ => Ok(Exit::Ok),
+    }
+}
+
+fn worst(pipeline: &PipelineSummary) -> Nanos {
+    pipeline.consumers.iter().map(|consumer| consumer.from_intended.max_ns).max().unwrap_or_default()
+}
+
+fn formats(asked: &[ReportArg]) -> Vec<Format> {
+    if asked.is_empty() {
+        return vec![Format::Long];
+    }
+    let text = |report: &ReportArg| match report {
+        ReportArg::Long => Some(Format::Long),
+        ReportArg::Short => Some(Format::Short),
+        ReportArg::Detailed => None,
+    };
+    asked.iter().filter_map(text).collect()
+}
+
+/// The whole of each histogram as files.
+fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult) -> anyhow::Result<()> {
+    let started = manifest.realtime_ns(result.start);
+    let length = manifest.rate.nanos(result.end.since(result.start));
+    let mut titled = vec![(inter_title(PipelineRole::Producer), &result.producer.inter)];
+    for consumer in &result.consumers {
+        let name = pipeline::name(consumer.role);
+        titled.push((inter_title(consumer.role), &consumer.inter));
+        titled.push((transit_title(consumer.role), &consumer.transit));
+        titled.push((format!("{name} Message Latency From Intended (ns)"), &consumer.from_intended));
+    }
+    for (title, times) in titled {
+        let stem = file_stem(&title, started, &args.label);
+        for path in write_message_times(&args.output, &stem, times, (started, length))? {
+            if !args.quiet {
+                output::talk(format_args!("Writing full encoded histogram to {}", path.display()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Why a recording of the pipeline failed as a whole.
+
+use super::fit::Misfit;
+use crate::error::RecordError;
+use jitterscope_model::PipelineRole;
+use jitterscope_platform::{MapError, SelectionError};
+use jitterscope_probe::pipeline::PipelineError;
+use std::path::PathBuf;
+
+/// A recording of the pipeline that has no run to show.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineRecordError {
+    /// As any recording may fail.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The threads cannot be set up.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// Input or journal cannot be mapped.
+    #[error(transparent)]
+    File(#[from] MapError),
+    /// The folder of the input cannot be made.
+    #[error("{}: {source}; name an input with --input", path.display())]
+    InputFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The input is longer than memory can be.
+    #[error("{records} records of {length} bytes are too much for an input")]
+    InputSize {
+        /// Records asked for.
+        records: u64,
+        /// Bytes of each.
+        length: usize,
+    },
+    /// The journal's file holds something else.
+    #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
+    NotAJournal(PathBuf),
+    /// The measurement would measure its own placement.
+    #[error("{}. --force measures it all the same", list(.0))]
+    Misfit(Vec<Misfit>),
+    /// A thread was put on a CPU that it cannot have.
+    #[error("the pipeline's threads: {0}")]
+    Cpu(#[from] SelectionError),
+    /// A thread could not be made.
+    #[error("the {role}'s thread could not be started: {source}")]
+    Thread {
+        /// Which.
+        role: PipelineRole,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A thread ended without a result.
+    #[error("the {0}'s thread panicked; this is a bug")]
+    Panicked(PipelineRole),
+}
+
+impl From<jitterscope_store::StoreError> for PipelineRecordError {
+    fn from(error: jitterscope_store::StoreError) -> Self {
+        PipelineRecordError::Record(error.into())
+    }
+}
+
+impl From<jitterscope_platform::ClockError> for PipelineRecordError {
+    fn from(error: jitterscope_platform::ClockError) -> Self {
+        PipelineRecordError::Record(error.into())
+    }
+}
+
+fn list(misfits: &[Misfit]) -> String {
+    misfits.iter().map(Misfit::to_string).collect::<Vec<_>>().join(". ")
+}

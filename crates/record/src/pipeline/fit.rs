@@ -1,0 +1,301 @@
+//! Whether the machine has room for the pipeline's threads: each wants a CPU, and a core, to itself.
+
+use super::settings::Places;
+use jitterscope_model::{CpuId, CpuSet, PipelineRole};
+use jitterscope_platform::{CpuLayout, SelectionError, Topology, check_cpus};
+use std::fmt;
+
+/// CPUs that the threads can have, and how they hang together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// CPUs of the machine.
+    pub topology: Topology,
+    /// Cores and nodes.
+    pub layout: CpuLayout,
+    /// The affinity mask of this process.
+    pub allowed: CpuSet,
+}
+
+impl Room {
+    /// CPUs that threads which are not pinned can have.
+    #[must_use]
+    pub fn usable(&self) -> CpuSet {
+        let online = self.allowed.intersection(&self.topology.online);
+        match &self.topology.cpuset {
+            Some(cpuset) => online.intersection(cpuset),
+            None => online,
+        }
+    }
+}
+
+/// Something about the placement that measures the placement rather than the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// More busy threads than CPUs to run them.
+    TooFewCpus {
+        /// Busy threads.
+        threads: usize,
+        /// What they could run on.
+        cpus: CpuSet,
+        /// The cpuset, if that is what leaves so few of the online CPUs.
+        cpuset: Option<CpuSet>,
+        /// Whether leaving out the journaller would do.
+        two_would_fit: bool,
+    },
+    /// Two threads were put on one CPU.
+    SameCpu {
+        /// The threads.
+        roles: Vec<PipelineRole>,
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// Two threads were put on hardware threads of one core.
+    SameCore {
+        /// The threads.
+        roles: Vec<PipelineRole>,
+        /// The core.
+        core: CpuSet,
+    },
+    /// There are enough CPUs, but not enough cores.
+    TooFewCores {
+        /// Busy threads.
+        threads: usize,
+        /// What they could run on.
+        cpus: CpuSet,
+        /// Cores of these.
+        cores: usize,
+    },
+    /// Threads were put on different NUMA nodes.
+    AcrossNodes {
+        /// Each thread's node.
+        nodes: Vec<(PipelineRole, u32)>,
+    },
+}
+
+/// What the placement would measure instead of the machine; empty when all is well.
+///
+/// # Errors
+/// A thread was put on a CPU that is absent, offline or outside the cpuset: that cannot be forced.
+pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<Vec<Misfit>, SelectionError> {
+    let pinned: Vec<(PipelineRole, CpuId)> =
+        roles.iter().filter_map(|role| Some((*role, places.of(*role).cpu?))).collect();
+    let taken: CpuSet = pinned.iter().map(|(_, cpu)| *cpu).collect();
+    if !taken.is_empty() {
+        check_cpus(&taken, &room.topology)?;
+    }
+    let mut found = Vec::new();
+    let on = |cpus: &CpuSet| -> Vec<PipelineRole> {
+        pinned.iter().filter(|(_, cpu)| cpus.contains(*cpu)).map(|(role, _)| *role).collect()
+    };
+    for cpu in taken.iter() {
+        let roles = on(&[cpu].into_iter().collect());
+        if roles.len() > 1 {
+            found.push(Misfit::SameCpu { roles, cpu });
+        }
+    }
+    let usable = room.usable();
+    let free = roles.len() - pinned.len();
+    let all: CpuSet = usable.iter().filter(|_| free > 0).chain(taken.iter()).collect();
+    if usable.difference(&taken).len() < free {
+        let cpuset = room
+            .topology
+            .cpuset
+            .clone()
+            .filter(|set| set.intersection(&room.topology.online).len() < room.topology.online.len());
+        let two_would_fit = roles.len() == 3 && all.len() == 2;
+        found.push(Misfit::TooFewCpus { threads: roles.len(), cpus: all, cpuset, two_would_fit });
+        return Ok(found);
+    }
+    let mut cores: Vec<CpuSet> = Vec::new();
+    for cpu in taken.iter() {
+        let core = room.layout.core(cpu);
+        let own = taken.intersection(&core);
+        if own.len() > 1 && !cores.contains(&core) {
+            found.push(Misfit::SameCore { roles: on(&core), core: own });
+            cores.push(core);
+        }
+    }
+    let there = room.layout.cores_of(&all);
+    if cores.is_empty() && free > 0 && there < roles.len() {
+        found.push(Misfit::TooFewCores { threads: roles.len(), cpus: all, cores: there });
+    }
+    let nodes: Vec<(PipelineRole, u32)> =
+        pinned.iter().filter_map(|(role, cpu)| Some((*role, room.layout.node(*cpu)?))).collect();
+    if nodes.iter().any(|(_, node)| *node != nodes[0].1) {
+        found.push(Misfit::AcrossNodes { nodes });
+    }
+    Ok(found)
+}
+
+fn names(roles: &[PipelineRole]) -> String {
+    let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+impl fmt::Display for Misfit {
+    /// What it does to the measurement, and what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::TooFewCpus { threads, cpus, cpuset, two_would_fit } => {
+                let plural = if cpus.len() == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "{threads} busy threads have {} CPU{plural} ({cpus}) to run on: they take turns, a message \
+                     waits until its thread's turn comes, and milliseconds of that hide what the machine does",
+                    cpus.len()
+                )?;
+                if let Some(cpuset) = cpuset {
+                    write!(f, ". The cpuset of this process has only {cpuset}")?;
+                }
+                if *two_would_fit {
+                    write!(f, ". --two-thread leaves the journaller out and fits")
+                } else {
+                    Ok(())
+                }
+            }
+            Misfit::SameCpu { roles, cpu } => write!(
+                f,
+                "{} are all put on CPU {cpu}: they take turns there, and each waits milliseconds for the other. \
+                 Give each a CPU of its own",
+                names(roles)
+            ),
+            Misfit::SameCore { roles, core } => write!(
+                f,
+                "{} are put on CPUs {core}, hardware threads of one physical core: while both spin, each has \
+                 about half of it, and messages pass through a cache that other cores never share. Take CPUs \
+                 of different cores",
+                names(roles)
+            ),
+            Misfit::TooFewCores { threads, cpus, cores } => write!(
+                f,
+                "{threads} busy threads have CPUs {cpus}, but these are {cores} physical core{}: two threads \
+                 will share one and slow each other down",
+                if *cores == 1 { "" } else { "s" }
+            ),
+            Misfit::AcrossNodes { nodes } => {
+                let at: Vec<String> =
+                    nodes.iter().map(|(role, node)| format!("{role} on node {node}")).collect();
+                write!(
+                    f,
+                    "the threads lie on different NUMA nodes ({}): every message crosses the link between them, \
+                     which costs more than the queue itself. Take CPUs of one node",
+                    at.join(", ")
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_platform::Machine;
+    use jitterscope_probe::pipeline::Place;
+    use std::fs;
+
+    const THREE: [PipelineRole; 3] =
+        [PipelineRole::Producer, PipelineRole::Accumulator, PipelineRole::Journaller];
+
+    /// A machine: online CPUs, siblings by core, CPUs by node, its cpuset.
+    fn room(online: &str, cores: &[&str], nodes: &[&str], cpuset: Option<&str>, allowed: &str) -> Room {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("sys/devices/system/cpu/online", online);
+        for core in cores {
+            for cpu in core.parse::<CpuSet>().unwrap().iter() {
+                write(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), core);
+            }
+        }
+        for (n, cpus) in nodes.iter().enumerate() {
+            write(&format!("sys/devices/system/node/node{n}/cpulist"), cpus);
+        }
+        if let Some(cpuset) = cpuset {
+            write("proc/self/cgroup", "0::/box\n");
+            write("sys/fs/cgroup/box/cpuset.cpus.effective", cpuset);
+        }
+        let machine = Machine::at(dir.path());
+        let topology = Topology::read(&machine);
+        let layout = CpuLayout::read(&machine, &topology.online);
+        Room { topology, layout, allowed: allowed.parse().unwrap() }
+    }
+
+    fn pinned(cpus: [Option<u32>; 3]) -> Places {
+        let place = |cpu: Option<u32>| Place { cpu: cpu.map(CpuId), fifo_priority: None };
+        Places { producer: place(cpus[0]), accumulator: place(cpus[1]), journaller: place(cpus[2]) }
+    }
+
+    fn found(room: &Room, roles: usize, cpus: [Option<u32>; 3]) -> Vec<Misfit> {
+        misfits(room, &THREE[..roles], &pinned(cpus)).unwrap()
+    }
+
+    #[test]
+    fn two_cpus_hold_two_threads_and_refuse_three() {
+        let small = room("0-1", &["0", "1"], &["0-1"], None, "0-1");
+        assert_eq!(found(&small, 2, [None; 3]), []);
+        assert_eq!(found(&small, 2, [Some(0), Some(1), None]), []);
+        for cpus in [[None; 3], [Some(0), Some(1), None]] {
+            let refused = found(&small, 3, cpus);
+            let [Misfit::TooFewCpus { threads: 3, two_would_fit: true, .. }] = &refused[..] else {
+                panic!("{refused:?}")
+            };
+            assert!(refused[0].to_string().contains("--two-thread"), "{}", refused[0]);
+        }
+    }
+
+    #[test]
+    fn the_affinity_mask_and_the_cpuset_count_not_the_machine() {
+        let masked = room("0-7", &[], &[], None, "3");
+        let refused = found(&masked, 2, [None; 3]);
+        assert!(
+            matches!(&refused[..], [Misfit::TooFewCpus { two_would_fit: false, cpuset: None, .. }]),
+            "{refused:?}"
+        );
+        let boxed = room("0-7", &[], &[], Some("2-3"), "0-7");
+        let refused = found(&boxed, 3, [None; 3]);
+        assert!(refused[0].to_string().contains("cpuset of this process has only 2-3"), "{}", refused[0]);
+        let outside = misfits(&boxed, &THREE, &pinned([Some(2), Some(5), None]));
+        assert!(matches!(outside, Err(SelectionError::OutsideCpuset { cpu: CpuId(5), .. })));
+        // An isolated CPU that the mask hides can be named all the same.
+        let isolated = room("0-3", &[], &[], None, "0");
+        assert_eq!(found(&isolated, 3, [Some(1), Some(2), Some(3)]), []);
+    }
+
+    #[test]
+    fn one_cpu_for_two_threads_is_refused() {
+        let big = room("0-7", &[], &[], None, "0-7");
+        let refused = found(&big, 3, [Some(4), Some(4), None]);
+        let roles = vec![PipelineRole::Producer, PipelineRole::Accumulator];
+        assert_eq!(refused, [Misfit::SameCpu { roles, cpu: CpuId(4) }]);
+        assert!(refused[0].to_string().contains("producer and accumulator"), "{}", refused[0]);
+    }
+
+    #[test]
+    fn siblings_of_a_core_and_too_few_cores_are_refused() {
+        let smt = room("0-3", &["0,2", "1,3"], &["0-3"], None, "0-3");
+        let refused = found(&smt, 2, [Some(0), Some(2), None]);
+        assert!(
+            matches!(&refused[..], [Misfit::SameCore { core, .. }] if core.to_string() == "0,2"),
+            "{refused:?}"
+        );
+        assert_eq!(found(&smt, 2, [Some(0), Some(1), None]), []);
+        assert_eq!(found(&smt, 2, [None; 3]), []);
+        let refused = found(&smt, 3, [None; 3]);
+        assert!(matches!(&refused[..], [Misfit::TooFewCores { threads: 3, cores: 2, .. }]), "{refused:?}");
+    }
+
+    #[test]
+    fn nodes_are_told_apart() {
+        let numa = room("0-7", &[], &["0-3", "4-7"], None, "0-7");
+        assert_eq!(found(&numa, 3, [Some(1), Some(2), Some(3)]), []);
+        assert_eq!(found(&numa, 3, [None; 3]), []);
+        let refused = found(&numa, 2, [Some(3), Some(4), None]);
+        assert!(refused[0].to_string().contains("producer on node 0, accumulator on node 1"), "{refused:?}");
+    }
+}

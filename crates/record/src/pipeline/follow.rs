@@ -1,0 +1,60 @@
+//! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
+
+use jitterscope_model::{Attribution, PipelineRole, Stall, ThreadRef, Ticks};
+use jitterscope_probe::pipeline::SlowMessage;
+
+/// A slow message and the stall that stands for it in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlowRow {
+    /// As its consumer saw it.
+    pub(crate) message: SlowMessage,
+    /// Victim: the consumer. From the intended publication to the reception. The CPU is where the consumer
+    /// was pinned, or else where it was last seen.
+    pub(crate) stall: Stall,
+}
+
+/// Follows the pipeline's threads. It is made before they start, for switching on kernel events interrupts
+/// every CPU; all calls come from the draining thread, which keeps off the pipeline's CPUs.
+pub(crate) trait Follower {
+    /// The threads are on their CPUs and wait for the warm-up.
+    fn threads(&mut self, threads: &[(PipelineRole, ThreadRef)]);
+
+    /// The schedule begins at `start`; it ends at `end`, or with the last message where that is not known.
+    fn measuring(&mut self, start: Ticks, end: Option<Ticks>);
+
+    /// Every 50 ms or so, in the warm-up and the pause too (without rows then). The rows were popped before
+    /// this call: what the kernel did up to their reception is in its buffers by now. What is returned goes
+    /// to the run: attributions of these rows or of earlier ones, in order of their ids.
+    fn cycle(&mut self, slow: &[SlowRow]) -> Vec<Attribution>;
+
+    /// The threads have ended, the last of them at `end`.
+    fn finish(self: Box<Self>, end: Ticks) -> Option<Followed>;
+}
+
+/// What was seen of the threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// Slow messages that were handed over.
+    pub(crate) slow_rows: u64,
+}
+
+/// Only counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    followed: Followed,
+}
+
+impl Follower for Counting {
+    fn threads(&mut self, _threads: &[(PipelineRole, ThreadRef)]) {}
+
+    fn measuring(&mut self, _start: Ticks, _end: Option<Ticks>) {}
+
+    fn cycle(&mut self, slow: &[SlowRow]) -> Vec<Attribution> {
+        self.followed.slow_rows += slow.len() as u64;
+        Vec::new()
+    }
+
+    fn finish(self: Box<Self>, _end: Ticks) -> Option<Followed> {
+        Some(self.followed)
+    }
+}

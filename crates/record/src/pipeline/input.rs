@@ -1,0 +1,57 @@
+//! The records that the producer sends: a file as memory.
+
+use super::error::PipelineRecordError;
+use super::settings::InputChoice;
+use jitterscope_platform::{MappedFile, make_random_file};
+use std::path::PathBuf;
+
+/// The mapped input and where it lies.
+pub(crate) struct Input {
+    pub(crate) map: MappedFile,
+    pub(crate) path: PathBuf,
+}
+
+/// Maps the input; makes it where it is ours and not there yet, or not of the length that is wanted.
+///
+/// # Errors
+/// It cannot be read, or made.
+pub(crate) fn open(choice: &InputChoice, record_length: usize) -> Result<Input, PipelineRecordError> {
+    let path = match choice {
+        InputChoice::Own(path) => path.clone(),
+        InputChoice::Made { folder, records } => {
+            let too_much = || PipelineRecordError::InputSize { records: *records, length: record_length };
+            let bytes = records.checked_mul(record_length as u64).ok_or_else(too_much)?;
+            std::fs::create_dir_all(folder)
+                .map_err(|source| PipelineRecordError::InputFolder { path: folder.clone(), source })?;
+            // A length is a file of its own, so that runs side by side never pull it from under each other.
+            let path = folder.join(format!("pipeline-input-{bytes}.bin"));
+            let there = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() == bytes);
+            if !there {
+                make_random_file(&path, bytes)?;
+            }
+            path
+        }
+    };
+    Ok(Input { map: MappedFile::open(&path)?, path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_input_is_made_once_and_again_when_it_was_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a/b");
+        let choice = InputChoice::Made { folder, records: 10 };
+        let first = open(&choice, 64).unwrap();
+        assert_eq!(first.map.as_ref().len(), 640);
+        let stamp = std::fs::metadata(&first.path).unwrap().modified().unwrap();
+        let second = open(&choice, 64).unwrap();
+        assert_eq!(std::fs::metadata(&second.path).unwrap().modified().unwrap(), stamp);
+        std::fs::write(&first.path, b"cut").unwrap();
+        assert_eq!(open(&choice, 64).unwrap().map.as_ref().len(), 640);
+        let huge = InputChoice::Made { folder: dir.path().into(), records: u64::MAX };
+        assert!(matches!(open(&huge, 64), Err(PipelineRecordError::InputSize { .. })));
+    }
+}

@@ -1,0 +1,171 @@
+//! Keeps the journaller supplied with room.
+
+use super::error::PipelineRecordError;
+use jitterscope_model::{JournalEnd, JournalEntry, Nanos, PipelineJournal};
+use jitterscope_platform::{FilePiece, GrowingFile, MapError};
+use jitterscope_probe::pipeline::{JournalAccount, JournalFeed};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Time that a piece lasts at the asked rate: twice the time between two looks at the stock.
+const PIECE_LASTS: Nanos = Nanos(100_000_000);
+const SMALLEST_PIECE: u64 = 256 << 10;
+const LARGEST_PIECE: u64 = 4 << 20;
+/// Pieces in stock.
+const STOCK: usize = 4;
+/// Full pieces stay mapped up to this: giving memory back changes the page tables, and the kernel then
+/// interrupts every CPU on which this process runs, the pipeline's included.
+const KEPT: u64 = 64 << 20;
+
+/// The journal's file, and what the journaller has in hand of it.
+pub(crate) struct JournalKeeper {
+    file: GrowingFile,
+    feed: JournalFeed<FilePiece>,
+    full: VecDeque<FilePiece>,
+    kept: usize,
+    /// Pieces handed out that have not come back full.
+    out: usize,
+    /// As shown to the user.
+    path: String,
+    end: Option<JournalEnd>,
+}
+
+/// Bytes of a piece, for messages at this interval.
+fn piece_length(interval: Nanos) -> u64 {
+    let messages = PIECE_LASTS.0 / interval.0.max(1);
+    (messages.saturating_mul(JournalEntry::SIZE as u64)).clamp(SMALLEST_PIECE, LARGEST_PIECE)
+}
+
+/// Refuses to overwrite a file that somebody would miss.
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> {
+    let Ok(mut file) = File::open(path) else { return Ok(()) };
+    let mut head = [0; JournalEntry::SIZE];
+    let mut have = 0;
+    while have < head.len() {
+        match file.read(&mut head[have..]) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => have += n,
+        }
+    }
+    // One that was cut short before its first record holds zeros.
+    let fine = have == 0 || head.iter().all(|b| *b == 0) || JournalEntry::from_bytes(&head).is_some();
+    if fine { Ok(()) } else { Err(PipelineRecordError::NotAJournal(path.to_path_buf())) }
+}
+
+impl JournalKeeper {
+    /// Makes the file and the first pieces.
+    ///
+    /// # Errors
+    /// It cannot be made, or the disk has no room for even one piece.
+    pub(crate) fn start(
+        (path, shown): (&Path, String),
+        feed: JournalFeed<FilePiece>,
+        interval: Nanos,
+    ) -> Result<JournalKeeper, MapError> {
+        let piece = piece_length(interval);
+        let mut file = GrowingFile::create(path, piece)?;
+        let first = file.next_piece()?;
+        let kept = usize::try_from(KEPT / piece).unwrap_or(1);
+        let mut keeper =
+            JournalKeeper { file, feed, full: VecDeque::new(), kept, out: 0, path: shown, end: None };
+        keeper.supply(first);
+        keeper.tend();
+        Ok(keeper)
+    }
+
+    fn supply(&mut self, piece: FilePiece) {
+        // The stock is looked at first, and nobody else fills it; a piece too many would leave a hole of
+        // zeros in the file, so it is the end of the journal rather than dropped in silence.
+        self.out += 1;
+        if self.feed.supply(piece).is_err() {
+            self.end = Some(JournalEnd { disk_full: false, why: "its stock of room was overfilled".into() });
+        }
+    }
+
+    /// Takes back what is full and tops up the stock.
+    pub(crate) fn tend(&mut self) {
+        while let Some(piece) = self.feed.take_full() {
+            self.full.push_back(piece);
+            self.out -= 1;
+        }
+        while self.full.len() > self.kept {
+            self.full.pop_front();
+        }
+        while self.end.is_none() && self.feed.stock() < STOCK {
+            match self.file.next_piece() {
+                Ok(piece) => self.supply(piece),
+                Err(error) => {
+                    self.end = Some(JournalEnd { disk_full: error.is_disk_full(), why: error.to_string() });
+                }
+            }
+        }
+    }
+
+    /// Whether no more room will come: what the journaller has in hand is all there is.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether that is full too.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.end.is_some() && self.out == 0
+    }
+
+    /// Cuts the file to what was written. The journaller has ended.
+    pub(crate) fn finish(mut self, account: JournalAccount) -> PipelineJournal {
+        while let Some(piece) = self.feed.take_full() {
+            drop(piece);
+        }
+        self.full.clear();
+        let JournalKeeper { file, path, mut end, .. } = self;
+        if let Err(error) = file.finish(account.written * JournalEntry::SIZE as u64) {
+            let disk_full = error.is_disk_full();
+            end.get_or_insert(JournalEnd { disk_full, why: error.to_string() });
+        }
+        let JournalAccount { written, unwritten, waits } = account;
+        PipelineJournal { path, written, unwritten, waits, ended: end }
+    }
+}
+
+/// Where a journal lies and how it is named to the user.
+pub(crate) fn journal_path(wanted: Option<&Path>, in_run: PathBuf) -> (PathBuf, String) {
+    match wanted {
+        Some(path) => (path.to_path_buf(), path.display().to_string()),
+        None => {
+            let name = in_run.file_name().map(|name| name.to_string_lossy().into_owned());
+            (in_run, name.unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_last_at_any_rate_within_bounds() {
+        assert_eq!(piece_length(Nanos(10_000)), 320_000);
+        assert_eq!(piece_length(Nanos(0)), LARGEST_PIECE);
+        assert_eq!(piece_length(Nanos(1_000_000_000)), SMALLEST_PIECE);
+    }
+
+    #[test]
+    fn only_journals_are_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        assert!(check_replaceable(&path).is_ok());
+        let entry = JournalEntry { published_ns: 1, journalled_ns: 2, delta_ns: 1, sequence: 0 };
+        for (bytes, fine) in [
+            (entry.to_bytes().to_vec(), true),
+            (Vec::new(), true),
+            (vec![0; 4096], true),
+            (b"a letter that somebody would miss".to_vec(), false),
+            (b"short".to_vec(), false),
+        ] {
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(check_replaceable(&path).is_ok(), fine, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! A recording of the pipeline probe: its files and threads, from the placement to the stored run.
+//!
+//! The calling thread drains: slow messages out of the consumers' queues, room into the journaller's stock,
+//! every 50 ms. What becomes of a slow message beyond its row is the business of whoever follows the
+//! threads through the kernel, behind the one seam of `follow`.
+
+mod error;
+mod fit;
+mod follow;
+mod input;
+mod journal;
+mod observer;
+mod recording;
+mod remarks;
+mod result;
+mod settings;
+mod slow;
+mod threads;
+
+pub use error::PipelineRecordError;
+pub use fit::{Misfit, Room, misfits};
+pub use jitterscope_probe::pipeline::Place;
+pub use observer::{PipelineObserver, Step};
+pub use recording::record_pipeline;
+pub use settings::{InputChoice, PipelineLength, PipelineRecordSettings, Places};

@@ -1,0 +1,312 @@
+//! One recording of the pipeline, step by step.
+
+use super::error::PipelineRecordError;
+use super::fit::{Room, misfits};
+use super::follow::{Counting, Follower};
+use super::input;
+use super::journal::{JournalKeeper, check_replaceable, journal_path};
+use super::observer::{PipelineObserver, Step};
+use super::remarks::{self, Remark};
+use super::result::{Setting, end_of, tagged};
+use super::settings::{PipelineLength, PipelineRecordSettings};
+use super::slow::SlowDrain;
+use super::threads::Threads;
+use crate::error::RecordError;
+use crate::home::Home;
+use crate::observer::Progress;
+use crate::recording::Outcome;
+use crate::sink::{Rows, Sink};
+use crate::warnings::Circumstance;
+use crate::{after, audit, before};
+use jitterscope_model::{
+    ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, SCHEMA_VERSION,
+    SelfNoise, StoredTrace, TickRate, Ticks,
+};
+use jitterscope_platform::clock::MonotonicRaw;
+use jitterscope_platform::{
+    self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
+};
+use jitterscope_probe::pipeline::{Length, Pipeline, PipelineControl, PipelineError, PipelineSettings};
+use jitterscope_store::RunWriter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the queues are emptied and the journal's stock is looked at.
+const DRAIN_EVERY: Duration = Duration::from_millis(50);
+/// Calibration of the clock, when the machine's statement must be checked.
+const CALIBRATION: Duration = Duration::from_millis(50);
+/// Slow messages that fit in a consumer's queue, of 72 bytes each: 300,000 a second.
+const SLOW_QUEUE: usize = 1 << 14;
+/// Time between setting the start and the start: the producer looks every millisecond.
+const START_AHEAD: Nanos = Nanos(20_000_000);
+
+/// Records: runs the pipeline as set, stores what it measured as a run. Ends early, keeping what was
+/// measured, when `stop` becomes true or the journal's disk is full. The calling thread drains the queues
+/// and is confined to CPUs that no thread of the pipeline is pinned to meanwhile.
+///
+/// # Errors
+/// There is no run to show: the placement does not fit the machine, a file cannot be had, nothing was
+/// measured, or nothing could be written.
+pub fn record_pipeline(
+    machine: &Machine,
+    settings: &PipelineRecordSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn PipelineObserver,
+) -> Result<Outcome, PipelineRecordError> {
+    let stopped = || stop.load(Ordering::Relaxed);
+    platform::keep_freed_memory();
+    let topology = Topology::read(machine);
+    let allowed =
+        current_affinity().map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
+    let mut remarks = fitting(machine, settings, &topology, &allowed)?;
+    let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
+    let (kind, rate) = (clock.kind, clock.rate);
+    if let Some(path) = &settings.journal {
+        check_replaceable(path)?;
+    }
+    let input = input::open(&settings.input, settings.record_length)?;
+    let mut setting = Setting::new(settings, &input);
+    setting.forced = !remarks.is_empty();
+
+    let (pinned, measured) = cpus(settings, &allowed);
+    let home = Home::leave(&pinned)?;
+    let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
+    let all_taken = home.helpers.is_empty() || home.helpers.len() <= settings.roles().len() - pinned.len();
+    if real_time && all_taken {
+        return Err(PipelineRecordError::Record(RecordError::WouldHang));
+    }
+    if home.helpers.is_empty() || home.helpers.len() == settings.roles().len() - pinned.len() {
+        remarks.push(Remark::NoFreeCpu { cpus: measured.clone() });
+    }
+    // Made before anything is measured: a full or read-only disk shows now.
+    let started = clock::read_all(kind).realtime_ns;
+    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
+    writer.limit_trace(0);
+    let journal_in_run = writer.journal_path();
+    let sink = Sink::new(writer, "pipeline");
+    let host = platform::host_facts(machine, &topology);
+    let audit = audit::read(machine);
+    let mut circumstances: Vec<Circumstance> = clock
+        .fallback_reason
+        .iter()
+        .map(|reason| Circumstance::ClockFallback { reason: reason.clone() })
+        .chain(before::throttling(machine).filter(|_| real_time))
+        .collect();
+    let follower: Box<dyn Follower> = Box::new(Counting::default());
+
+    let mut pipeline = build(kind, rate, settings, input.map)?;
+    let mut journal = match pipeline.journal.take() {
+        Some(feed) => {
+            let (path, shown) = journal_path(settings.journal.as_deref(), journal_in_run);
+            Some(JournalKeeper::start((&path, shown), feed, settings.interval)?)
+        }
+        None => None,
+    };
+    observer.step(Step::Starting);
+    let mut threads = Threads::start(pipeline.threads, &allowed)?;
+    if !threads.wait(PipelineControl::ready, || !stopped())? {
+        return Err(RecordError::InterruptedEarly.into());
+    }
+    let _locked = LockedMemory::lock_resident()
+        .map_err(|error| remarks.push(Remark::Unlocked { why: error.to_string() }))
+        .ok();
+    setting.memory_locked = _locked.is_some();
+    let refs = threads.refs();
+    let place = |role| settings.places.of(role).cpu;
+    let reporting = (rate, settings.reporting);
+    let mut drain = SlowDrain::new(machine, pipeline.slow, &refs, place, follower, sink, reporting)
+        .map_err(RecordError::from)?;
+    drain.follower.threads(&refs);
+    observer.step(Step::Threads(&refs));
+
+    threads.control.warm_up();
+    let mut next = Instant::now() + DRAIN_EVERY;
+    let warm = threads.wait(PipelineControl::warm, || {
+        if Instant::now() >= next {
+            drain.cycle(clock::now(kind));
+            next = Instant::now() + DRAIN_EVERY;
+        }
+        if let Some(journal) = &mut journal {
+            journal.tend();
+        }
+        !stopped()
+    })?;
+    observer.step(Step::WarmUpComplete);
+    if settings.pause > Nanos::ZERO && warm {
+        observer.step(Step::Pausing(settings.pause));
+        let until = Instant::now() + Duration::from_nanos(settings.pause.0);
+        while !stopped() && Instant::now() < until {
+            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
+            drain.cycle(clock::now(kind));
+        }
+    }
+    if stopped() {
+        return Err(RecordError::InterruptedEarly.into());
+    }
+
+    observer.step(Step::Executing);
+    let clock_start = clock::read_all(kind);
+    let start = clock_start.ticks + rate.ticks(START_AHEAD);
+    let end = match settings.length {
+        PipelineLength::Time(time) => Some(start + rate.ticks(time)),
+        PipelineLength::Messages(_) => None,
+    };
+    let planned = planned(settings);
+    drain.sink.begin(clock_start, rate)?;
+    drain.begin(start, end);
+    threads.control.measure(start, end.unwrap_or(Ticks(u64::MAX)));
+    let mut interrupted = false;
+    while !threads.all_finished() {
+        std::thread::sleep(DRAIN_EVERY);
+        let now = clock::now(kind);
+        drain.cycle(now);
+        drain.sink.keep_room();
+        if let Some(journal) = &mut journal {
+            journal.tend();
+            if journal.has_ended() {
+                threads.control.close_journal();
+            }
+        }
+        let (stalls, worst) = drain.so_far();
+        let elapsed = rate.nanos(now.since(start)).min(planned);
+        observer.progress(&Progress { elapsed, total: planned, stalls, worst });
+        let no_room = journal.as_ref().is_some_and(JournalKeeper::is_exhausted);
+        if !interrupted && (stopped() || drain.sink.is_stuck() || no_room) {
+            interrupted = true;
+            threads.stop();
+        }
+    }
+    let joined = threads.join()?;
+    let clock_end = clock::read_all(kind);
+    if joined.producer.sent == 0 {
+        return Err(RecordError::InterruptedEarly.into());
+    }
+    let last = end_of(&joined);
+    let (mut sink, _followed) = drain.finish(last);
+    for (tag, histogram) in tagged(&joined) {
+        sink.tagged(&tag, joined.producer.start, last, histogram);
+    }
+    let account = joined.consumers.iter().find_map(|consumer| consumer.journal);
+    let journal = journal.map(|journal| journal.finish(account.unwrap_or_default()));
+    let result = setting.result(&joined, journal, rate);
+    remarks.extend(remarks::of(&result));
+    circumstances.extend(after::of_room(sink.room));
+    if interrupted {
+        circumstances.push(Circumstance::Interrupted);
+    }
+    let warnings = circumstances.iter().map(Circumstance::warning);
+    let manifest = RunManifest {
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        id: String::new(),
+        label: settings.label.clone(),
+        command_line: settings.command_line.clone(),
+        host,
+        clock: kind,
+        rate,
+        clock_start,
+        clock_end,
+        probe: probe_settings(settings, measured, &result),
+        results: Vec::new(),
+        wakeups: Vec::new(),
+        threads: Vec::new(),
+        attributed: false,
+        sources: Vec::new(),
+        counters: Vec::new(),
+        edge_costs: Vec::new(),
+        events_in_gaps: EventsInGaps::default(),
+        audit,
+        self_noise: SelfNoise {
+            helper_cpus: home.helpers.clone(),
+            helper_cpu_ns: home.cpu_time(),
+            peak_rss_bytes: platform::peak_rss_bytes(),
+            ..SelfNoise::default()
+        },
+        trace: StoredTrace::default(),
+        interrupted,
+        warnings: warnings.chain(remarks.iter().map(Remark::warning)).collect(),
+        pipeline: Some(result),
+    };
+    Ok(Outcome { path: sink.finish(manifest)? })
+}
+
+/// Whether the threads have room; what was forced otherwise.
+fn fitting(
+    machine: &Machine,
+    settings: &PipelineRecordSettings,
+    topology: &Topology,
+    allowed: &CpuSet,
+) -> Result<Vec<Remark>, PipelineRecordError> {
+    let layout = CpuLayout::read(machine, &topology.online);
+    let room = Room { topology: topology.clone(), layout, allowed: allowed.clone() };
+    let found = misfits(&room, &settings.roles(), &settings.places)?;
+    if !found.is_empty() && !settings.force {
+        return Err(PipelineRecordError::Misfit(found));
+    }
+    Ok(found.into_iter().map(Remark::Forced).collect())
+}
+
+/// CPUs that threads are pinned to, and all that the pipeline runs on.
+fn cpus(settings: &PipelineRecordSettings, allowed: &CpuSet) -> (CpuSet, CpuSet) {
+    let roles = settings.roles();
+    let pinned: CpuSet = roles.iter().filter_map(|role| settings.places.of(*role).cpu).collect();
+    let free = roles.iter().any(|role| settings.places.of(*role).cpu.is_none());
+    let measured = allowed.iter().filter(|_| free).chain(pinned.iter()).collect();
+    (pinned, measured)
+}
+
+fn build<I: AsRef<[u8]> + Send + 'static>(
+    kind: ClockKind,
+    rate: TickRate,
+    settings: &PipelineRecordSettings,
+    input: I,
+) -> Result<Pipeline<FilePiece>, PipelineError> {
+    let places = settings.places;
+    let set = PipelineSettings {
+        record_length: settings.record_length,
+        warm_up_messages: settings.warm_up_messages,
+        length: match settings.length {
+            PipelineLength::Messages(count) => Length::Messages(count),
+            PipelineLength::Time(_) => Length::UntilEnd,
+        },
+        interval: rate.ticks(settings.interval),
+        pacing: settings.pacing,
+        ring: settings.ring,
+        journaller: settings.journaller,
+        slow_above: settings.slow_above.map(|above| rate.ticks(above)),
+        slow_queue: SLOW_QUEUE,
+        producer: places.producer,
+        accumulator: places.accumulator,
+        journaller_place: places.journaller,
+    };
+    match kind {
+        #[cfg(target_arch = "x86_64")]
+        ClockKind::Tsc => Pipeline::new(clock::Tsc, rate, set, input),
+        #[cfg(not(target_arch = "x86_64"))]
+        ClockKind::Tsc => Pipeline::new(MonotonicRaw, rate, set, input),
+        ClockKind::MonotonicRaw => Pipeline::new(MonotonicRaw, rate, set, input),
+    }
+}
+
+/// How long the schedule is.
+fn planned(settings: &PipelineRecordSettings) -> Nanos {
+    match settings.length {
+        PipelineLength::Time(time) => time,
+        PipelineLength::Messages(count) => Nanos(count.saturating_mul(settings.interval.0)),
+    }
+}
+
+fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet, result: &PipelineResult) -> ProbeSettings {
+    let slow_above = result.consumers.first().map(|consumer| consumer.slow_above_ns).unwrap_or_default();
+    let warm_up = result.setup.warm_up_messages.saturating_mul(settings.interval.0);
+    ProbeSettings {
+        kind: "pipeline".into(),
+        cpus,
+        cpus_chosen_because: None,
+        duration_ns: planned(settings),
+        warmup_ns: Nanos(warm_up),
+        threshold_ns: slow_above,
+        interval_ns: settings.reporting,
+        fifo_priority: settings.places.accumulator.fifo_priority,
+    }
+}

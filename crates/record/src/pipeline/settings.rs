@@ -1,0 +1,106 @@
+//! What is recorded of a pipeline, resolved from what the user asked for.
+
+use jitterscope_model::{ClockKind, Nanos, PipelinePacing, PipelineRole};
+use jitterscope_probe::pipeline::Place;
+use std::path::PathBuf;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipelineLength {
+    /// This many messages.
+    Messages(u64),
+    /// As many as the schedule has in this time.
+    Time(Nanos),
+}
+
+/// Where the records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputChoice {
+    /// The user's own file, whose whole records are sent over and over.
+    Own(PathBuf),
+    /// A file of pseudo-random bytes in this folder, made on first use.
+    Made {
+        /// The folder; made as well.
+        folder: PathBuf,
+        /// How many records it holds.
+        records: u64,
+    },
+}
+
+/// Settings of one recording of the pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelineRecordSettings {
+    /// Bytes of a record.
+    pub record_length: usize,
+    /// Where the records come from.
+    pub input: InputChoice,
+    /// Slots of the ring, a power of two.
+    pub ring: usize,
+    /// Time between publications; zero sends as fast as the ring takes it.
+    pub interval: Nanos,
+    /// How the interval is kept.
+    pub pacing: PipelinePacing,
+    /// How much is measured.
+    pub length: PipelineLength,
+    /// Messages before those that count.
+    pub warm_up_messages: u64,
+    /// Pause between warm-up and measurement.
+    pub pause: Nanos,
+    /// Whether there is a journaller.
+    pub journaller: bool,
+    /// Its file; without one the journal is kept in the run's folder.
+    pub journal: Option<PathBuf>,
+    /// Where each thread runs: producer, accumulator, journaller.
+    pub places: Places,
+    /// Messages this much after their intended time are slow; `None` learns it from the warm-up.
+    pub slow_above: Option<Nanos>,
+    /// Length of a reporting interval.
+    pub reporting: Nanos,
+    /// The clock, when the user insists on one.
+    pub clock: Option<ClockKind>,
+    /// Whether kernel events are recorded.
+    pub trace: bool,
+    /// Go on where the placement would be refused.
+    pub force: bool,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Where runs are kept.
+    pub runs_dir: PathBuf,
+    /// The command line, for the manifest.
+    pub command_line: Vec<String>,
+}
+
+/// Where each thread runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Stamps and publishes.
+    pub producer: Place,
+    /// Receives and accounts.
+    pub accumulator: Place,
+    /// Receives, accounts and writes the journal.
+    pub journaller: Place,
+}
+
+impl Places {
+    /// Where one of them runs.
+    #[must_use]
+    pub fn of(&self, role: PipelineRole) -> Place {
+        match role {
+            PipelineRole::Producer => self.producer,
+            PipelineRole::Accumulator => self.accumulator,
+            PipelineRole::Journaller => self.journaller,
+        }
+    }
+}
+
+impl PipelineRecordSettings {
+    /// The busy threads that there will be.
+    #[must_use]
+    pub fn roles(&self) -> Vec<PipelineRole> {
+        let mut roles = vec![PipelineRole::Producer, PipelineRole::Accumulator];
+        if self.journaller {
+            roles.push(PipelineRole::Journaller);
+        }
+        roles
+    }
+}
