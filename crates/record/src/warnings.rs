@@ -1,6 +1,7 @@
 //! What the reader of a report must know, each with what to do about it.
 
 use jitterscope_model::{CpuId, CpuSet, Warning};
+use std::collections::BTreeMap;
 
 /// A circumstance that limits what a run can say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,14 @@ pub(crate) enum Circumstance {
 }
 
 impl Circumstance {
+    /// What to say of switches that the kernel did not record, by CPU.
+    pub(crate) fn of_switches(unrecorded: &BTreeMap<CpuId, u64>) -> Option<Circumstance> {
+        (!unrecorded.is_empty()).then(|| Circumstance::UnrecordedSwitches {
+            count: unrecorded.values().sum(),
+            cpus: unrecorded.keys().copied().collect(),
+        })
+    }
+
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
             Circumstance::NoKernelEvents { reason, fix } => {

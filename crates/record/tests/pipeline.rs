@@ -42,6 +42,8 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
         reporting: Nanos(50_000_000),
         clock: None,
         trace: false,
+        trace_buffer_kib: 1024,
+        trace_limit_bytes: 1 << 20,
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
         label: "PIPE".into(),

@@ -7,7 +7,7 @@ use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
 use crate::signals;
-use crate::units::{duration, some_duration};
+use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jitterscope_analyze::PipelineSummary;
@@ -179,6 +179,12 @@ pub struct PipelineArgs {
     /// Only measure: record no kernel events, name nobody
     #[arg(long, help_heading = "Output")]
     pub no_trace: bool,
+    /// Trace buffer of each CPU of the pipeline
+    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::record::trace_buffer, help_heading = "Output")]
+    pub trace_buffer: u64,
+    /// Raw trace to keep with the run; beyond it only what lies around the worst messages
+    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = size, help_heading = "Output")]
+    pub trace_limit: u64,
     /// Print JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -280,6 +286,8 @@ fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineReco
         reporting: args.reporting,
         clock: args.clock.map(ClockArg::kind),
         trace: !args.no_trace,
+        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
+        trace_limit_bytes: args.trace_limit,
         force: args.force,
         label: args.label.clone(),
         runs_dir: places.runs()?,

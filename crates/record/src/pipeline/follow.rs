@@ -1,7 +1,12 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
-use jitterscope_model::{Attribution, PipelineRole, Stall, ThreadRef, Ticks};
+use crate::kernel_events::PageKeeper;
+use jitterscope_model::{
+    Attribution, CpuId, PipelineRole, SourceReport, Stall, ThreadAccount, ThreadRef, Ticks,
+};
 use jitterscope_probe::pipeline::SlowMessage;
+use jitterscope_trace::TraceContext;
+use std::collections::BTreeMap;
 
 /// A slow message and the stall that stands for it in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,36 +30,40 @@ pub(crate) trait Follower {
     /// Every 50 ms or so, in the warm-up and the pause too (without rows then). The rows were popped before
     /// this call: what the kernel did up to their reception is in its buffers by now. What is returned goes
     /// to the run: attributions of these rows or of earlier ones, in order of their ids.
-    fn cycle(&mut self, slow: &[SlowRow]) -> Vec<Attribution>;
+    fn cycle(&mut self, slow: &[SlowRow], keeper: &mut dyn PageKeeper) -> Vec<Attribution>;
 
     /// The threads have ended, the last of them at `end`.
-    fn finish(self: Box<Self>, end: Ticks) -> Option<Followed>;
+    fn finish(self: Box<Self>, end: Ticks, keeper: &mut dyn PageKeeper) -> Option<Followed>;
 }
 
 /// What was seen of the threads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// Slow messages that were handed over.
-    pub(crate) slow_rows: u64,
+    /// What became of their time.
+    pub(crate) threads: Vec<ThreadAccount>,
+    /// The state of the sources, with their losses.
+    pub(crate) sources: Vec<SourceReport>,
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) context: TraceContext,
+    /// Switches that the kernel did not record.
+    pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
+    /// Kernel events of the measured time.
+    pub(crate) events: u64,
 }
 
-/// Only counts.
+/// Looks away: messages are slow, and nobody is told why.
 #[derive(Debug, Default)]
-pub(crate) struct Counting {
-    followed: Followed,
-}
+pub(crate) struct Blind;
 
-impl Follower for Counting {
+impl Follower for Blind {
     fn threads(&mut self, _threads: &[(PipelineRole, ThreadRef)]) {}
 
     fn measuring(&mut self, _start: Ticks, _end: Option<Ticks>) {}
 
-    fn cycle(&mut self, slow: &[SlowRow]) -> Vec<Attribution> {
-        self.followed.slow_rows += slow.len() as u64;
+    fn cycle(&mut self, _slow: &[SlowRow], _keeper: &mut dyn PageKeeper) -> Vec<Attribution> {
         Vec::new()
     }
 
-    fn finish(self: Box<Self>, _end: Ticks) -> Option<Followed> {
-        Some(self.followed)
+    fn finish(self: Box<Self>, _end: Ticks, _keeper: &mut dyn PageKeeper) -> Option<Followed> {
+        None
     }
 }

@@ -16,6 +16,7 @@ mod result;
 mod settings;
 mod slow;
 mod threads;
+mod tracing;
 
 pub use error::PipelineRecordError;
 pub use fit::{Misfit, Room, misfits};

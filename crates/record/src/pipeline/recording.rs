@@ -2,7 +2,7 @@
 
 use super::error::PipelineRecordError;
 use super::fit::{Room, misfits};
-use super::follow::{Counting, Follower};
+use super::follow::{Blind, Follower};
 use super::input;
 use super::journal::{JournalKeeper, check_replaceable, journal_path};
 use super::observer::{PipelineObserver, Step};
@@ -11,8 +11,10 @@ use super::result::{Setting, end_of, tagged};
 use super::settings::{PipelineLength, PipelineRecordSettings};
 use super::slow::SlowDrain;
 use super::threads::Threads;
+use super::tracing::Tracing;
 use crate::error::RecordError;
 use crate::home::Home;
+use crate::kernel_events::KernelEvents;
 use crate::observer::Progress;
 use crate::recording::Outcome;
 use crate::sink::{Rows, Sink};
@@ -81,7 +83,7 @@ pub fn record_pipeline(
     // Made before anything is measured: a full or read-only disk shows now.
     let started = clock::read_all(kind).realtime_ns;
     let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
-    writer.limit_trace(0);
+    writer.limit_trace(settings.trace_limit_bytes);
     let journal_in_run = writer.journal_path();
     let sink = Sink::new(writer, "pipeline");
     let host = platform::host_facts(machine, &topology);
@@ -92,7 +94,26 @@ pub fn record_pipeline(
         .map(|reason| Circumstance::ClockFallback { reason: reason.clone() })
         .chain(before::throttling(machine).filter(|_| real_time))
         .collect();
-    let follower: Box<dyn Follower> = Box::new(Counting::default());
+    let mut sources = Vec::new();
+    let follower: Box<dyn Follower> = if settings.trace {
+        match KernelEvents::start(machine, &measured, &topology.online, kind, settings.trace_buffer_kib, true)
+        {
+            Ok(events) => {
+                if events.leftovers_removed > 0 {
+                    circumstances.push(Circumstance::LeftoversRemoved { count: events.leftovers_removed });
+                }
+                Box::new(Tracing::new(events, kind, rate))
+            }
+            Err(why) => {
+                circumstances.push(before::blind(why, &mut sources));
+                Box::new(Blind)
+            }
+        }
+    } else {
+        let (reason, fix) = ("--no-trace was given", "Leave it out to learn why messages were slow.");
+        circumstances.push(Circumstance::NoKernelEvents { reason: reason.into(), fix: fix.into() });
+        Box::new(Blind)
+    };
 
     let mut pipeline = build(kind, rate, settings, input.map)?;
     let mut journal = match pipeline.journal.take() {
@@ -182,7 +203,18 @@ pub fn record_pipeline(
         return Err(RecordError::InterruptedEarly.into());
     }
     let last = end_of(&joined);
-    let (mut sink, _followed) = drain.finish(last);
+    let (mut sink, followed) = drain.finish(last);
+    let attributed = followed.is_some();
+    let mut followed_threads = Vec::new();
+    let mut events_in_gaps = EventsInGaps::default();
+    if let Some(followed) = followed {
+        sink.context(&followed.context);
+        sources = followed.sources;
+        followed_threads = followed.threads;
+        events_in_gaps.events = followed.events;
+        circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
+        circumstances.extend(after::of_evidence(&sources, true));
+    }
     for (tag, histogram) in tagged(&joined) {
         sink.tagged(&tag, joined.producer.start, last, histogram);
     }
@@ -209,12 +241,12 @@ pub fn record_pipeline(
         probe: probe_settings(settings, measured, &result),
         results: Vec::new(),
         wakeups: Vec::new(),
-        threads: Vec::new(),
-        attributed: false,
-        sources: Vec::new(),
+        threads: followed_threads,
+        attributed,
+        sources,
         counters: Vec::new(),
         edge_costs: Vec::new(),
-        events_in_gaps: EventsInGaps::default(),
+        events_in_gaps,
         audit,
         self_noise: SelfNoise {
             helper_cpus: home.helpers.clone(),

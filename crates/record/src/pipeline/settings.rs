@@ -60,6 +60,10 @@ pub struct PipelineRecordSettings {
     pub clock: Option<ClockKind>,
     /// Whether kernel events are recorded.
     pub trace: bool,
+    /// Size of each of the pipeline's CPUs' trace buffers, KiB.
+    pub trace_buffer_kib: u32,
+    /// Raw trace kept with the run at most, bytes.
+    pub trace_limit_bytes: u64,
     /// Go on where the placement would be refused.
     pub force: bool,
     /// The user's name for the configuration.

@@ -168,7 +168,7 @@ impl<S: Rows> SlowDrain<S> {
             self.worst = self.worst.max(self.rate.nanos(row.stall.length()));
         }
         let slow: Vec<SlowRow> = rows.iter().map(|(_, row)| *row).collect();
-        let attributions = self.follower.cycle(&slow);
+        let attributions = self.follower.cycle(&slow, &mut self.sink);
         for (index, row) in rows {
             self.close_until(index, row.stall.end);
             self.channels[index].interval.add(&row.stall, self.rate);
@@ -202,7 +202,7 @@ impl<S: Rows> SlowDrain<S> {
                 channel.interval.close(end, channel.at.cpu(), self.rate, &mut self.sink);
             }
         }
-        let followed = self.follower.finish(end);
+        let followed = self.follower.finish(end, &mut self.sink);
         (self.sink, followed)
     }
 
@@ -216,7 +216,7 @@ impl<S: Rows> SlowDrain<S> {
 mod tests {
     use super::*;
     use crate::kernel_events::PageKeeper;
-    use crate::pipeline::follow::Counting;
+    use crate::pipeline::follow::Blind;
     use jitterscope_model::{Attribution, ClockReading, Comm};
     use jitterscope_store::StoreError;
 
@@ -263,7 +263,7 @@ mod tests {
             vec![(role, queue)],
             &[(role, victim)],
             |_| Some(CpuId(3)),
-            Box::new(Counting::default()),
+            Box::new(Blind),
             Kept::default(),
             (TickRate::NANOSECONDS, Nanos(1_000_000_000)),
         )
@@ -280,7 +280,8 @@ mod tests {
         drain.cycle(Ticks(2 * second));
         assert_eq!(drain.so_far(), (5, Nanos(490)));
         let (kept, followed) = drain.finish(Ticks(4 * second + 500));
-        assert_eq!((followed.unwrap().slow_rows, kept.lengths), (5, 5));
+        assert!(followed.is_none());
+        assert_eq!((kept.stalls.len(), kept.lengths), (5, 5));
         assert!(
             kept.stalls.iter().zip(0..).all(|(stall, n)| stall.id == StallId(n) && stall.cpu == CpuId(3))
         );

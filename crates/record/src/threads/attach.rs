@@ -133,13 +133,7 @@ pub fn attach(
     if refused > 0 {
         circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
     }
-    let unrecorded = follow.follower.unrecorded_switches();
-    if !unrecorded.is_empty() {
-        circumstances.push(Circumstance::UnrecordedSwitches {
-            count: unrecorded.values().sum(),
-            cpus: unrecorded.keys().copied().collect(),
-        });
-    }
+    circumstances.extend(Circumstance::of_switches(&follow.follower.unrecorded_switches()));
     if threads.is_empty() {
         circumstances.push(Circumstance::NobodyMet);
     }

@@ -8,3 +8,5 @@ mod target;
 pub use attach::attach;
 pub use settings::{AttachSettings, Target};
 pub use target::TargetError;
+
+pub(crate) use follow::Follow;
