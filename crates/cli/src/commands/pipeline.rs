@@ -66,8 +66,10 @@ pub enum ReportArg {
 
 /// Arguments of `record pipeline`. Letters are those of perf-workshop.
 #[derive(Args, Debug)]
-#[command(after_help = "Letters are perf-workshop's. Messages are (-i less -w) times -n where one of these \
-                        is given.")]
+#[command(
+    after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
+                        the first -w of them as warm-up."
+)]
 pub struct PipelineArgs {
     /// Bytes of a record
     #[arg(long, short = 'l', default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]

@@ -158,7 +158,7 @@ impl fmt::Display for Misfit {
             }
             Misfit::SameCpu { roles, cpu } => write!(
                 f,
-                "{} are all put on CPU {cpu}: they take turns there, and each waits milliseconds for the other. \
+                "{} are put on CPU {cpu} together: they take turns there, and each waits milliseconds for the other. \
                  Give each a CPU of its own",
                 names(roles)
             ),
