@@ -292,4 +292,11 @@ fn what_does_not_fit_is_refused_unless_forced() {
     settings.places.producer.cpu = Some(jitterscope_model::CpuId(present.last().unwrap().0 + 1));
     settings.force = true;
     assert!(matches!(refuse(&settings), PipelineRecordError::Cpu(_)), "an absent CPU cannot be forced");
+
+    settings.places.producer.cpu = cpu;
+    settings.places.producer.fifo_priority = Some(1);
+    assert!(
+        matches!(refuse(&settings), PipelineRecordError::WouldHang),
+        "nor can threads that starve each other"
+    );
 }
