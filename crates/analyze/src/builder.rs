@@ -55,7 +55,7 @@ impl<'m> SummaryBuilder<'m> {
             culprits: CulpritTable::new(MAX_CULPRITS),
             nobody: nobody(),
             inconsistent: 0,
-            worst: Worst::new(WORST),
+            worst: Worst::of(manifest, WORST),
             simultaneous: Grouper::new(manifest),
             history: HistoryBuilder::new(manifest),
         }
@@ -71,7 +71,7 @@ impl<'m> SummaryBuilder<'m> {
     /// Keeps this many of the longest stalls.
     #[must_use]
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
-        self.worst = Worst::new(limit);
+        self.worst = Worst::of(self.manifest, limit);
         self
     }
 

@@ -15,15 +15,28 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Worst {
     limit: usize,
+    /// Of stalls of one victim that overlap only the longest is kept.
+    one_of_overlapping: bool,
     kept: Vec<Kept>,
 }
 
 impl Worst {
     pub(crate) fn new(limit: usize) -> Worst {
-        Worst { limit, kept: Vec::new() }
+        Worst { limit, one_of_overlapping: false, kept: Vec::new() }
+    }
+
+    /// Those of a run: messages that queued up behind one another are one episode, told by its longest.
+    pub(crate) fn of(manifest: &RunManifest, limit: usize) -> Worst {
+        Worst { one_of_overlapping: manifest.pipeline.is_some(), ..Worst::new(limit) }
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall) {
+        if let Some(at) = self.overlapping(stall) {
+            if self.kept[at].stall.length() >= stall.length() {
+                return;
+            }
+            self.kept.remove(at);
+        }
         let shortest = self.kept.last().map(|kept| kept.stall.length());
         if self.kept.len() >= self.limit && shortest.is_none_or(|shortest| stall.length() <= shortest) {
             return;
@@ -31,6 +44,14 @@ impl Worst {
         let at = self.kept.partition_point(|kept| kept.stall.length() >= stall.length());
         self.kept.insert(at, Kept { stall: *stall, parts: Vec::new() });
         self.kept.truncate(self.limit);
+    }
+
+    fn overlapping(&self, stall: &Stall) -> Option<usize> {
+        let overlaps = |kept: &Kept| {
+            let other = &kept.stall;
+            other.victim.tid == stall.victim.tid && other.start <= stall.end && stall.start <= other.end
+        };
+        self.one_of_overlapping.then(|| self.kept.iter().position(overlaps)).flatten()
     }
 
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
@@ -81,6 +102,25 @@ mod tests {
     use super::*;
     use jitterscope_model::{Comm, CpuId, ThreadRef, Ticks};
     use proptest::prelude::*;
+
+    #[test]
+    fn messages_that_queued_up_are_told_by_the_longest() {
+        let mut worst = Worst { one_of_overlapping: true, ..Worst::new(3) };
+        let message = |id, tid, start, end| Stall {
+            id: StallId(id),
+            cpu: CpuId(0),
+            victim: ThreadRef { tid, comm: Comm::default() },
+            start: Ticks(start),
+            end: Ticks(end),
+        };
+        // A pile of three, the same at the other consumer, and one alone.
+        for (id, tid, start, end) in
+            [(0, 1, 100, 500), (1, 1, 110, 520), (2, 1, 120, 505), (3, 2, 100, 490), (4, 1, 600, 650)]
+        {
+            worst.stall(&message(id, tid, start, end));
+        }
+        assert_eq!(worst.kept.iter().map(|kept| kept.stall.id.0).collect::<Vec<_>>(), [1, 3, 4]);
+    }
 
     proptest! {
         #[test]

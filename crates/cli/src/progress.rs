@@ -2,7 +2,7 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jitterscope_model::{ClockKind, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole};
 use jitterscope_platform::clock;
 use jitterscope_record::pipeline::{PipelineObserver, Step};
 use jitterscope_record::{Observer, Progress};
@@ -78,8 +78,11 @@ impl PipelineObserver for ProgressLine {
         match step {
             Step::Starting => output::talk(lines::starting(now)),
             Step::Threads(threads) => {
-                for (role, thread) in threads {
-                    output::talk(lines::thread_id(*role, thread.tid));
+                // The producer's last, as the ancestor's script finds them.
+                let (producers, consumers): (Vec<_>, Vec<_>) =
+                    threads.iter().copied().partition(|(role, _)| *role == PipelineRole::Producer);
+                for (role, thread) in consumers.into_iter().chain(producers) {
+                    output::talk(lines::thread_id(role, thread.tid));
                 }
             }
             Step::WarmUpComplete => output::talk(lines::warm(now)),

@@ -234,3 +234,120 @@ fn a_stall_as_a_timeline() {
     }
     insta::assert_snapshot!(text);
 }
+
+fn message_times(plain: &[(u64, u64)]) -> MessageTimes {
+    let count = plain.iter().map(|(_, n)| n).sum();
+    let sum = Nanos(plain.iter().map(|(value, n)| value * n).sum());
+    let (min, max) = (Nanos(plain[0].0), Nanos(plain[plain.len() - 1].0));
+    MessageTimes { count, min, max, sum, plain: plain.to_vec() }
+}
+
+/// A second of the pipeline: 100,000 messages, most in 150 ns, a producer that was stalled for 1.2 ms once.
+fn pipeline() -> Scenario {
+    let mut scenario = Scenario::new(&[2, 3, 4]);
+    let times = |usual: u64, tail: u64| {
+        message_times(&[(usual - 20, 20_000), (usual, 78_900), (usual * 3, 980), (tail / 4, 100), (tail, 20)])
+    };
+    let consumer = |role, usual| PipelineConsumer {
+        role,
+        received: 100_000,
+        disordered: 0,
+        transit: times(usual, 40_000),
+        from_intended: times(usual + 60, 1_200_000),
+        inter: times(10_000, 1_210_000),
+        slow_above_ns: Nanos(2_000),
+        slow: 120,
+        slow_dropped: 0,
+    };
+    let thread = |role, tid: i32, cpu: Option<u32>| PipelineThread {
+        role,
+        tid,
+        comm: format!("js-{role}"),
+        cpu: cpu.map(CpuId),
+        fifo_priority: (role == PipelineRole::Producer).then_some(50),
+        page_faults: 0,
+        involuntary_switches: 3,
+        cpu_time_ns: Nanos(1_010_000_000),
+    };
+    let manifest = &mut scenario.manifest;
+    let began = manifest.clock_start.ticks;
+    manifest.probe.kind = "pipeline".into();
+    manifest.attributed = false;
+    manifest.pipeline = Some(PipelineResult {
+        setup: PipelineSetup {
+            record_length: 64,
+            input: "/cache/pipeline-input-640000.bin".into(),
+            input_records: 10_000,
+            ring: 16_384,
+            interval_ns: Nanos(10_000),
+            pacing: PipelinePacing::Schedule,
+            messages: None,
+            warm_up_messages: 100_000,
+            pause_ns: Nanos(1_000_000_000),
+            journaller: true,
+            memory_locked: true,
+            forced: false,
+        },
+        threads: vec![
+            thread(PipelineRole::Producer, 11370, Some(2)),
+            thread(PipelineRole::Accumulator, 11372, Some(3)),
+            thread(PipelineRole::Journaller, 11371, None),
+        ],
+        start: began,
+        end: Ticks(began.0 + 2_600_000_000),
+        producer: PublisherResult {
+            sent: 100_000,
+            completed: true,
+            inter: times(10_000, 1_200_000),
+            lateness: times(60, 1_190_000),
+            full_waits: 0,
+            full_waited_ns: Nanos(0),
+            full_longest_ns: Nanos(0),
+        },
+        consumers: vec![consumer(PipelineRole::Accumulator, 150), consumer(PipelineRole::Journaller, 170)],
+        journal: Some(PipelineJournal {
+            path: "journal.bin".into(),
+            written: 100_000,
+            unwritten: 0,
+            waits: 0,
+            ended: None,
+        }),
+    });
+    for (id, tid, comm) in
+        [(0, 11372, "js-accumulator"), (1, 11372, "js-accumulator"), (2, 11371, "js-journaller")]
+    {
+        let start = Ticks(began.0 + 1_000_000_000 + id * 26_000);
+        let victim = ThreadRef { tid, comm: Comm::new(comm) };
+        let end = Ticks(began.0 + 1_003_120_000);
+        scenario.stalls.push(Stall { id: StallId(id), cpu: CpuId(3), victim, start, end });
+        scenario.attributions.push(Attribution { stall: StallId(id), parts: Vec::new() });
+    }
+    scenario
+}
+
+#[test]
+fn a_pipeline() {
+    insta::assert_snapshot!(shown(&pipeline()));
+}
+
+#[test]
+fn a_pipeline_in_trouble() {
+    let mut scenario = pipeline();
+    scenario.manifest.interrupted = true;
+    scenario.stalls.clear();
+    let result = scenario.manifest.pipeline.as_mut().unwrap();
+    result.setup.pacing = PipelinePacing::AfterPublication;
+    result.setup.messages = Some(10_000_000);
+    result.setup.memory_locked = false;
+    result.producer.full_waits = 1;
+    result.producer.full_waited_ns = Nanos(45_000);
+    result.producer.full_longest_ns = Nanos(45_000);
+    result.consumers[0].slow_dropped = 20;
+    let journal = result.journal.as_mut().unwrap();
+    (journal.written, journal.unwritten) = (60_000, 40_000);
+    scenario
+        .manifest
+        .warnings
+        .push(Warning { id: "journal-disk-full".into(), text: "The journal's disk was full.".into() });
+    insta::assert_snapshot!(shown(&scenario));
+}

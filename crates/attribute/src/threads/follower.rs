@@ -206,12 +206,16 @@ impl ThreadFollower {
             let stalled = rate.nanos(window.received.since(window.intended));
             return Attribution { stall: id, parts: vec![whole(culprits::lost(), stalled, "lost records")] };
         }
-        split_message(id, window, self.history(producer), self.history(consumer), rate)
+        let since = window.intended;
+        split_message(id, window, self.history(producer, since), self.history(consumer, since), rate)
     }
 
-    /// What a followed thread suffered lately, oldest first.
-    fn history(&self, tid: i32) -> impl Iterator<Item = &Episode> + Clone {
-        self.threads.get(&tid).into_iter().flat_map(|thread| &thread.history)
+    /// What a followed thread suffered after `since`, oldest first.
+    fn history(&self, tid: i32, since: Ticks) -> impl Iterator<Item = &Episode> + Clone {
+        self.threads.get(&tid).into_iter().flat_map(move |thread| {
+            let first = thread.history.partition_point(|episode| episode.end <= since);
+            thread.history.range(first..)
+        })
     }
 
     /// The accounts of all threads that were ever followed, as of `at`.

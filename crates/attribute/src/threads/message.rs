@@ -113,7 +113,8 @@ fn cover<'e>(
     mut other: impl FnMut(&mut Vec<Piece>, Ticks, Ticks),
 ) {
     let mut at = from;
-    for episode in episodes.filter(|episode| episode.end > from && episode.start < to) {
+    let inside = episodes.skip_while(|episode| episode.end <= from);
+    for episode in inside.take_while(|episode| episode.start < to) {
         let moved = episode.migrated_from.is_some();
         for slice in episode.clipped(at, to) {
             if slice.start > at {

@@ -14,15 +14,14 @@ use jitterscope_analyze::PipelineSummary;
 use jitterscope_export::write_message_times;
 use jitterscope_model::{CpuId, Nanos, PipelinePacing, PipelineResult, PipelineRole, RunManifest};
 use jitterscope_platform::Machine;
-use jitterscope_record::RecordError;
 use jitterscope_record::pipeline::{
-    InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
-    record_pipeline,
+    InputChoice, PipelineError, PipelineLength, PipelineRecordError, PipelineRecordSettings,
+    Places as ThreadPlaces, record_pipeline,
 };
 use jitterscope_report::pipeline::progress::file_stem;
 use jitterscope_report::pipeline::{Format, inter_title, transit_title};
 use jitterscope_report::{json, load, pipeline};
-use jitterscope_store::{StoreError, check_label};
+use jitterscope_store::check_label;
 use std::path::{Path, PathBuf};
 
 /// Iterations, warm-up iterations and records of the ancestor, where one of them is given.
@@ -66,8 +65,10 @@ pub enum ReportArg {
 
 /// Arguments of `record pipeline`. Letters are those of perf-workshop.
 #[derive(Args, Debug)]
-#[command(after_help = "Letters are perf-workshop's. Messages are (-i less -w) times -n where one of these \
-                        is given.")]
+#[command(
+    after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
+                        the first -w of them as warm-up."
+)]
 pub struct PipelineArgs {
     /// Bytes of a record
     #[arg(long, short = 'l', default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]
@@ -354,10 +355,8 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::Cpu(_)
         | PipelineRecordError::InputSize { .. }
         | PipelineRecordError::NotAJournal(_)
-        | PipelineRecordError::Pipeline(_)
-        | PipelineRecordError::Record(
-            RecordError::WouldHang | RecordError::Store(StoreError::Label { .. }),
-        ) => UsageError(error.to_string()).into(),
+        | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
+        | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
         other => other.into(),
     }
 }

@@ -74,39 +74,33 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         self.stream(control, start, Some(warm_up), u64::MAX, 0, flag::LAST_OF_WARMUP);
         self.forget();
         control.report_warm();
-        let mut result = ProducerResult {
-            start: Ticks(0),
-            end: Ticks(0),
-            warmed_up: self.sequence,
-            sent: 0,
-            inter: self.inter.clone(),
-            lateness: self.lateness.clone(),
-            full_waits: 0,
-            full_waited: Ticks(0),
-            full_longest: Ticks(0),
-            completed: false,
-        };
+        let warmed_up = self.sequence;
+        let (mut began, mut completed) = (0, false);
         let window = self.pause_until(control, || control.window());
         if let Some((start, end)) = window {
+            began = start;
             self.previous = start.saturating_sub(self.settings.interval.0);
             let messages = match self.settings.length {
                 Length::Messages(count) => Some(count),
                 Length::UntilEnd => None,
             };
-            let completed = self.stream(control, start, messages, end, flag::MEASURED, flag::LAST_IN_STREAM);
-            result.start = Ticks(start);
-            result.completed = completed;
+            completed = self.stream(control, start, messages, end, flag::MEASURED, flag::LAST_IN_STREAM);
         }
         control.report_sent(self.measured);
-        result.end = Ticks(self.previous);
-        result.sent = self.measured;
-        result.full_waits = self.full_waits;
-        result.full_waited = Ticks(self.full_ticks);
-        result.full_longest = Ticks(self.full_longest);
-        (result.inter, result.lateness) = (self.inter, self.lateness);
         // Dropping the ring's producer tells the consumers that nothing follows.
         drop(self.ring);
-        result
+        ProducerResult {
+            start: Ticks(began),
+            end: Ticks(self.previous),
+            warmed_up,
+            sent: self.measured,
+            inter: self.inter,
+            lateness: self.lateness,
+            full_waits: self.full_waits,
+            full_waited: Ticks(self.full_ticks),
+            full_longest: Ticks(self.full_longest),
+            completed,
+        }
     }
 
     /// Sleeps, a millisecond at a time, until `ready` has something; `None` when stopped.

@@ -41,6 +41,12 @@ pub enum PipelineRecordError {
     /// The measurement would measure its own placement.
     #[error("{}. --force measures it all the same", list(.0))]
     Misfit(Vec<Misfit>),
+    /// Spinning real-time threads would take the whole machine, or each other's CPU.
+    #[error(
+        "SCHED_FIFO threads that spin never give way: leave a CPU free for everything else and give each thread \
+         its own, or leave out --priority"
+    )]
+    WouldHang,
     /// A thread was put on a CPU that it cannot have.
     #[error("the pipeline's threads: {0}")]
     Cpu(#[from] SelectionError),

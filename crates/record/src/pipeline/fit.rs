@@ -14,6 +14,8 @@ pub struct Room {
     pub layout: CpuLayout,
     /// The affinity mask of this process.
     pub allowed: CpuSet,
+    /// CPU time that the control groups grant, in thousandths of a CPU; `None` without a limit.
+    pub quota_millis: Option<u64>,
 }
 
 impl Room {
@@ -41,6 +43,13 @@ pub enum Misfit {
         cpuset: Option<CpuSet>,
         /// Whether leaving out the journaller would do.
         two_would_fit: bool,
+    },
+    /// The control group grants less CPU time than the threads use.
+    Quota {
+        /// Busy threads.
+        threads: usize,
+        /// What is granted, in thousandths of a CPU.
+        quota_millis: u64,
     },
     /// Two threads were put on one CPU.
     SameCpu {
@@ -72,6 +81,12 @@ pub enum Misfit {
     },
 }
 
+/// Whether threads that never give way would keep others of the pipeline from running: real-time ones that
+/// spin share a CPU.
+pub(crate) fn would_starve(misfits: &[Misfit]) -> bool {
+    misfits.iter().any(|misfit| matches!(misfit, Misfit::SameCpu { .. } | Misfit::TooFewCpus { .. }))
+}
+
 /// What the placement would measure instead of the machine; empty when all is well.
 ///
 /// # Errors
@@ -84,6 +99,9 @@ pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<V
         check_cpus(&taken, &room.topology)?;
     }
     let mut found = Vec::new();
+    if let Some(quota_millis) = room.quota_millis.filter(|quota| *quota < roles.len() as u64 * 1000) {
+        found.push(Misfit::Quota { threads: roles.len(), quota_millis });
+    }
     let on = |cpus: &CpuSet| -> Vec<PipelineRole> {
         pinned.iter().filter(|(_, cpu)| cpus.contains(*cpu)).map(|(role, _)| *role).collect()
     };
@@ -156,9 +174,17 @@ impl fmt::Display for Misfit {
                     Ok(())
                 }
             }
+            Misfit::Quota { threads, quota_millis } => write!(
+                f,
+                "{threads} busy threads need {threads} CPUs, and the control group of this process grants {}.{:03} \
+                 (cpu.max): the kernel stops all of them for the rest of each period, and that is what would \
+                 be measured",
+                quota_millis / 1000,
+                quota_millis % 1000
+            ),
             Misfit::SameCpu { roles, cpu } => write!(
                 f,
-                "{} are all put on CPU {cpu}: they take turns there, and each waits milliseconds for the other. \
+                "{} are put on CPU {cpu} together: they take turns there, and each waits milliseconds for the other. \
                  Give each a CPU of its own",
                 names(roles)
             ),
@@ -223,7 +249,7 @@ mod tests {
         let machine = Machine::at(dir.path());
         let topology = Topology::read(&machine);
         let layout = CpuLayout::read(&machine, &topology.online);
-        Room { topology, layout, allowed: allowed.parse().unwrap() }
+        Room { topology, layout, allowed: allowed.parse().unwrap(), quota_millis: None }
     }
 
     fn pinned(cpus: [Option<u32>; 3]) -> Places {
@@ -288,6 +314,16 @@ mod tests {
         assert_eq!(found(&smt, 2, [None; 3]), []);
         let refused = found(&smt, 3, [None; 3]);
         assert!(matches!(&refused[..], [Misfit::TooFewCores { threads: 3, cores: 2, .. }]), "{refused:?}");
+    }
+
+    #[test]
+    fn a_quota_below_the_threads_is_refused() {
+        let mut big = room("0-7", &[], &[], None, "0-7");
+        big.quota_millis = Some(2_500);
+        assert_eq!(found(&big, 2, [None; 3]), []);
+        let refused = found(&big, 3, [None; 3]);
+        assert_eq!(refused, [Misfit::Quota { threads: 3, quota_millis: 2_500 }]);
+        assert!(refused[0].to_string().contains("grants 2.500"), "{}", refused[0]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tracing;
 
 pub use error::PipelineRecordError;
 pub use fit::{Misfit, Room, misfits};
-pub use jitterscope_probe::pipeline::Place;
+pub use jitterscope_probe::pipeline::{PipelineError, Place};
 pub use observer::{PipelineObserver, Step};
 pub use recording::record_pipeline;
 pub use settings::{InputChoice, PipelineLength, PipelineRecordSettings, Places};

@@ -1,7 +1,7 @@
 //! One recording of the pipeline, step by step.
 
 use super::error::PipelineRecordError;
-use super::fit::{Room, misfits};
+use super::fit::{Misfit, Room, misfits, would_starve};
 use super::follow::{Blind, Follower};
 use super::input;
 use super::journal::{JournalKeeper, check_replaceable, journal_path};
@@ -60,7 +60,12 @@ pub fn record_pipeline(
     let topology = Topology::read(machine);
     let allowed =
         current_affinity().map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
-    let mut remarks = fitting(machine, settings, &topology, &allowed)?;
+    let misfits = fitting(machine, settings, &topology, &allowed)?;
+    let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
+    if real_time && would_starve(&misfits) {
+        return Err(PipelineRecordError::WouldHang);
+    }
+    let mut remarks: Vec<Remark> = misfits.into_iter().map(Remark::Forced).collect();
     let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
     let (kind, rate) = (clock.kind, clock.rate);
     if let Some(path) = &settings.journal {
@@ -72,12 +77,13 @@ pub fn record_pipeline(
 
     let (pinned, measured) = cpus(settings, &allowed);
     let home = Home::leave(&pinned)?;
-    let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
-    let all_taken = home.helpers.is_empty() || home.helpers.len() <= settings.roles().len() - pinned.len();
+    // CPUs that are left for everything else when every thread has one.
+    let floating = settings.roles().iter().filter(|role| settings.places.of(**role).cpu.is_none()).count();
+    let all_taken = home.helpers.len() <= floating;
     if real_time && all_taken {
-        return Err(PipelineRecordError::Record(RecordError::WouldHang));
+        return Err(PipelineRecordError::WouldHang);
     }
-    if home.helpers.is_empty() || home.helpers.len() == settings.roles().len() - pinned.len() {
+    if all_taken {
         remarks.push(Remark::NoFreeCpu { cpus: measured.clone() });
     }
     // Made before anything is measured: a full or read-only disk shows now.
@@ -197,13 +203,16 @@ pub fn record_pipeline(
             threads.stop();
         }
     }
-    let joined = threads.join()?;
+    let mut joined = threads.join()?;
     let clock_end = clock::read_all(kind);
     if joined.producer.sent == 0 {
         return Err(RecordError::InterruptedEarly.into());
     }
     let last = end_of(&joined);
-    let (mut sink, followed) = drain.finish(last);
+    let (mut sink, followed, unkept) = drain.finish(last);
+    for (consumer, unkept) in joined.consumers.iter_mut().zip(unkept) {
+        consumer.slow_dropped += unkept;
+    }
     let attributed = followed.is_some();
     let mut followed_threads = Vec::new();
     let mut events_in_gaps = EventsInGaps::default();
@@ -262,20 +271,24 @@ pub fn record_pipeline(
     Ok(Outcome { path: sink.finish(manifest)? })
 }
 
-/// Whether the threads have room; what was forced otherwise.
+/// Whether the threads have room; what does not fit and was forced otherwise.
 fn fitting(
     machine: &Machine,
     settings: &PipelineRecordSettings,
     topology: &Topology,
     allowed: &CpuSet,
-) -> Result<Vec<Remark>, PipelineRecordError> {
-    let layout = CpuLayout::read(machine, &topology.online);
-    let room = Room { topology: topology.clone(), layout, allowed: allowed.clone() };
+) -> Result<Vec<Misfit>, PipelineRecordError> {
+    let room = Room {
+        layout: CpuLayout::read(machine, &topology.online),
+        topology: topology.clone(),
+        allowed: allowed.clone(),
+        quota_millis: platform::cpu_quota_millis(machine),
+    };
     let found = misfits(&room, &settings.roles(), &settings.places)?;
     if !found.is_empty() && !settings.force {
         return Err(PipelineRecordError::Misfit(found));
     }
-    Ok(found.into_iter().map(Remark::Forced).collect())
+    Ok(found)
 }
 
 /// CPUs that threads are pinned to, and all that the pipeline runs on.

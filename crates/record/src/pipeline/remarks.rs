@@ -76,8 +76,8 @@ impl Remark {
             Remark::SlowDropped { role, dropped } => (
                 "dropped-records",
                 format!(
-                    "{dropped} slow messages of the {role} are counted but have no row, for the queue was \
-                     full. Raise --slow-above."
+                    "{dropped} slow messages of the {role} are counted but have no row: too many came at \
+                     once, and of those the longest have one. Raise --slow-above."
                 ),
             ),
             Remark::PageFaults { role, faults } => (

@@ -13,6 +13,10 @@ use rtrb::Consumer;
 /// Longest time that an interval's histogram tells apart: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
+/// Slow messages of one turn that get a row: more than the slowest in a hundred of a million a second. Of a
+/// burst the longest do.
+const MOST_ROWS: usize = 1000;
+
 /// Where a consumer runs.
 enum Where {
     Pinned(CpuId),
@@ -48,6 +52,8 @@ struct Channel {
     victim: ThreadRef,
     at: Where,
     interval: Interval,
+    /// Slow messages that got no row, for there were too many at once.
+    unkept: u64,
 }
 
 /// Slow messages of the interval that is not yet complete. They overlap while messages queue up, so that
@@ -119,7 +125,7 @@ impl<S: Rows> SlowDrain<S> {
                 Some(cpu) => Where::Pinned(cpu),
                 None => Where::Seen(CpuId(0), format!("/proc/self/task/{}/stat", victim.tid)),
             };
-            channels.push(Channel { queue, victim: *victim, at, interval: Interval::new()? });
+            channels.push(Channel { queue, victim: *victim, at, interval: Interval::new()?, unkept: 0 });
         }
         Ok(SlowDrain {
             machine: machine.clone(),
@@ -161,6 +167,17 @@ impl<S: Rows> SlowDrain<S> {
                 rows.push((index, SlowRow { message, stall }));
             }
         }
+        for (index, row) in &rows {
+            self.close_until(*index, row.stall.end);
+            self.channels[*index].interval.add(&row.stall, self.rate);
+        }
+        if rows.len() > MOST_ROWS {
+            // What is longest says most of the time that was lost.
+            rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.stall.length()));
+            for (index, _) in rows.drain(MOST_ROWS..) {
+                self.channels[index].unkept += 1;
+            }
+        }
         rows.sort_by_key(|(_, row)| row.message.received);
         for (_, row) in &mut rows {
             row.stall.id = StallId(self.next_id);
@@ -169,9 +186,7 @@ impl<S: Rows> SlowDrain<S> {
         }
         let slow: Vec<SlowRow> = rows.iter().map(|(_, row)| *row).collect();
         let attributions = self.follower.cycle(&slow, &mut self.sink);
-        for (index, row) in rows {
-            self.close_until(index, row.stall.end);
-            self.channels[index].interval.add(&row.stall, self.rate);
+        for (_, row) in rows {
             self.sink.stall(&row.stall, None);
         }
         for attribution in &attributions {
@@ -193,8 +208,9 @@ impl<S: Rows> SlowDrain<S> {
         }
     }
 
-    /// The threads have ended at `end`: takes in the rest. Returns the sink and what the follower found.
-    pub(crate) fn finish(mut self, end: Ticks) -> (S, Option<Followed>) {
+    /// The threads have ended at `end`: takes in the rest. Returns the sink, what the follower found, and
+    /// how many slow messages of each consumer got no row, in the order of the queues.
+    pub(crate) fn finish(mut self, end: Ticks) -> (S, Option<Followed>, Vec<u64>) {
         self.cycle(Ticks(0));
         for channel in &mut self.channels {
             if channel.interval.start < end || channel.interval.count > 0 {
@@ -203,7 +219,8 @@ impl<S: Rows> SlowDrain<S> {
             }
         }
         let followed = self.follower.finish(end, &mut self.sink);
-        (self.sink, followed)
+        let unkept = self.channels.iter().map(|channel| channel.unkept).collect();
+        (self.sink, followed, unkept)
     }
 
     /// Rows so far and the longest.
@@ -279,7 +296,7 @@ mod tests {
         }
         drain.cycle(Ticks(2 * second));
         assert_eq!(drain.so_far(), (5, Nanos(490)));
-        let (kept, followed) = drain.finish(Ticks(4 * second + 500));
+        let (kept, followed, _) = drain.finish(Ticks(4 * second + 500));
         assert!(followed.is_none());
         assert_eq!((kept.stalls.len(), kept.lengths), (5, 5));
         assert!(

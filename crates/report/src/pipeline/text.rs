@@ -90,7 +90,7 @@ fn omission(page: &mut Page, pipeline: &PipelineSummary) {
         page.prose(Some(Tone::Warning), 2, text);
         return;
     }
-    let worst = pipeline.consumers.iter().filter_map(|c| Some((c, c.hidden.as_ref()?)));
+    let worst = pipeline.consumers.iter().rev().filter_map(|c| Some((c, c.hidden.as_ref()?)));
     let text = match worst.max_by_key(|(_, hidden)| hidden.from_intended_ns.0 / hidden.transit_ns.0.max(1)) {
         Some((consumer, hidden)) => format!(
             "Coordinated omission: when the producer itself is stalled it stamps late, and the wait of every \
@@ -130,7 +130,10 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     if summary.worst.is_empty() {
         return;
     }
-    page.line(&page.style.paint(Tone::Dim, "   length         after  cpu  message of      made of"));
+    page.prose(None, 2, "The worst, one of each pile of messages that queued up behind one another:");
+    let made_of = if summary.worst.iter().all(|stall| stall.parts.is_empty()) { "" } else { "made of" };
+    let head = format!("   length         after  cpu  message of      {made_of}");
+    page.line(&page.style.paint(Tone::Dim, head.trim_end()));
     for stall in &summary.worst {
         let parts: Vec<String> = stall
             .parts
@@ -169,13 +172,13 @@ fn slow(consumer: &ConsumerSummary) -> String {
 
 fn threads(page: &mut Page, pipeline: &PipelineSummary) {
     page.heading("THREADS", "");
-    let head = "  thread           tid  cpu  class      cpu time  involuntary switches  page faults";
+    let head = "  thread           tid  cpu  class     cpu time   preempted  page faults";
     page.line(&page.style.paint(Tone::Dim, head));
     for thread in &pipeline.threads {
         let cpu = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
         let class = thread.fifo_priority.map_or_else(|| "fair".into(), |priority| format!("FIFO {priority}"));
         page.line(&format!(
-            "  {}  {:>7} {cpu:>4}  {class:<8} {:>10} {:>21} {:>12}",
+            "  {}  {:>7} {cpu:>4}  {class:<8} {:>9} {:>11} {:>12}",
             pad(thread.role.as_str(), 11),
             thread.tid,
             thread.cpu_time_ns.to_string(),
@@ -209,7 +212,7 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     let helpers = if trust.helper_cpus.is_empty() {
         "Our own thread had no CPU of its own".to_owned()
     } else if trust.helpers_on_measured {
-        format!("Our own thread was free to run on CPUs {}, where the pipeline's may run", trust.helper_cpus)
+        format!("Our own thread was free to run on CPUs {}, where the pipeline's may run,", trust.helper_cpus)
     } else {
         format!("Our own thread kept to CPUs {}", trust.helper_cpus)
     };
