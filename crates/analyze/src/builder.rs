@@ -1,5 +1,6 @@
 //! From a run's rows to its summary, in bounded memory.
 
+use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
 use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
@@ -40,6 +41,7 @@ pub struct SummaryBuilder<'m> {
     worst: Worst,
     simultaneous: Grouper,
     history: HistoryBuilder,
+    blame: BlameBuilder,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -58,6 +60,7 @@ impl<'m> SummaryBuilder<'m> {
             worst: Worst::of(manifest, WORST),
             simultaneous: Grouper::new(manifest),
             history: HistoryBuilder::new(manifest),
+            blame: BlameBuilder::new(manifest),
         }
     }
 
@@ -88,6 +91,7 @@ impl<'m> SummaryBuilder<'m> {
         self.stalls += 1;
         self.stalled += length;
         self.worst.stall(stall);
+        self.blame.stall(stall, length);
         self.simultaneous.stall(stall);
         if self.manifest.attributed {
             self.pending.push_back((stall.id, length));
@@ -110,6 +114,7 @@ impl<'m> SummaryBuilder<'m> {
         }
         let Some((_, length)) = self.pending.pop_front() else { return };
         self.worst.attribution(attribution);
+        self.blame.attribution(attribution);
         let mut left = length;
         let nets: Vec<(&Part, Nanos)> = attribution
             .parts
@@ -183,7 +188,7 @@ impl<'m> SummaryBuilder<'m> {
             threads: manifest.threads.clone(),
             simultaneous: self.simultaneous.finish(manifest),
             history: self.history.finish(),
-            pipeline: pipeline::summarize(manifest),
+            pipeline: pipeline::summarize(manifest, self.blame.finish()),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,

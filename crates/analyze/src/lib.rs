@@ -5,6 +5,7 @@
 //! counts in the manifest and need no rows at all. Views render this and compute nothing.
 #![forbid(unsafe_code)]
 
+mod blame;
 mod builder;
 mod counts;
 mod cpu;
@@ -22,6 +23,7 @@ pub mod sljtest;
 mod summary;
 mod worst;
 
+pub use blame::{Blame, BlameLevel, BlameRow};
 pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};

@@ -1,5 +1,6 @@
 //! What a pipeline run says: percentiles of every kind of time, and who was late.
 
+use crate::Blame;
 use jitterscope_model::{
     MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole, PipelineSetup,
     PipelineThread, RunManifest,
@@ -33,6 +34,9 @@ pub struct PipelineSummary {
     pub consumers: Vec<ConsumerSummary>,
     /// The journal, if there was one.
     pub journal: Option<PipelineJournal>,
+    /// Who held up messages: of each consumer those above its 99th percentile and all slow ones; empty
+    /// without kernel events.
+    pub blame: Vec<Blame>,
 }
 
 /// Times of one kind.
@@ -110,7 +114,7 @@ pub struct Hidden {
 }
 
 /// Sums up; `None` for a run of another probe.
-pub(crate) fn summarize(manifest: &RunManifest) -> Option<PipelineSummary> {
+pub(crate) fn summarize(manifest: &RunManifest, blame: Vec<Blame>) -> Option<PipelineSummary> {
     let result = manifest.pipeline.as_ref()?;
     let duration = manifest.rate.nanos(result.end.since(result.start));
     Some(PipelineSummary {
@@ -120,6 +124,7 @@ pub(crate) fn summarize(manifest: &RunManifest) -> Option<PipelineSummary> {
         producer: publisher(result, duration),
         consumers: result.consumers.iter().map(consumer).collect(),
         journal: result.journal.clone(),
+        blame,
     })
 }
 

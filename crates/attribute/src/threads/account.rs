@@ -57,6 +57,9 @@ impl Account {
 
     /// It ran there for so long.
     pub(super) fn ran(&mut self, cpu: CpuId, length: Ticks) {
+        if length == Ticks(0) {
+            return;
+        }
         self.running = self.running + length;
         let share = self.cpus.entry(cpu).or_default();
         share.1 = share.1 + length;

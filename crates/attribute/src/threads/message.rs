@@ -154,7 +154,7 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     for piece in pieces {
         let net = at(piece.end).saturating_sub(at(piece.start));
         let evidence = match piece.moved {
-            true => format!("{}, moved between CPUs", piece.phase.as_str()),
+            true => format!("{}, moved", piece.phase.as_str()),
             false => piece.phase.as_str().to_owned(),
         };
         match parts.iter_mut().find(|part| part.culprit == piece.culprit && part.evidence == evidence) {

@@ -77,7 +77,7 @@ impl Remark {
                 "dropped-records",
                 format!(
                     "{dropped} slow messages of the {role} are counted but have no row: too many came at \
-                     once, and of those the longest have one. Raise --slow-above."
+                     once. Raise --slow-above."
                 ),
             ),
             Remark::PageFaults { role, faults } => (

@@ -1,6 +1,7 @@
 //! A run of the pipeline as text: the ancestor's tables, then what it did not tell.
 
 mod ancestor;
+mod blame;
 pub mod journal;
 pub mod progress;
 mod text;

@@ -18,7 +18,9 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineS
     omission(page, pipeline);
     ring(page, pipeline);
     slowest(page, summary, pipeline);
+    super::blame::render(page, pipeline);
     threads(page, pipeline);
+    crate::text::threads::render(page, "WHERE THEIR TIME WENT", summary);
     trust(page, summary, pipeline);
 }
 
@@ -139,7 +141,8 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             .parts
             .iter()
             .map(|part| {
-                format!("{} {}", part.name, percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64))
+                let share = percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64);
+                format!("{} {share}", super::blame::what(&part.evidence, part.kind, &part.name))
             })
             .collect();
         let who = stall.victim.strip_prefix("js-").unwrap_or(&stall.victim);

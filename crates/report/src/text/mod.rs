@@ -4,7 +4,7 @@
 mod culprits;
 mod headline;
 mod percentiles;
-mod threads;
+pub(crate) mod threads;
 mod trust;
 mod unattributed;
 mod worst;
@@ -42,7 +42,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
 fn followed(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());
-    threads::render(&mut page, summary);
+    threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {
         culprits::render(&mut page, attribution);
     }

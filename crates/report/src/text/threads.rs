@@ -16,13 +16,13 @@ const INSTEAD: usize = 8;
 const CPUS: usize = 8;
 
 /// The table of all threads, those that lost most time first, then those one by one.
-pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     if summary.threads.is_empty() {
         return;
     }
     let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
-    page.heading("THREADS", "shares of the time that each was followed");
+    page.heading(heading, "shares of the time that each was followed");
     let head = "     tid  name             CPUs    running  waiting  blocked  interr.  longest wait";
     page.line(&page.style.paint(Tone::Dim, head));
     for thread in threads.iter().take(ROWS) {

@@ -1,0 +1,84 @@
+//! Who made messages slow.
+
+use crate::number::{count, percent, percent_cell};
+use crate::style::{Tone, fit, tame};
+use crate::text::Page;
+use jitterscope_analyze::{Blame, BlameLevel, BlameRow, PipelineSummary};
+use jitterscope_model::{CulpritKind, Nanos};
+
+/// Share of the messages above the 99th percentile that must have been split to tell of them alone.
+const ENOUGH: f64 = 0.3;
+/// Rows a consumer; JSON has all.
+const ROWS: usize = 10;
+
+/// A table a consumer.
+pub(super) fn render(page: &mut Page, pipeline: &PipelineSummary) {
+    for consumer in &pipeline.consumers {
+        let of = |level| {
+            pipeline.blame.iter().find(move |blame| blame.role == consumer.role && blame.level == level)
+        };
+        // Of a storm of slow messages only some have a row, and those need not be above the percentile.
+        let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
+        let told = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
+        if let Some(blame) = told.filter(|blame| blame.above > 0) {
+            table(page, blame);
+        }
+    }
+}
+
+fn table(page: &mut Page, blame: &Blame) {
+    let title = format!("WHO HELD UP THE {}", blame.role.as_str().to_uppercase());
+    let remark = match blame.level {
+        BlameLevel::AboveP99 => {
+            format!("{} messages above p99, {}", count(blame.above), blame.longer_than_ns)
+        }
+        BlameLevel::Slow => format!("{} slow messages", count(blame.above)),
+    };
+    page.heading(&title, &remark);
+    if blame.split < blame.above {
+        let text = format!(
+            "Told of the {} of them that have a row ({}); the others were too many at once.",
+            count(blame.split),
+            percent(blame.split as f64 / blame.above as f64)
+        );
+        page.prose(Some(Tone::Dim), 2, &text);
+    }
+    if blame.split == 0 {
+        return;
+    }
+    page.line(&page.style.paint(Tone::Dim, "   share   messages     mean      max  where: who"));
+    for one in blame.rows.iter().take(ROWS) {
+        row(page, one);
+    }
+    if blame.rows.len() > ROWS {
+        let rest: Nanos = blame.rows.iter().skip(ROWS).map(|row| row.total_ns).sum();
+        let share = rest.0 as f64 / blame.total_ns.0.max(1) as f64;
+        let text =
+            format!("{:>8}  {} more (--json lists them)", percent_cell(share), blame.rows.len() - ROWS);
+        page.line(&page.style.paint(Tone::Dim, &text));
+    }
+}
+
+fn row(page: &mut Page, row: &BlameRow) {
+    let mean = Nanos(row.total_ns.0.checked_div(row.messages).unwrap_or(0));
+    let numbers = format!(
+        "{:>8} {:>10} {:>8} {:>8}  ",
+        percent_cell(row.share),
+        count(row.messages),
+        mean.to_string(),
+        row.max_ns.to_string()
+    );
+    let detail = if row.detail.is_empty() { String::new() } else { format!("  {}", tame(&row.detail)) };
+    let text = format!("{}{detail}", what(&row.phase, row.kind, &row.name));
+    let room = page.style.columns().saturating_sub(numbers.len());
+    page.line(&format!("{numbers}{}", fit(&text, room)));
+}
+
+/// `consumer not running: rustc`; the phases that are nobody's are told by themselves.
+pub(super) fn what(phase: &str, kind: CulpritKind, name: &str) -> String {
+    let nobodys = matches!(phase, "queueing" | "unexplained" | "ring full" | "lost records");
+    if nobodys && matches!(kind, CulpritKind::Switch | CulpritKind::Unresolved | CulpritKind::Loss) {
+        return phase.to_owned();
+    }
+    format!("{phase}: {}", tame(name))
+}
