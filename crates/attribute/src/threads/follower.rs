@@ -200,14 +200,24 @@ impl ThreadFollower {
     /// Splits a slow message between two followed threads, whose records up to its reception were handed
     /// over.
     #[must_use]
-    pub fn split(&self, id: StallId, producer: i32, consumer: i32, window: &MessageWindow) -> Attribution {
+    pub fn split(
+        &self,
+        id: StallId,
+        (producer, consumer): (i32, i32),
+        window: &MessageWindow,
+        lexicon: &dyn Lexicon,
+    ) -> Attribution {
         let rate = self.settings.rate;
         if self.losses.iter().any(|(from, to)| *from <= window.received && window.intended <= *to) {
             let stalled = rate.nanos(window.received.since(window.intended));
             return Attribution { stall: id, parts: vec![whole(culprits::lost(), stalled, "lost records")] };
         }
         let since = window.intended;
-        split_message(id, window, self.history(producer, since), self.history(consumer, since), rate)
+        let producers = self.under_way(producer, window.published, lexicon);
+        let consumers = self.under_way(consumer, window.received, lexicon);
+        let producer = self.history(producer, since).chain(&producers);
+        let consumer = self.history(consumer, since).chain(&consumers);
+        split_message(id, window, producer, consumer, rate)
     }
 
     /// What a followed thread suffered after `since`, oldest first.

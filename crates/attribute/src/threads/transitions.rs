@@ -308,6 +308,33 @@ impl ThreadFollower {
         });
     }
 
+    /// The wait of a thread that is not known to have ended, as far as it has been seen; `None` when it
+    /// began after `before`. A thread that must have run since was put on its CPU unseen, and the
+    /// scheduler's charge for it is still to come.
+    pub(super) fn under_way(&self, tid: i32, before: Ticks, lexicon: &dyn Lexicon) -> Option<Episode> {
+        let thread = self.threads.get(&tid)?;
+        let State::Runnable { preempted, leg, before: earlier, first_cpu, .. } = &thread.state else {
+            return None;
+        };
+        let (start, end) = (thread.since, self.now);
+        if start >= before || end <= start {
+            return None;
+        }
+        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
+        let mut slices = earlier.clone();
+        append(&mut slices, leg_slices(thread.id, leg, end, self.cpus.get(&leg.cpu)?, &naming));
+        Some(Episode {
+            thread: thread.id,
+            kind: if *preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp },
+            cpu: leg.cpu,
+            migrated_from: (*first_cpu != leg.cpu).then_some(*first_cpu),
+            start,
+            end,
+            slices,
+            waker: None,
+        })
+    }
+
     fn suffered(&mut self, mut episode: Episode) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };

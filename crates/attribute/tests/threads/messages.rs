@@ -5,7 +5,7 @@ use jitterscope_attribute::MessageWindow;
 use jitterscope_model::{StallId, Ticks};
 
 fn split(follower: &jitterscope_attribute::ThreadFollower, window: MessageWindow) -> Vec<String> {
-    let attribution = follower.split(StallId(0), A, B, &window);
+    let attribution = follower.split(StallId(0), (A, B), &window, &Names);
     let whole = window.received.0 - window.intended.0;
     assert_eq!(attribution.total().0, whole);
     attribution
@@ -79,4 +79,17 @@ fn a_message_near_lost_records_gets_no_verdict() {
     let told = split(&follower, window([8050, 8060, 8200, 7000, 7001, 0]));
     assert_eq!(told.len(), 1);
     assert!(told[0].starts_with("lost records"), "{told:?}");
+}
+
+#[test]
+fn a_wait_whose_end_was_not_seen_still_counts() {
+    let events = [
+        switch(0, 0, 0, 0, A),
+        switch(0, 1, 0, 0, B),
+        switch(1000, 1, B, 0, HOG),
+        switch(9000, 0, A, 0, HOG),
+    ];
+    let follower = run(&[A, B], &events);
+    let told = split(&follower, window([500, 500, 4000, 400, 450, 0]));
+    assert_eq!(told, ["unexplained: no record 500", "consumer not running: hog 3000"]);
 }

@@ -61,7 +61,7 @@ proptest! {
             received_before: Ticks(now * 3 / 4),
             waited: Ticks(now / 10),
         };
-        let split = follower.split(StallId(0), A, B, &window);
+        let split = follower.split(StallId(0), (A, B), &window, &Names);
         prop_assert_eq!(split.total(), Nanos(now - now / 3));
         let accounts = follower.finish(Ticks(now + 50), &Names);
         for a in &accounts {

@@ -66,7 +66,8 @@ impl Follower for Tracing {
                 received_before: message.received_before,
                 waited: message.waited,
             };
-            self.follow.follower.split(row.stall.id, producer, row.stall.victim.tid, &window)
+            let names = &self.follow.events.names;
+            self.follow.follower.split(row.stall.id, (producer, row.stall.victim.tid), &window, names)
         };
         slow.iter().map(split).collect()
     }
