@@ -8,6 +8,7 @@ use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
     Unexplained,
 };
+use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
@@ -23,6 +24,22 @@ const WORST: usize = 10;
 /// table by table in step.
 const PENDING: usize = 1 << 16;
 
+/// A stall whose attribution is still to come.
+#[derive(Debug)]
+struct Pending {
+    id: StallId,
+    length: Nanos,
+    control: bool,
+}
+
+/// What the idle control's stalls were, apart from those of the measured CPUs.
+#[derive(Debug)]
+struct Control {
+    stalled: Nanos,
+    culprits: CulpritTable,
+    phases: PhaseTable,
+}
+
 /// Takes in a run's rows, in order of their ids, and gives its summary. An attribution follows its stall;
 /// any number of stalls up to [`PENDING`] may lie between.
 #[derive(Debug)]
@@ -31,8 +48,10 @@ pub struct SummaryBuilder<'m> {
     path: String,
     stalls: u64,
     stalled: Nanos,
-    pending: VecDeque<(StallId, Nanos)>,
+    pending: VecDeque<Pending>,
     culprits: CulpritTable,
+    phases: PhaseTable,
+    control: Control,
     /// The part that stands for what has no verdict.
     nobody: Part,
     inconsistent: u64,
@@ -52,6 +71,12 @@ impl<'m> SummaryBuilder<'m> {
             stalled: Nanos::ZERO,
             pending: VecDeque::new(),
             culprits: CulpritTable::new(MAX_CULPRITS),
+            phases: PhaseTable::default(),
+            control: Control {
+                stalled: Nanos::ZERO,
+                culprits: CulpritTable::new(MAX_CULPRITS),
+                phases: PhaseTable::default(),
+            },
             nobody: nobody(),
             inconsistent: 0,
             worst: Worst::new(WORST),
@@ -84,12 +109,17 @@ impl<'m> SummaryBuilder<'m> {
     /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         let length = self.manifest.rate.nanos(stall.length());
-        self.stalls += 1;
-        self.stalled += length;
-        self.worst.stall(stall);
-        self.simultaneous.stall(stall);
+        let control = self.manifest.idle_control() == Some(stall.cpu);
+        if control {
+            self.control.stalled += length;
+        } else {
+            self.stalls += 1;
+            self.stalled += length;
+            self.worst.stall(stall);
+            self.simultaneous.stall(stall);
+        }
         if self.manifest.attributed {
-            self.pending.push_back((stall.id, length));
+            self.pending.push_back(Pending { id: stall.id, length, control });
             if self.pending.len() > PENDING {
                 self.give_up_first();
             }
@@ -99,7 +129,7 @@ impl<'m> SummaryBuilder<'m> {
     /// The attribution of a stall taken in before.
     pub fn attribution(&mut self, attribution: &Attribution) {
         // Whether it is there is asked first: a row of no stall must not cost others their verdict.
-        let at = self.pending.binary_search_by_key(&attribution.stall, |(id, _)| *id);
+        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.id);
         let Ok(at) = at else {
             self.inconsistent += 1;
             return;
@@ -107,7 +137,7 @@ impl<'m> SummaryBuilder<'m> {
         for _ in 0..at {
             self.give_up_first();
         }
-        let Some((_, length)) = self.pending.pop_front() else { return };
+        let Some(Pending { length, control, .. }) = self.pending.pop_front() else { return };
         self.worst.attribution(attribution);
         let mut left = length;
         let nets: Vec<(&Part, Nanos)> = attribution
@@ -123,13 +153,23 @@ impl<'m> SummaryBuilder<'m> {
         let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
         self.inconsistent += u64::from(!consistent);
         let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
-        self.culprits.add(nets.into_iter().chain(rest));
+        let (culprits, phases) = match control {
+            true => (&mut self.control.culprits, &mut self.control.phases),
+            false => (&mut self.culprits, &mut self.phases),
+        };
+        if !self.manifest.wakeups.is_empty() {
+            phases.add(nets.iter().copied().chain(rest));
+        }
+        culprits.add(nets.into_iter().chain(rest));
     }
 
     fn give_up_first(&mut self) {
-        if let Some((_, length)) = self.pending.pop_front() {
+        if let Some(Pending { length, control, .. }) = self.pending.pop_front() {
             self.inconsistent += 1;
-            self.culprits.add([(&self.nobody, length)]);
+            let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
+            let phases = if control { &mut self.control.phases } else { &mut self.phases };
+            culprits.add([(&self.nobody, length)]);
+            phases.add([(&self.nobody, length)]);
         }
     }
 
@@ -145,8 +185,9 @@ impl<'m> SummaryBuilder<'m> {
             self.give_up_first();
         }
         let manifest = self.manifest;
+        let wakeup = |cpu| manifest.wakeups.iter().find(|wakeup| wakeup.cpu == cpu);
         let cpus: Vec<CpuSummary> =
-            manifest.results.iter().map(|r| cpu::summarize(r, manifest.rate)).collect();
+            manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, self.inconsistent);
         let mut warnings = manifest.warnings.clone();
@@ -162,6 +203,7 @@ impl<'m> SummaryBuilder<'m> {
         }
         let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
         let seconds = run.duration_ns.as_secs_f64();
+        let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         RunSummary {
             schema_version: SCHEMA_VERSION,
             probe: ProbeSummary {
@@ -172,12 +214,16 @@ impl<'m> SummaryBuilder<'m> {
                 fifo_priority: manifest.probe.fifo_priority,
                 cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
                 cpus,
-                total: cpu::total(&manifest.results, manifest.rate),
+                total: cpu::total(manifest),
             },
-            attribution: manifest.attributed.then(|| {
-                let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-                attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))
-            }),
+            wakeup: crate::wakeup::summarize(
+                manifest,
+                [self.phases.finish(stalled), self.control.phases.finish(self.control.stalled)],
+                self.control.culprits.finish(self.control.stalled, per_sec).concat(),
+            ),
+            attribution: manifest
+                .attributed
+                .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))),
             worst: self.worst.finish(manifest),
             simultaneous: self.simultaneous.finish(manifest),
             history: self.history.finish(),

@@ -11,7 +11,7 @@ const MANY: usize = 64;
 /// Senders of one culprit that are told apart.
 const MAX_SENDERS: usize = 16;
 /// What the row is called that takes in the culprits that did not fit.
-const OVERFLOW: &str = "(others)";
+pub(crate) const OVERFLOW: &str = "(others)";
 
 /// A culprit's identity: what is left of it when pids are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

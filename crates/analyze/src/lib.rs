@@ -18,6 +18,7 @@ mod phrase;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
+mod wakeup;
 mod worst;
 
 pub use builder::SummaryBuilder;
@@ -25,3 +26,4 @@ pub use fine::FineNanos;
 pub use line::RunLine;
 pub use phrase::explain;
 pub use summary::*;
+pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};

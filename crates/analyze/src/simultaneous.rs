@@ -6,7 +6,7 @@
 //! chance alone would give is told beside.
 
 use crate::summary::{Simultaneous, SimultaneousGroup};
-use jitterscope_model::{CpuId, CpuSet, Nanos, RunManifest, Stall, Ticks};
+use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeResult, RunManifest, Stall, Ticks};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,7 +39,7 @@ impl Grouper {
     pub(crate) fn new(manifest: &RunManifest) -> Grouper {
         Grouper {
             window: manifest.rate.ticks(WINDOW),
-            measured: manifest.results.len(),
+            measured: measured(manifest).count(),
             waiting: BinaryHeap::new(),
             group: Vec::new(),
             found: Simultaneous { window_ns: WINDOW, ..Simultaneous::default() },
@@ -105,12 +105,16 @@ impl Grouper {
     }
 }
 
+/// All CPUs but an idle control.
+fn measured(manifest: &RunManifest) -> impl Iterator<Item = &ProbeResult> {
+    let control = manifest.idle_control();
+    manifest.results.iter().filter(move |result| Some(result.cpu) != control)
+}
+
 /// Groups expected of CPUs that stall independently, each as a Poisson process: of a CPU's stalls, those
 /// that any other CPU's follows within the window.
 fn by_chance(manifest: &RunManifest, window: Ticks) -> f64 {
-    let rates: Vec<(f64, f64)> = manifest
-        .results
-        .iter()
+    let rates: Vec<(f64, f64)> = measured(manifest)
         .map(|r| (r.stalls as f64, r.stalls as f64 / (r.end.since(r.start).0.max(1)) as f64))
         .collect();
     let all: f64 = rates.iter().map(|(_, rate)| rate).sum();

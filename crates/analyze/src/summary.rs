@@ -20,9 +20,11 @@ pub struct RunSummary {
     pub run: RunFacts,
     /// What the probe measured.
     pub probe: ProbeSummary,
+    /// How late sleepers woke; null for probes that do not sleep.
+    pub wakeup: Option<crate::WakeupSummary>,
     /// Who was to blame; null when stalls were only counted.
     pub attribution: Option<AttributionSummary>,
-    /// The longest stalls, longest first.
+    /// The longest stalls, longest first; an idle control's are left out.
     pub worst: Vec<WorstStall>,
     /// Stalls that began together on several CPUs; null when one CPU was measured.
     pub simultaneous: Option<Simultaneous>,
@@ -84,7 +86,7 @@ pub struct ProbeSummary {
     pub cpus_chosen_because: Option<String>,
     /// One a CPU, in order.
     pub cpus: Vec<CpuSummary>,
-    /// All CPUs together.
+    /// All CPUs together, but for an idle control.
     pub total: TotalSummary,
 }
 
@@ -107,7 +109,7 @@ pub struct CpuSummary {
     pub floor_ns: Option<FineNanos>,
     /// The smallest delta in ticks.
     pub floor_ticks: Option<u64>,
-    /// Mean delta.
+    /// Mean delta; of a wake-up probe, mean lateness.
     pub mean_ns: Option<FineNanos>,
     /// Standard deviation of the deltas.
     pub stddev_ns: Option<FineNanos>,
@@ -119,10 +121,14 @@ pub struct CpuSummary {
     pub stalls: u64,
     /// Of them, in a second.
     pub stalls_per_sec: f64,
+    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
+    pub stall_min_ns: Option<Nanos>,
+    /// Mean stall; null without any.
+    pub stall_mean_ns: Option<FineNanos>,
     /// Of the stalls alone; null where fewer than ten lie above.
     pub stall_percentiles_ns: Percentiles,
     /// Of the wait that an instant at random suffers until the next clock read: every instant counts
-    /// alike, so that a long stall weighs by its length.
+    /// alike, so that a long stall weighs by its length. All null for a probe that sleeps.
     pub instant_percentiles_ns: Percentiles,
     /// Sum of the stalls.
     pub stolen_ns: Nanos,
@@ -138,7 +144,7 @@ pub struct CpuSummary {
     pub ended_early: Option<String>,
 }
 
-/// All CPUs together.
+/// All CPUs together, but for an idle control.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TotalSummary {
     /// How many CPUs.
@@ -162,13 +168,17 @@ pub struct TotalSummary {
     pub max_cpu: Option<CpuId>,
     /// Of all deltas of all CPUs.
     pub percentiles_ns: Percentiles,
+    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
+    pub stall_min_ns: Option<Nanos>,
+    /// Mean stall; null without any.
+    pub stall_mean_ns: Option<FineNanos>,
     /// Of all stalls.
     pub stall_percentiles_ns: Percentiles,
     /// Of the wait of an instant at random.
     pub instant_percentiles_ns: Percentiles,
 }
 
-/// Who was to blame. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
+/// Who was to blame, on all CPUs but an idle control. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AttributionSummary {
     /// Share of the stalled time that recorded kernel activity explains.

@@ -66,6 +66,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             threshold_ns: Nanos(300),
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
+            wakeup: None,
         },
         results,
         wakeups: Vec::new(),

@@ -31,4 +31,4 @@ pub use manifest::{
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
-pub use wakeup_result::WakeupResult;
+pub use wakeup_result::{WakeupConditions, WakeupResult};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scenario, busy, part, source};
+use common::{Scenario, busy, late, part, source};
 use jitterscope_model::*;
 use jitterscope_report::timeline::{TimelineRow, TimelineView};
 use jitterscope_report::{Style, text, timeline};
@@ -145,6 +145,34 @@ fn sixty_four_cpus() {
     let mut run = run.finish();
     run.manifest.host.hypervisor = None;
     run.manifest.results[17].ended_early = Some("the CPU went offline".into());
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn late_wake_ups() {
+    let mut run = late(&[1], None);
+    run.manifest.probe.wakeup.as_mut().unwrap().hold_latency = true;
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn late_wake_ups_beside_an_idle_cpu() {
+    insta::assert_snapshot!(shown(&late(&[0, 1, 3], Some(3))));
+}
+
+#[test]
+fn late_wake_ups_on_sixteen_cpus() {
+    let cpus: Vec<u32> = (0..16).collect();
+    let mut run = late(&cpus, Some(7));
+    run.manifest.attributed = false;
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn wake_ups_in_time() {
+    let mut run = Scenario::new(&[1]).finish_wakeups(&[(3_100, 9_000), (3_900, 999)], None);
+    // A run of 0.1 does not say how it was set.
+    run.manifest.probe.wakeup = None;
     insta::assert_snapshot!(shown(&run));
 }
 

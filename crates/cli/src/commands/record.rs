@@ -10,7 +10,7 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuId, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
@@ -68,9 +68,9 @@ pub struct RecordArgs {
     /// Measure in the class SCHED_FIFO at this priority
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
-    /// Name of this configuration, for comparing runs
-    #[arg(long, short, default_value = "spin", value_name = "NAME")]
-    pub label: String,
+    /// Name of this configuration, for comparing runs [default: the probe's name]
+    #[arg(long, short, value_name = "NAME")]
+    pub label: Option<String>,
     /// The clock [default: the TSC where it can be trusted]
     #[arg(long, value_enum, value_name = "CLOCK")]
     pub clock: Option<ClockArg>,
@@ -111,7 +111,7 @@ fn with_idle_control(
     chosen: CpuChoice,
     topology: &Topology,
     allowed: &CpuSet,
-) -> anyhow::Result<CpuChoice> {
+) -> anyhow::Result<(CpuChoice, CpuId)> {
     if !matches!(args.probe, ProbeKind::Wakeup) {
         return Err(UsageError("--idle-control goes with 'record wakeup'".into()).into());
     }
@@ -122,9 +122,8 @@ fn with_idle_control(
             if free.is_empty() { "none".into() } else { free.to_string() }
         ))
     })?;
-    let because = format!("CPU {control} is the idle control");
-    let because = chosen.because.map_or(because.clone(), |why| format!("{why}; {because}"));
-    Ok(CpuChoice { cpus: chosen.cpus.iter().chain([control]).collect(), because: Some(because) })
+    let cpus = chosen.cpus.iter().chain([control]).collect();
+    Ok((CpuChoice { cpus, because: chosen.because }, control))
 }
 
 fn period(text: &str) -> Result<Nanos, String> {
@@ -160,12 +159,15 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
-    let cpus = if args.idle_control { with_idle_control(args, cpus, &topology, &allowed)? } else { cpus };
-    let (wakeup, threshold) = match args.probe {
-        ProbeKind::Spin => (None, Nanos(300)),
+    let (cpus, idle_control) = match args.idle_control {
+        true => with_idle_control(args, cpus, &topology, &allowed).map(|(cpus, id)| (cpus, Some(id)))?,
+        false => (cpus, None),
+    };
+    let (wakeup, threshold, label) = match args.probe {
+        ProbeKind::Spin => (None, Nanos(300), "spin"),
         ProbeKind::Wakeup => {
-            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency };
-            (Some(choice), Nanos(50_000))
+            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency, idle_control };
+            (Some(choice), Nanos(50_000), "wakeup")
         }
     };
     let settings = RecordSettings {
@@ -183,7 +185,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
-        label: args.label.clone(),
+        label: args.label.clone().unwrap_or_else(|| label.into()),
         runs_dir: places.runs()?,
         command_line: std::env::args().collect(),
     };

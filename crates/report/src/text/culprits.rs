@@ -3,7 +3,7 @@
 use super::Page;
 use crate::number::{count, percent, percent_cell};
 use crate::style::{Tone, fit, tame, wrap};
-use jitterscope_analyze::{AttributionSummary, CulpritRow, SenderRow};
+use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, Nanos};
 
 /// Culprits shown; JSON has all.
@@ -15,13 +15,17 @@ const PHRASE: usize = 8;
 /// Rows below this share get no line of explanation.
 const EXPLAINED_FROM: f64 = 0.001;
 
-pub(super) fn render(page: &mut Page, attribution: &AttributionSummary) {
+pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &AttributionSummary) {
     if attribution.stalls == 0 {
         return;
     }
     let remark = format!("{} explained", percent(attribution.explained_fraction));
-    page.heading("WHO STOLE IT", &remark);
-    page.line(&page.style.paint(Tone::Dim, "   share     stalls     mean      max  culprit"));
+    let (title, head) = match summary.wakeup {
+        Some(_) => ("WHO MADE IT LATE", "   share   wake-ups     mean      max  culprit"),
+        None => ("WHO STOLE IT", "   share     stalls     mean      max  culprit"),
+    };
+    page.heading(title, &remark);
+    page.line(&page.style.paint(Tone::Dim, head));
     rows(page, &attribution.culprits, "culprits");
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
@@ -32,7 +36,8 @@ pub(super) fn render(page: &mut Page, attribution: &AttributionSummary) {
 
 fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
     for row in rows.iter().take(SHOWN) {
-        culprit(page, row);
+        let same = |other: &&CulpritRow| (other.kind, &other.name) == (row.kind, &row.name);
+        culprit(page, row, rows.iter().filter(same).count() > 1);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -47,7 +52,8 @@ fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
     }
 }
 
-fn culprit(page: &mut Page, row: &CulpritRow) {
+/// `namesakes`: only its detail tells this row from others.
+fn culprit(page: &mut Page, row: &CulpritRow, namesakes: bool) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -64,7 +70,9 @@ fn culprit(page: &mut Page, row: &CulpritRow) {
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = tame(&row.detail);
     // What an unexplained class is, its phrase says.
-    let beside = row.kind.is_explained() && used + detail.len() + 2 <= room;
+    let told = !detail.is_empty() && (namesakes || row.kind.is_explained());
+    let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
+    let beside = told && used + width + 2 <= room;
     if beside {
         line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
     }
@@ -74,7 +82,7 @@ fn culprit(page: &mut Page, row: &CulpritRow) {
     }
     let mut phrase = row.explanation.clone();
     let telling = matches!(row.kind, CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
-    if !beside && telling && !detail.is_empty() {
+    if !beside && (telling || namesakes) && !detail.is_empty() {
         phrase += &format!("; {detail}");
     }
     if let Some(sender) = &row.sender {

@@ -1,6 +1,6 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
-use super::{FEW_CPUS, Page};
+use super::{FEW_CPUS, Page, cpus_text, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use jitterscope_analyze::{CpuSummary, History, RunSummary, explain};
@@ -12,6 +12,13 @@ const WORST_CPUS: usize = 8;
 const BAD: f64 = 0.01;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    if let Some(wakeup) = &summary.wakeup {
+        title(page, summary, &wakeup::measured(wakeup));
+        page.line("");
+        wakeup::headline(page, summary, wakeup);
+        over_time(page, &summary.history, summary.probe.cpus.len());
+        return wakeup::table(page, summary, wakeup);
+    }
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     title(page, summary, &cpus);
     page.line("");
@@ -30,8 +37,12 @@ fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
     let mut facts = vec![
         format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
-        format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+        match &summary.wakeup {
+            Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),
+            None => format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+        },
     ];
+    facts.extend(summary.wakeup.iter().flat_map(wakeup::facts));
     facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));
     facts.push(format!("kernel {}", tame(&run.kernel_release)));
     facts.push(tame(&run.cpu_model));
@@ -57,11 +68,6 @@ fn hypervisor(signature: &str) -> String {
         "TCGTCGTCGTCG" => "QEMU without KVM".into(),
         other => tame(other),
     }
-}
-
-fn cpus_text(cpus: &CpuSet) -> String {
-    let list = cpus.to_string();
-    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
 }
 
 fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {

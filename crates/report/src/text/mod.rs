@@ -6,10 +6,12 @@ mod headline;
 mod percentiles;
 mod trust;
 mod unattributed;
+mod wakeup;
 mod worst;
 
-use crate::style::{Style, Tone, wrap};
+use crate::style::{Style, Tone, fit, wrap};
 use jitterscope_analyze::RunSummary;
+use jitterscope_model::CpuSet;
 
 /// With more CPUs than this, they are shown as a table and percentiles of all together.
 const FEW_CPUS: usize = 4;
@@ -19,12 +21,18 @@ const FEW_CPUS: usize = 4;
 pub fn render(summary: &RunSummary, style: Style) -> String {
     let mut page = Page { out: String::new(), style };
     headline::render(&mut page, summary);
+    if let Some(wakeup) = &summary.wakeup {
+        wakeup::phases(&mut page, summary, wakeup);
+    }
     match &summary.attribution {
-        Some(attribution) => culprits::render(&mut page, attribution),
+        Some(attribution) => culprits::render(&mut page, summary, attribution),
         None => unattributed::render(&mut page, summary),
     }
     worst::render(&mut page, summary);
-    percentiles::render(&mut page, summary);
+    match &summary.wakeup {
+        Some(wakeup) => wakeup::percentiles(&mut page, wakeup),
+        None => percentiles::render(&mut page, summary),
+    }
     trust::render(&mut page, summary);
     warnings(&mut page, summary);
     page.out
@@ -42,6 +50,11 @@ fn warnings(page: &mut Page, summary: &RunSummary) {
             page.line(&format!("  {mark} {line}"));
         }
     }
+}
+
+fn cpus_text(cpus: &CpuSet) -> String {
+    let list = cpus.to_string();
+    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
 }
 
 /// A report being written.

@@ -13,14 +13,16 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     } else {
         "report --stall N shows one as a timeline".to_owned()
     };
-    page.heading("WORST STALLS", &remark);
+    let title = if summary.wakeup.is_some() { "WORST WAKE-UPS" } else { "WORST STALLS" };
+    page.heading(title, &remark);
     let made_of = if first.parts.is_empty() { "" } else { "  made of" };
     page.line(&page.style.paint(Tone::Dim, &format!("   length         after  cpu    stall{made_of}")));
     for stall in &summary.worst {
         row(page, stall);
     }
     if let Some(together) = &summary.simultaneous {
-        simultaneous(page, together);
+        let what = if summary.wakeup.is_some() { "Late wake-ups" } else { "Stalls" };
+        simultaneous(page, what, together);
     }
 }
 
@@ -63,12 +65,12 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
     text
 }
 
-fn simultaneous(page: &mut Page, together: &Simultaneous) {
+fn simultaneous(page: &mut Page, what: &str, together: &Simultaneous) {
     if together.groups == 0 {
         return;
     }
     let text = format!(
-        "Stalls began together (within {}) on several CPUs {}, on all of them {}; chance alone would give {}.",
+        "{what} began together (within {}) on several CPUs {}, on all of them {}; chance alone would give {}.",
         together.window_ns,
         times(together.groups),
         times(together.on_all_cpus),
