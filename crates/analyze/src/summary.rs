@@ -324,7 +324,7 @@ pub struct SimultaneousGroup {
     pub longest_ns: Nanos,
 }
 
-/// Stolen time over the run, all CPUs together, in equal steps.
+/// Stolen time over the run in equal steps: all CPUs together but for an idle control, and each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct History {
     /// Length of a step.
@@ -332,6 +332,19 @@ pub struct History {
     /// Sum of the stalls in each.
     pub stolen_ns: Vec<Nanos>,
     /// The longest stall in each.
+    pub max_ns: Vec<Nanos>,
+    /// One a CPU, in order; the idle control too.
+    pub cpus: Vec<CpuHistory>,
+}
+
+/// Stolen time of one CPU over the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CpuHistory {
+    /// Which.
+    pub cpu: CpuId,
+    /// Sum of its stalls in each step.
+    pub stolen_ns: Vec<Nanos>,
+    /// Its longest stall in each.
     pub max_ns: Vec<Nanos>,
 }
 

@@ -275,6 +275,7 @@ fn intervals_become_a_history() {
     let history = builder.finish().history;
     assert_eq!(history.step_ns, Nanos(1_000_000_000));
     assert_eq!(history.stolen_ns, (0..10).map(|n| Nanos(n * 10)).collect::<Vec<_>>());
+    assert_eq!((history.cpus.len(), &history.cpus[0].stolen_ns), (1, &history.stolen_ns));
 }
 
 proptest! {
@@ -302,5 +303,49 @@ proptest! {
         let expected: Nanos = stalls.iter().map(|(length, ..)| RATE.nanos(Ticks(*length))).sum();
         prop_assert_eq!(summary.attribution.unwrap().stalled_ns, expected);
         prop_assert!(summary.worst.len() <= 3);
+    }
+}
+
+proptest! {
+    /// However long the run, however its intervals lie: nothing of a series is lost or counted twice.
+    #[test]
+    fn series_of_cpus_sum_to_the_total(
+        rows in proptest::collection::vec((0u32..5, 0u64..400, 0u64..1_000_000, 0u64..1_000_000), 0..200),
+        seconds in 1u64..400,
+        control in proptest::option::of(0u32..4),
+    ) {
+        let mut manifest = manifest((0..4).map(|cpu| result(cpu, &[])).collect(), false);
+        for result in &mut manifest.results {
+            (result.start, result.end) = (Ticks(0), Ticks(seconds * 2_600_000_000));
+        }
+        manifest.probe.wakeup = control.map(|cpu| WakeupConditions {
+            period_ns: Nanos(1_000_000),
+            hold_latency: false,
+            idle_control: Some(CpuId(cpu)),
+        });
+        let mut builder = SummaryBuilder::new(&manifest);
+        for (cpu, second, max, stolen) in &rows {
+            builder.interval(&IntervalRow {
+                cpu: CpuId(*cpu),
+                start: Ticks(second * 2_600_000_000),
+                end: Ticks((second + 1) * 2_600_000_000),
+                count: 1,
+                max: Nanos(*max),
+                stolen: Nanos(*stolen),
+            });
+        }
+        let history = builder.finish().history;
+        prop_assert!(history.stolen_ns.len() <= 60 && history.stolen_ns.len() == history.max_ns.len());
+        for of in &history.cpus {
+            let own = || rows.iter().filter(|row| row.0 == of.cpu.0);
+            prop_assert_eq!(of.stolen_ns.iter().map(|ns| ns.0).sum::<u64>(), own().map(|row| row.3).sum::<u64>());
+            let longest = of.max_ns.iter().max().unwrap().0;
+            prop_assert_eq!(longest, own().map(|row| row.2).max().unwrap_or(0));
+        }
+        let measured = || history.cpus.iter().filter(|of| Some(of.cpu.0) != control);
+        for (at, total) in history.stolen_ns.iter().enumerate() {
+            prop_assert_eq!(*total, measured().map(|of| of.stolen_ns[at]).sum::<Nanos>());
+            prop_assert_eq!(history.max_ns[at], measured().map(|of| of.max_ns[at]).max().unwrap());
+        }
     }
 }

@@ -176,6 +176,29 @@ fn wake_ups_in_time() {
     insta::assert_snapshot!(shown(&run));
 }
 
+/// A tick all the time, a compiler for half a second on one CPU, and one pause of both.
+#[test]
+fn bursts_over_time() {
+    let mut run = Scenario::new(&[2, 3]);
+    run.manifest.probe.interval_ns = Nanos(200_000_000);
+    for cpu in [2u32, 3] {
+        let tick = |n: u64| part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+        for n in 0..2400 {
+            run.stall(cpu, n * 4000 + 11 + u64::from(cpu) * 500, vec![tick(n)]);
+        }
+        run.stall(
+            cpu,
+            1_200_000,
+            vec![part(CulpritKind::Hypervisor, "CPU taken", "no kernel event", 7_000_000)],
+        );
+    }
+    for n in 0..50u64 {
+        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_500_000 + n * 40_000);
+        run.stall(3, 6_000_700 + n * 12_000, vec![cc1]);
+    }
+    insta::assert_snapshot!(shown(&run.finish()));
+}
+
 #[test]
 fn an_interrupted_run() {
     let mut run = Scenario::new(&[1]);

@@ -62,9 +62,9 @@ pub struct RecordArgs {
     /// wakeup: measure an idle CPU too, to compare with
     #[arg(long)]
     pub idle_control: bool,
-    /// Length of a reporting interval
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = interval)]
-    pub interval: Nanos,
+    /// Length of a reporting interval [default: a sixtieth of the duration, 100ms to 1s]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Nanos>,
     /// Measure in the class SCHED_FIFO at this priority
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
@@ -102,6 +102,13 @@ fn interval(text: &str) -> Result<Nanos, String> {
         Nanos(0..=999_999) => Err("must be at least 1ms".into()),
         some => Ok(some),
     }
+}
+
+/// The shortest of some round lengths of which a report shows each by itself.
+fn default_interval(duration: Nanos) -> Nanos {
+    const STEPS_SHOWN: u64 = 60;
+    let round = [100, 200, 500].map(|ms| Nanos(ms * 1_000_000));
+    round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
 }
 
 /// The measured CPUs and one more, which nobody else uses if it can be helped. One is left for our own
@@ -176,7 +183,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         duration: args.duration,
         warmup: args.warmup,
         threshold: args.threshold.unwrap_or(threshold),
-        interval: args.interval,
+        interval: args.interval.unwrap_or_else(|| default_interval(args.duration)),
         fifo_priority: args.priority,
         clock: args.clock.map(|clock| match clock {
             ClockArg::Tsc => ClockKind::Tsc,

@@ -1,9 +1,9 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
-use super::{FEW_CPUS, Page, cpus_text, wakeup};
+use super::{FEW_CPUS, Page, cpus_text, over_time, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
-use jitterscope_analyze::{CpuSummary, History, RunSummary, explain};
+use jitterscope_analyze::{CpuSummary, RunSummary, explain};
 use jitterscope_model::{CpuSet, Nanos};
 
 /// CPUs shown of many.
@@ -16,14 +16,14 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         title(page, summary, &wakeup::measured(wakeup));
         page.line("");
         wakeup::headline(page, summary, wakeup);
-        over_time(page, &summary.history, summary.probe.cpus.len());
+        over_time::render(page, summary);
         return wakeup::table(page, summary, wakeup);
     }
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     title(page, summary, &cpus);
     page.line("");
     stolen(page, summary, &cpus);
-    over_time(page, &summary.history, summary.probe.cpus.len());
+    over_time::render(page, summary);
     if summary.probe.cpus.len() > 1 {
         table(page, summary);
     }
@@ -131,30 +131,6 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
         text += "; it has no record, for the queue was full";
     }
     page.prose(None, 0, &(text + "."));
-}
-
-/// One character a step, higher for more stolen time.
-fn over_time(page: &mut Page, history: &History, cpus: usize) {
-    let most = history.stolen_ns.iter().max().copied().unwrap_or_default();
-    if history.stolen_ns.len() < 2 || most == Nanos::ZERO {
-        return;
-    }
-    let ramp: &[char] = if page.style.unicode {
-        &['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}']
-    } else {
-        &['.', ':', '-', '=', '+', '*', '%', '@']
-    };
-    let level = |ns: &Nanos| match ns.0 {
-        0 => ' ',
-        ns => {
-            ramp[((ns as f64 / most.0 as f64 * ramp.len() as f64).ceil() as usize).clamp(1, ramp.len()) - 1]
-        }
-    };
-    let line: String = history.stolen_ns.iter().map(level).collect();
-    let share = most.0 as f64 / (history.step_ns.0.max(1) as f64 * cpus.max(1) as f64);
-    page.line(&format!("over time [{}]", page.style.paint(Tone::Strong, &line)));
-    let text = format!("{} a step; the most in one: {}, {}", history.step_ns, most, percent(share));
-    page.prose(Some(Tone::Dim), 10, &text);
 }
 
 fn table(page: &mut Page, summary: &RunSummary) {

@@ -3,6 +3,7 @@
 
 mod culprits;
 mod headline;
+mod over_time;
 mod percentiles;
 mod trust;
 mod unattributed;

@@ -102,7 +102,7 @@ impl Scenario {
     }
 
     fn add_intervals(&mut self) {
-        let step = 2_600_000_000;
+        let step = RATE.ticks(self.manifest.probe.interval_ns).0;
         for result in &self.manifest.results {
             let cpu = result.cpu;
             let of_cpu = || self.stalls.iter().filter(|s| s.cpu == cpu);
