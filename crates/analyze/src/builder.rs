@@ -79,8 +79,8 @@ impl<'m> SummaryBuilder<'m> {
             },
             nobody: nobody(),
             inconsistent: 0,
-            worst: Worst::new(WORST),
-            simultaneous: Grouper::new(manifest),
+            worst: Worst::new(WORST, manifest.results.len()),
+            simultaneous: Grouper::new(manifest, WORST),
             history: HistoryBuilder::new(manifest),
         }
     }
@@ -95,7 +95,8 @@ impl<'m> SummaryBuilder<'m> {
     /// Keeps this many of the longest stalls.
     #[must_use]
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
-        self.worst = Worst::new(limit);
+        self.worst = Worst::new(limit, self.manifest.results.len());
+        self.simultaneous = Grouper::new(self.manifest, limit);
         self
     }
 
@@ -201,6 +202,7 @@ impl<'m> SummaryBuilder<'m> {
                 ),
             });
         }
+        let (simultaneous, groups) = self.simultaneous.finish(manifest);
         let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
         let seconds = run.duration_ns.as_secs_f64();
         let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -224,8 +226,8 @@ impl<'m> SummaryBuilder<'m> {
             attribution: manifest
                 .attributed
                 .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))),
-            worst: self.worst.finish(manifest),
-            simultaneous: self.simultaneous.finish(manifest),
+            worst: self.worst.finish(manifest, &groups),
+            simultaneous,
             history: self.history.finish(),
             counters: manifest.counters.clone(),
             sources: sources(manifest),

@@ -24,7 +24,8 @@ pub struct RunSummary {
     pub wakeup: Option<crate::WakeupSummary>,
     /// Who was to blame; null when stalls were only counted.
     pub attribution: Option<AttributionSummary>,
-    /// The longest stalls, longest first; an idle control's are left out.
+    /// The longest stalls, longest first; of those that began together only the longest, with the others
+    /// beside it. An idle control's are left out.
     pub worst: Vec<WorstStall>,
     /// Stalls that began together on several CPUs; null when one CPU was measured.
     pub simultaneous: Option<Simultaneous>,
@@ -269,8 +270,31 @@ pub struct WorstStall {
     pub start_offset_ns: Nanos,
     /// Length.
     pub duration_ns: Nanos,
+    /// Stalls of other CPUs that began with it and are a tenth as long or longer, itself included; null
+    /// when there are none.
+    pub together: Option<Together>,
     /// Its parts, largest first; empty when there is no attribution.
     pub parts: Vec<WorstPart>,
+}
+
+/// Stalls that began together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// Where.
+    pub cpus: CpuSet,
+    /// One a CPU, in order of the CPUs.
+    pub stalls: Vec<TogetherStall>,
+}
+
+/// One of stalls that began together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TogetherStall {
+    /// Where.
+    pub cpu: CpuId,
+    /// Its number within the run.
+    pub stall: StallId,
+    /// Length.
+    pub duration_ns: Nanos,
 }
 
 /// A part of one of the worst stalls.

@@ -1,7 +1,10 @@
-//! The longest stalls, in bounded memory.
+//! The longest stalls, in bounded memory; those that began together count once.
 
-use crate::summary::{WorstPart, WorstStall};
-use jitterscope_model::{Attribution, Nanos, RunManifest, Stall, StallId};
+use crate::simultaneous::Start;
+use crate::summary::{Together, TogetherStall, WorstPart, WorstStall};
+use jitterscope_model::{Attribution, RunManifest, Stall, StallId, Ticks};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A stall and, once they came, its parts.
 #[derive(Debug)]
@@ -10,30 +13,41 @@ struct Kept {
     parts: Vec<WorstPart>,
 }
 
-/// Keeps the `limit` longest stalls, longest first; of equals, the earlier.
+/// Keeps enough of the longest stalls to tell the `limit` longest, whatever began together: a group has
+/// no more stalls than there are CPUs.
 #[derive(Debug)]
 pub(crate) struct Worst {
     limit: usize,
-    kept: Vec<Kept>,
+    keep: usize,
+    /// Longest first; of equals, the earlier.
+    kept: BTreeMap<(Reverse<Ticks>, StallId), Kept>,
+    lengths: HashMap<StallId, Ticks>,
 }
 
 impl Worst {
-    pub(crate) fn new(limit: usize) -> Worst {
-        Worst { limit, kept: Vec::new() }
+    pub(crate) fn new(limit: usize, cpus: usize) -> Worst {
+        let keep = limit.saturating_mul(cpus.max(1));
+        Worst { limit, keep, kept: BTreeMap::new(), lengths: HashMap::new() }
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall) {
-        let shortest = self.kept.last().map(|kept| kept.stall.length());
-        if self.kept.len() >= self.limit && shortest.is_none_or(|shortest| stall.length() <= shortest) {
+        let shortest = self.kept.last_key_value().map(|((length, _), _)| length.0);
+        if self.kept.len() >= self.keep && shortest.is_none_or(|shortest| stall.length() <= shortest) {
             return;
         }
-        let at = self.kept.partition_point(|kept| kept.stall.length() >= stall.length());
-        self.kept.insert(at, Kept { stall: *stall, parts: Vec::new() });
-        self.kept.truncate(self.limit);
+        let kept = Kept { stall: *stall, parts: Vec::new() };
+        self.kept.insert((Reverse(stall.length()), stall.id), kept);
+        self.lengths.insert(stall.id, stall.length());
+        if self.kept.len() > self.keep
+            && let Some(((_, id), _)) = self.kept.pop_last()
+        {
+            self.lengths.remove(&id);
+        }
     }
 
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
-        let Some(kept) = self.find(attribution.stall) else { return };
+        let Some(length) = self.lengths.get(&attribution.stall) else { return };
+        let Some(kept) = self.kept.get_mut(&(Reverse(*length), attribution.stall)) else { return };
         kept.parts = attribution
             .parts
             .iter()
@@ -52,14 +66,17 @@ impl Worst {
         kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net_ns));
     }
 
-    fn find(&mut self, id: StallId) -> Option<&mut Kept> {
-        self.kept.iter_mut().find(|kept| kept.stall.id == id)
-    }
-
-    pub(crate) fn finish(self, manifest: &RunManifest) -> Vec<WorstStall> {
+    /// `groups`: stalls that began together, the longest of each first.
+    pub(crate) fn finish(self, manifest: &RunManifest, groups: &[Vec<Start>]) -> Vec<WorstStall> {
         let began = manifest.results.iter().map(|r| r.start).min().unwrap_or(manifest.clock_start.ticks);
+        let leaders: HashMap<StallId, &[Start]> =
+            groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
+        let told: HashSet<StallId> =
+            groups.iter().flat_map(|group| group.iter().skip(1)).map(|s| s.id).collect();
         self.kept
-            .into_iter()
+            .into_values()
+            .filter(|kept| !told.contains(&kept.stall.id))
+            .take(self.limit)
             .enumerate()
             .map(|(at, kept)| WorstStall {
                 rank: at + 1,
@@ -67,23 +84,37 @@ impl Worst {
                 cpu: kept.stall.cpu,
                 start_realtime_ns: manifest.realtime_ns(kept.stall.start),
                 start_offset_ns: manifest.rate.nanos(kept.stall.start.since(began)),
-                duration_ns: Nanos(manifest.rate.nanos(kept.stall.length()).0),
+                duration_ns: manifest.rate.nanos(kept.stall.length()),
+                together: leaders.get(&kept.stall.id).map(|group| together(group, manifest)),
                 parts: kept.parts,
             })
             .collect()
     }
 }
 
+fn together(group: &[Start], manifest: &RunManifest) -> Together {
+    let mut stalls: Vec<TogetherStall> = group
+        .iter()
+        .map(|start| TogetherStall {
+            cpu: start.cpu,
+            stall: start.id,
+            duration_ns: manifest.rate.nanos(start.length),
+        })
+        .collect();
+    stalls.sort_by_key(|stall| stall.cpu);
+    Together { cpus: stalls.iter().map(|stall| stall.cpu).collect(), stalls }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, CpuId, ThreadRef, Ticks};
+    use jitterscope_model::{Comm, CpuId, ThreadRef};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn the_longest_are_kept(lengths in proptest::collection::vec(0u64..30, 0..60), limit in 0usize..12) {
-            let mut worst = Worst::new(limit);
+            let mut worst = Worst::new(limit, 1);
             for (id, length) in lengths.iter().enumerate() {
                 worst.stall(&Stall {
                     id: StallId(id as u64),
@@ -97,7 +128,8 @@ mod tests {
             expected.sort_by_key(|(length, id)| (std::cmp::Reverse(*length), *id));
             expected.truncate(limit);
             let got: Vec<(u64, usize)> =
-                worst.kept.iter().map(|k| (k.stall.length().0, k.stall.id.0 as usize)).collect();
+                worst.kept.values().map(|k| (k.stall.length().0, k.stall.id.0 as usize)).collect();
+            prop_assert_eq!(worst.lengths.len(), got.len());
             prop_assert_eq!(got, expected);
         }
     }

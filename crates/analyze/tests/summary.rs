@@ -349,3 +349,61 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// The rows of the worst stalls are those of a grouping that sees everything at once.
+    #[test]
+    fn stalls_that_begin_together_are_told_once(
+        starts in proptest::collection::vec((0u32..4, 0u64..40, 0u64..6_000, 800u64..400_000), 0..80),
+        limit in 0usize..8,
+    ) {
+        let manifest = manifest((0..4).map(|cpu| result(cpu, &[])).collect(), false);
+        let stalls: Vec<Stall> = (0u64..)
+            .zip(&starts)
+            .map(|(id, (cpu, slot, offset, length))| stall(id, *cpu, slot * 20_000 + offset, *length))
+            .collect();
+        let mut builder = SummaryBuilder::new(&manifest).worst(limit);
+        stalls.iter().for_each(|stall| builder.stall(stall));
+        let worst = builder.finish().worst;
+
+        let mut sorted = stalls.clone();
+        sorted.sort_by_key(|s| (s.start, s.cpu, s.length(), s.id));
+        let window = RATE.ticks(Nanos(2000));
+        let mut groups: Vec<Vec<Stall>> = Vec::new();
+        for stall in sorted {
+            match groups.last_mut() {
+                Some(group) if stall.start.since(group[0].start) <= window => group.push(stall),
+                _ => groups.push(vec![stall]),
+            }
+        }
+        let mut expected: Vec<(u64, StallId, Vec<StallId>)> = Vec::new();
+        for mut group in groups {
+            group.sort_by_key(|s| (std::cmp::Reverse(s.length()), s.id));
+            let least = group[0].length().0 / 10;
+            let mut together: Vec<Stall> = Vec::new();
+            for stall in group {
+                let other = together.iter().all(|known| known.cpu != stall.cpu);
+                if other && stall.length().0 >= least {
+                    together.push(stall);
+                } else {
+                    expected.push((stall.length().0, stall.id, vec![stall.id]));
+                }
+            }
+            let ids = together.iter().map(|s| s.id).collect();
+            expected.push((together[0].length().0, together[0].id, ids));
+        }
+        expected.sort_by_key(|(length, id, _)| (std::cmp::Reverse(*length), *id));
+        expected.truncate(limit);
+        prop_assert_eq!(worst.len(), expected.len());
+        for (row, (_, id, mut ids)) in worst.iter().zip(expected) {
+            prop_assert_eq!(row.stall, id);
+            let mut told = match &row.together {
+                Some(together) => together.stalls.iter().map(|s| s.stall).collect(),
+                None => vec![row.stall],
+            };
+            told.sort_unstable();
+            ids.sort_unstable();
+            prop_assert_eq!(told, ids);
+        }
+    }
+}

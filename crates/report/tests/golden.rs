@@ -176,6 +176,58 @@ fn wake_ups_in_time() {
     insta::assert_snapshot!(shown(&run));
 }
 
+/// Ticks that differ, a compiler on the last CPU, and a host that twice stops all.
+fn many(cpus: u32) -> Scenario {
+    let all: Vec<u32> = (0..cpus).collect();
+    let mut run = Scenario::new(&all);
+    run.manifest.probe.interval_ns = Nanos(200_000_000);
+    for cpu in 0..cpus {
+        for n in 0..600 + u64::from(cpu) * 29 % 97 {
+            let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+            run.stall(cpu, n * 14_000 + 11 + u64::from(cpu) * 40, vec![tick]);
+        }
+        for (at, length) in [(1_200_000, 7_000_000), (8_300_000, 1_200_000)] {
+            let net = length - u64::from(cpu) * 1_000;
+            run.stall(cpu, at, vec![part(CulpritKind::Hypervisor, "virtual machine paused", "", net)]);
+        }
+    }
+    for n in 0..30u64 {
+        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_000_000 + n * 70_000);
+        run.stall(cpus - 1, 4_000_700 + n * 12_000, vec![cc1]);
+    }
+    run.finish()
+}
+
+#[test]
+fn two_cpus() {
+    insta::assert_snapshot!(shown(&many(2)));
+}
+
+#[test]
+fn four_cpus() {
+    insta::assert_snapshot!(shown(&many(4)));
+}
+
+#[test]
+fn eight_cpus() {
+    insta::assert_snapshot!(shown(&many(8)));
+}
+
+#[test]
+fn all_of_many_cpus_when_asked() {
+    let summary = many(20).summary();
+    let text = text::render(&summary, Style { all_cpus: true, width: 120, ..Style::default() });
+    assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+    let blocks: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("cpu    ")).collect();
+    let shown: Vec<u32> = blocks
+        .iter()
+        .filter(|line| !line.contains("share"))
+        .flat_map(|line| line.split_whitespace().filter_map(|word| word.parse().ok()))
+        .collect();
+    assert_eq!(shown, (0..20).collect::<Vec<u32>>(), "{text}");
+    assert!(!text.contains("left out: report"), "{text}");
+}
+
 /// A tick all the time, a compiler for half a second on one CPU, and one pause of both.
 #[test]
 fn bursts_over_time() {

@@ -1,13 +1,11 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
-use super::{FEW_CPUS, Page, cpus_text, over_time, wakeup};
+use super::{Page, cpus, cpus_text, over_time, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
-use jitterscope_analyze::{CpuSummary, RunSummary, explain};
+use jitterscope_analyze::{RunSummary, explain};
 use jitterscope_model::{CpuSet, Nanos};
 
-/// CPUs shown of many.
-const WORST_CPUS: usize = 8;
 /// A share of time above which the verdict is red; the machine is no place for what cannot wait.
 const BAD: f64 = 0.01;
 
@@ -24,9 +22,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.line("");
     stolen(page, summary, &cpus);
     over_time::render(page, summary);
-    if summary.probe.cpus.len() > 1 {
-        table(page, summary);
-    }
+    cpus::render(page, summary);
 }
 
 fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
@@ -117,6 +113,10 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     }
     // The longest delta may have no record, when the queue was full; then nothing else is known of it.
     if let Some(stall) = summary.worst.first().filter(|stall| stall.duration_ns == longest) {
+        if let Some(together) = &stall.together {
+            let others = together.cpus.len().saturating_sub(1);
+            text += &format!(" and {others} other{} together", if others == 1 { "" } else { "s" });
+        }
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
         if let Some(part) = stall.parts.first() {
             text += &format!(
@@ -131,64 +131,4 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
         text += "; it has no record, for the queue was full";
     }
     page.prose(None, 0, &(text + "."));
-}
-
-fn table(page: &mut Page, summary: &RunSummary) {
-    let mut cpus: Vec<&CpuSummary> = summary.probe.cpus.iter().collect();
-    let all = cpus.len();
-    let shown = if all > FEW_CPUS { WORST_CPUS.min(all) } else { all };
-    if shown < all {
-        cpus.sort_by(|a, b| b.stolen_fraction.total_cmp(&a.stolen_fraction).then(a.cpu.cmp(&b.cpu)));
-        page.heading("CPUS", &format!("the {shown} worst of {all}"));
-    } else {
-        page.heading("CPUS", "");
-    }
-    let head = "    cpu     share    stolen     stalls   per sec   stall p99     worst     floor";
-    page.line(&page.style.paint(Tone::Dim, head));
-    let dash = || "-".to_owned();
-    let row =
-        |name: String, fraction, stolen: Nanos, stalls, per_sec, p99: String, max: String, floor: String| {
-            format!(
-                "{name:>7} {:>9} {:>9} {:>10} {:>9} {p99:>11} {max:>9} {floor:>9}",
-                percent(fraction),
-                stolen.to_string(),
-                count(stalls),
-                rate(per_sec),
-            )
-        };
-    let show = |p: Option<&Option<jitterscope_analyze::FineNanos>>| {
-        p.copied().flatten().map_or_else(dash, |ns| ns.to_string())
-    };
-    for cpu in cpus.into_iter().take(shown) {
-        let line = row(
-            cpu.cpu.to_string(),
-            cpu.stolen_fraction,
-            cpu.stolen_ns,
-            cpu.stalls,
-            cpu.stalls_per_sec,
-            show(cpu.stall_percentiles_ns.get("99")),
-            cpu.max_ns.map_or_else(dash, |ns| ns.to_string()),
-            show(Some(&cpu.floor_ns)),
-        );
-        page.line(&line);
-        if let Some(why) = &cpu.ended_early {
-            page.prose(
-                Some(Tone::Warning),
-                8,
-                &format!("ended early, after {}: {why}", span(cpu.measured_ns)),
-            );
-        }
-    }
-    let total = &summary.probe.total;
-    let line = row(
-        "all".into(),
-        total.stolen_fraction,
-        total.stolen_ns,
-        total.stalls,
-        total.stalls_per_sec,
-        show(total.stall_percentiles_ns.get("99")),
-        total.max_ns.map_or_else(dash, |ns| ns.to_string()),
-        String::new(),
-    );
-    page.line(&page.style.paint(Tone::Strong, line.trim_end()));
 }

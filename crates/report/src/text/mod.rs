@@ -1,6 +1,7 @@
 //! A run as text for a terminal: what was stolen, by whom, the worst of it, percentiles, and how far to
 //! trust all that, in this order.
 
+mod cpus;
 mod culprits;
 mod headline;
 mod over_time;

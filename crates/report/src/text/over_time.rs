@@ -57,7 +57,7 @@ struct Scale {
 impl Scale {
     fn of(page: &Page, summary: &RunSummary) -> Scale {
         let most = |of: fn(&CpuHistory) -> &[Nanos]| {
-            summary.history.cpus.iter().flat_map(|cpu| of(cpu)).max().copied().unwrap_or_default()
+            summary.history.cpus.iter().flat_map(of).max().copied().unwrap_or_default()
         };
         let ramp: &[char] = if page.style.unicode {
             &['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}']

@@ -128,7 +128,7 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
     // The control first: it is what the others are read against.
     cpus.sort_by_key(|cpu| !cpu.idle_control);
     let controls = all - measured(wakeup).len();
-    let shown = if all > FEW_CPUS { (WORST_CPUS + controls).min(all) } else { all };
+    let shown = if all > FEW_CPUS && !page.style.all_cpus { (WORST_CPUS + controls).min(all) } else { all };
     if all > FEW_CPUS {
         cpus.sort_by_key(|cpu| (!cpu.idle_control, std::cmp::Reverse(cpu.lateness.max_ns), cpu.cpu));
         let remark = if shown < all {
