@@ -3,6 +3,7 @@
 use crate::cpu::{self, share};
 use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
+use crate::periods::{Effort, FALSE_ALARM, PeriodSearch};
 use crate::simultaneous::Grouper;
 use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
@@ -12,7 +13,7 @@ use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
-    RunManifest, SCHEMA_VERSION, Stall, StallId, Warning,
+    RunManifest, SCHEMA_VERSION, Stall, Warning,
 };
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ const PENDING: usize = 1 << 16;
 /// A stall whose attribution is still to come.
 #[derive(Debug)]
 struct Pending {
-    id: StallId,
+    stall: Stall,
     length: Nanos,
     control: bool,
 }
@@ -58,6 +59,7 @@ pub struct SummaryBuilder<'m> {
     worst: Worst,
     simultaneous: Grouper,
     history: HistoryBuilder,
+    periods: Option<PeriodSearch>,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -82,6 +84,7 @@ impl<'m> SummaryBuilder<'m> {
             worst: Worst::new(WORST, manifest.results.len()),
             simultaneous: Grouper::new(manifest, WORST),
             history: HistoryBuilder::new(manifest),
+            periods: None,
         }
     }
 
@@ -107,6 +110,14 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
+    /// Looks for periods, with so much effort. Not in wake-ups: they begin at deadlines, which are
+    /// periodic themselves.
+    #[must_use]
+    pub fn periods(mut self, effort: Effort) -> SummaryBuilder<'m> {
+        self.periods = self.manifest.wakeups.is_empty().then(|| PeriodSearch::new(effort));
+        self
+    }
+
     /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         let length = self.manifest.rate.nanos(stall.length());
@@ -120,17 +131,19 @@ impl<'m> SummaryBuilder<'m> {
             self.simultaneous.stall(stall);
         }
         if self.manifest.attributed {
-            self.pending.push_back(Pending { id: stall.id, length, control });
+            self.pending.push_back(Pending { stall: *stall, length, control });
             if self.pending.len() > PENDING {
                 self.give_up_first();
             }
+        } else if let Some(periods) = &mut self.periods {
+            periods.add(stall, None);
         }
     }
 
     /// The attribution of a stall taken in before.
     pub fn attribution(&mut self, attribution: &Attribution) {
         // Whether it is there is asked first: a row of no stall must not cost others their verdict.
-        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.id);
+        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
         let Ok(at) = at else {
             self.inconsistent += 1;
             return;
@@ -138,7 +151,10 @@ impl<'m> SummaryBuilder<'m> {
         for _ in 0..at {
             self.give_up_first();
         }
-        let Some(Pending { length, control, .. }) = self.pending.pop_front() else { return };
+        let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
+        if let Some(periods) = &mut self.periods {
+            periods.add(&stall, Some(attribution));
+        }
         self.worst.attribution(attribution);
         let mut left = length;
         let nets: Vec<(&Part, Nanos)> = attribution
@@ -165,7 +181,10 @@ impl<'m> SummaryBuilder<'m> {
     }
 
     fn give_up_first(&mut self) {
-        if let Some(Pending { length, control, .. }) = self.pending.pop_front() {
+        if let Some(Pending { stall, length, control }) = self.pending.pop_front() {
+            if let Some(periods) = &mut self.periods {
+                periods.add(&stall, None);
+            }
             self.inconsistent += 1;
             let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
             let phases = if control { &mut self.control.phases } else { &mut self.phases };
@@ -229,6 +248,11 @@ impl<'m> SummaryBuilder<'m> {
             worst: self.worst.finish(manifest, &groups),
             simultaneous,
             history: self.history.finish(),
+            periods: self.periods.map(|search| {
+                let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
+                let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+                search.finish(start, end, manifest.rate, FALSE_ALARM).into()
+            }),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,

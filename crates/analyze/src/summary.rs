@@ -31,6 +31,9 @@ pub struct RunSummary {
     pub simultaneous: Option<Simultaneous>,
     /// Stolen time over the run.
     pub history: History,
+    /// Periods of the stalls; null when none were looked for: in wake-up runs, whose deadlines are periodic
+    /// themselves.
+    pub periods: Option<crate::periods::PeriodSummary>,
     /// The kernel's counters that rose on measured CPUs; correlation only.
     pub counters: Vec<CounterTotal>,
     /// What could be seen and what could not.

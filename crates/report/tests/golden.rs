@@ -3,20 +3,24 @@
 mod common;
 
 use common::{Scenario, busy, late, part, source};
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
 use jitterscope_report::timeline::{TimelineRow, TimelineView};
 use jitterscope_report::{Style, text, timeline};
 
 /// The text, after checking what holds for every report.
 fn shown(scenario: &Scenario) -> String {
-    let summary = scenario.summary();
-    let plain = text::render(&summary, Style::default());
+    shown_as(&scenario.summary(), Style::default())
+}
+
+fn shown_as(summary: &RunSummary, style: Style) -> String {
+    let plain = text::render(summary, style);
     for line in plain.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{} columns: {line}", line.len());
         assert!(line.is_ascii(), "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    let colored = text::render(&summary, Style { color: true, ..Style::default() });
+    let colored = text::render(summary, Style { color: true, ..style });
     assert_eq!(without_colors(&colored), plain, "colours change nothing but colours");
     plain
 }
@@ -174,6 +178,38 @@ fn wake_ups_in_time() {
     // A run of 0.1 does not say how it was set.
     run.manifest.probe.wakeup = None;
     insta::assert_snapshot!(shown(&run));
+}
+
+/// From the heading of a section to the blank line after it.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let from = text.find(&format!("\n{heading}")).map_or(text.len(), |at| at + 1);
+    let length = text[from..].find("\n\n").unwrap_or(text.len() - from);
+    &text[from..from + length]
+}
+
+#[test]
+fn periods_of_culprits() {
+    let busy = busy(&[0, 1]).summary_with_periods();
+    let brief = shown_as(&busy, Style::default());
+    let all = shown_as(&busy, Style { periods: true, ..Style::default() });
+    insta::assert_snapshot!(format!("{}\n\n{}", section(&brief, "PERIODS"), section(&all, "PERIODS")));
+}
+
+#[test]
+fn no_periods_are_told_when_asked_for_only() {
+    let mut quiet = Scenario::new(&[1]);
+    for n in 0..40u64 {
+        // Neither regular nor bursts.
+        let at = n * 240_000 + n * n * 7919 % 190_000;
+        quiet.stall(1, at, vec![part(CulpritKind::Irq, "nvme0q1", "irq 30", 4_000)]);
+    }
+    let quiet = quiet.finish().summary_with_periods();
+    assert_eq!(section(&shown_as(&quiet, Style::default()), "PERIODS"), "");
+    let asked = Style { periods: true, ..Style::default() };
+    let text = shown_as(&quiet, asked);
+    assert!(text.contains("No significant period in 1 series of stalls"), "{text}");
+    let text = shown_as(&late(&[1], None).summary_with_periods(), asked);
+    assert!(section(&text, "PERIODS").contains("deadlines"), "{text}");
 }
 
 /// Ticks that differ, a compiler on the last CPU, and a host that twice stops all.

@@ -6,17 +6,20 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
+use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, WorstStall};
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, TimelineRow, TimelineView};
-use jitterscope_report::{Style, json, load, load_worst, text};
+use jitterscope_report::{Style, json, load_periods, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Goal, audit};
 use serde_json::json;
 use std::path::Path;
 
+/// The worst stalls listed unless said otherwise.
+const WORST: usize = 10;
 /// Settings named at the end of a report, at most.
 const ADVICE: usize = 5;
 
@@ -30,8 +33,11 @@ pub struct ReportArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stall: Option<u32>,
     /// How many of the worst stalls to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = WORST)]
     pub worst: usize,
+    /// Look for periods of the stalls with all effort, and show all of them
+    #[arg(long)]
+    pub periods: bool,
     /// Show every CPU, however many there are
     #[arg(long)]
     pub all_cpus: bool,
@@ -49,8 +55,10 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     match args.stall {
         Some(rank) => print_stall(&path, rank as usize, args.json)?,
         None => {
-            let (_, summary) = load_worst(&path, args.worst)?;
-            print_summary(&path, &summary, Style { all_cpus: args.all_cpus, ..output::style() }, args.json)?;
+            let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
+            let (_, summary) = load_periods(&path, args.worst, effort)?;
+            let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
+            print_summary(&path, &summary, style, args.json)?;
         }
     }
     Ok(Exit::Ok)
@@ -61,7 +69,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
 /// # Errors
 /// The run cannot be read, or stdout is closed.
 pub fn print_run(path: &Path, as_json: bool) -> anyhow::Result<RunSummary> {
-    let (_, summary) = load(path)?;
+    let (_, summary) = load_periods(path, WORST, Effort::BRIEF)?;
     print_summary(path, &summary, output::style(), as_json)?;
     Ok(summary)
 }

@@ -6,6 +6,7 @@ mod culprits;
 mod headline;
 mod over_time;
 mod percentiles;
+mod periods;
 mod trust;
 mod unattributed;
 mod wakeup;
@@ -30,6 +31,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
         Some(attribution) => culprits::render(&mut page, summary, attribution),
         None => unattributed::render(&mut page, summary),
     }
+    periods::render(&mut page, summary);
     worst::render(&mut page, summary);
     match &summary.wakeup {
         Some(wakeup) => wakeup::percentiles(&mut page, wakeup),

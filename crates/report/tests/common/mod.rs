@@ -1,6 +1,7 @@
 //! Synthetic runs: rows and the manifest that a probe would have written with them.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 
@@ -167,7 +168,15 @@ impl Scenario {
     }
 
     pub fn summary(&self) -> RunSummary {
-        let mut builder = SummaryBuilder::new(&self.manifest);
+        self.summed_up(SummaryBuilder::new(&self.manifest))
+    }
+
+    /// With what a report looks for unless told otherwise.
+    pub fn summary_with_periods(&self) -> RunSummary {
+        self.summed_up(SummaryBuilder::new(&self.manifest).periods(Effort::BRIEF))
+    }
+
+    fn summed_up(&self, mut builder: SummaryBuilder<'_>) -> RunSummary {
         for (stall, attribution) in self.stalls.iter().zip(&self.attributions) {
             builder.stall(stall);
             if self.manifest.attributed {
