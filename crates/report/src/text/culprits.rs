@@ -26,18 +26,19 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     };
     page.heading(title, &remark);
     page.line(&page.style.paint(Tone::Dim, head));
-    rows(page, &attribution.culprits, "culprits");
+    let sleeper = summary.wakeup.is_some();
+    rows(page, sleeper, &attribution.culprits, "culprits");
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, &attribution.unexplained.classes, "classes");
+        rows(page, sleeper, &attribution.unexplained.classes, "classes");
     }
 }
 
-fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
+fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], noun: &str) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| (other.kind, &other.name) == (row.kind, &row.name);
-        culprit(page, row, rows.iter().filter(same).count() > 1);
+        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -52,8 +53,8 @@ fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
     }
 }
 
-/// `namesakes`: only its detail tells this row from others.
-fn culprit(page: &mut Page, row: &CulpritRow, namesakes: bool) {
+/// `detailed`: the detail says more than the phrase, or it alone tells this row from others.
+fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -70,7 +71,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, namesakes: bool) {
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = tame(&row.detail);
     // What an unexplained class is, its phrase says.
-    let told = !detail.is_empty() && (namesakes || row.kind.is_explained());
+    let told = !detail.is_empty() && (detailed || row.kind.is_explained());
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
     let beside = told && used + width + 2 <= room;
     if beside {
@@ -82,7 +83,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, namesakes: bool) {
     }
     let mut phrase = row.explanation.clone();
     let telling = matches!(row.kind, CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
-    if !beside && (telling || namesakes) && !detail.is_empty() {
+    if !beside && (telling || detailed) && !detail.is_empty() {
         phrase += &format!("; {detail}");
     }
     if let Some(sender) = &row.sender {

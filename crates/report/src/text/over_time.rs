@@ -110,8 +110,10 @@ impl Scale {
             format!("stolen: {high} is {} of a step, {}", percent(share), self.stolen)
         };
         let factor = (self.worst.0 as f64 / self.low.0 as f64).max(1.0).powf(1.0 / self.ramp.len() as f64);
+        // Only where it shows: a step cannot lose more than all of its time.
+        let ends = if self.stolen > summary.history.step_ns { "; a stall counts where it ends" } else { "" };
         format!(
-            "{first}, in equal levels. worst: {low} is from {}, {high} to {}, each level {factor:.1} times the \
+            "{first}{ends}, in equal levels. worst: {low} is from {}, {high} to {}, each level {factor:.1} times the \
              one before. Blank: nothing.",
             self.low, self.worst
         )
