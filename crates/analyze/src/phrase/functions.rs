@@ -57,6 +57,7 @@ pub(super) const WORK: Table = &[
     ("vmstat_shepherd", "starts memory statistics on CPUs, every vm.stat_interval (1 s)"),
     ("wb_workfn", "writes dirty pages back (vm.dirty_*)"),
     ("wb_update_bandwidth_workfn", "writeback bandwidth accounting"),
+    ("page_reporting_process", "tells the host which pages are free (virtio balloon)"),
     ("psi_avgs_work", "averages pressure-stall information, every 2 s (psi=0)"),
     ("lru_add_drain_per_cpu", "drains per-CPU page lists (compaction, mlock, migration)"),
     ("drain_local_pages_wq", "drains per-CPU free pages (compaction, hotplug)"),

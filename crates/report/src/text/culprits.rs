@@ -27,15 +27,15 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     page.heading(title, &remark);
     page.line(&page.style.paint(Tone::Dim, head));
     let sleeper = summary.wakeup.is_some();
-    rows(page, sleeper, &attribution.culprits, "culprits");
+    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"]);
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, sleeper, &attribution.unexplained.classes, "classes");
+        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"]);
     }
 }
 
-fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], noun: &str) {
+fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], [one, several]: [&str; 2]) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| (other.kind, &other.name) == (row.kind, &row.name);
         culprit(page, row, sleeper || rows.iter().filter(same).count() > 1);
@@ -45,9 +45,10 @@ fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], noun: &str) {
         let share: f64 = rest.iter().map(|row| row.share).sum();
         let total: Nanos = rest.iter().map(|row| row.total_ns).sum();
         let text = format!(
-            "{:>8}  {} more {noun}, {total} together (--json lists them)",
+            "{:>8}  {} more {}, {total} together (--json lists them)",
             percent_cell(share),
-            rest.len()
+            rest.len(),
+            if rest.len() == 1 { one } else { several }
         );
         page.line(&page.style.paint(Tone::Dim, &text));
     }
