@@ -132,6 +132,7 @@ impl Evidence {
         }
         for cpu in self.recorder.cpus(Role::Local).iter() {
             let (decoder, attributor, names) = (&mut self.local, &mut self.attributor, &self.names);
+            let sleepers = self.wakeups.is_some();
             let last_record = self.last_record.entry(cpu).or_default();
             let mut page = |bytes: &[u8]| {
                 // The loss concerns what lies before the page, so it is told before its events.
@@ -140,6 +141,9 @@ impl Evidence {
                 note_loss(attributor, cpu, last_record, info);
                 for event in events {
                     names.learn(&event, false);
+                    if sleepers {
+                        names.learn_function(&event);
+                    }
                     attributor.event(event);
                 }
                 keep(keeper, Role::Local, cpu, bytes, info);

@@ -343,6 +343,7 @@ fn a_stall_as_a_timeline() {
     let view = TimelineView {
         stall: StallId(42),
         cpu: CpuId(1),
+        sleeper: false,
         victim: "js-spin/1".into(),
         duration: Nanos(1_302_113),
         start_realtime_ns: 1_795_213_189_826_000_000,
@@ -372,4 +373,7 @@ fn a_stall_as_a_timeline() {
         assert!(line.len() <= 80, "{line}");
     }
     insta::assert_snapshot!(text);
+    let late = timeline::render(&TimelineView { sleeper: true, ..view }, Style::default());
+    assert!(late.starts_with("late wake-up 42 on CPU 1: 1.30 ms\n"), "{late}");
+    assert!(late.contains(" the deadline\n") && late.contains(" awake\n"), "{late}");
 }

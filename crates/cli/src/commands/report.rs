@@ -126,6 +126,7 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,
+        sleeper: summary.wakeup.is_some(),
         victim: stall.victim.comm.to_string(),
         duration: worst.duration_ns,
         start_realtime_ns: worst.start_realtime_ns,

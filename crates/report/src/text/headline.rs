@@ -127,7 +127,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
                 explain(part.kind, &part.name)
             );
         }
-    } else {
+    } else if summary.trust.dropped_records > 0 {
         text += "; it has no record, for the queue was full";
     }
     page.prose(None, 0, &(text + "."));
