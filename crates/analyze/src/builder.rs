@@ -4,16 +4,18 @@ use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
 use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
+use crate::periods::{Effort, FALSE_ALARM, PeriodSearch};
 use crate::pipeline;
 use crate::simultaneous::Grouper;
 use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
     Unexplained,
 };
+use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
-    RunManifest, SCHEMA_VERSION, Stall, StallId, Ticks, Warning,
+    RunManifest, SCHEMA_VERSION, Stall, Ticks, Warning,
 };
 use std::collections::VecDeque;
 
@@ -25,6 +27,22 @@ const WORST: usize = 10;
 /// table by table in step.
 const PENDING: usize = 1 << 16;
 
+/// A stall whose attribution is still to come.
+#[derive(Debug)]
+struct Pending {
+    stall: Stall,
+    length: Nanos,
+    control: bool,
+}
+
+/// What the idle control's stalls were, apart from those of the measured CPUs.
+#[derive(Debug)]
+struct Control {
+    stalled: Nanos,
+    culprits: CulpritTable,
+    phases: PhaseTable,
+}
+
 /// Takes in a run's rows, in order of their ids, and gives its summary. An attribution follows its stall;
 /// any number of stalls up to [`PENDING`] may lie between.
 #[derive(Debug)]
@@ -33,8 +51,10 @@ pub struct SummaryBuilder<'m> {
     path: String,
     stalls: u64,
     stalled: Nanos,
-    pending: VecDeque<(StallId, Nanos)>,
+    pending: VecDeque<Pending>,
     culprits: CulpritTable,
+    phases: PhaseTable,
+    control: Control,
     /// The part that stands for what has no verdict.
     nobody: Part,
     inconsistent: u64,
@@ -42,6 +62,7 @@ pub struct SummaryBuilder<'m> {
     simultaneous: Grouper,
     history: HistoryBuilder,
     blame: BlameBuilder,
+    periods: Option<PeriodSearch>,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -55,12 +76,19 @@ impl<'m> SummaryBuilder<'m> {
             stalled: Nanos::ZERO,
             pending: VecDeque::new(),
             culprits: CulpritTable::new(MAX_CULPRITS),
+            phases: PhaseTable::default(),
+            control: Control {
+                stalled: Nanos::ZERO,
+                culprits: CulpritTable::new(MAX_CULPRITS),
+                phases: PhaseTable::default(),
+            },
             nobody: nobody(),
             inconsistent: 0,
             worst: Worst::of(manifest, WORST),
-            simultaneous: Grouper::new(manifest),
+            simultaneous: Grouper::new(manifest, WORST),
             history: HistoryBuilder::new(manifest),
             blame: BlameBuilder::new(manifest),
+            periods: None,
         }
     }
 
@@ -75,6 +103,7 @@ impl<'m> SummaryBuilder<'m> {
     #[must_use]
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
         self.worst = Worst::of(self.manifest, limit);
+        self.simultaneous = Grouper::new(self.manifest, limit);
         self
     }
 
@@ -85,26 +114,41 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
+    /// Looks for periods, with so much effort. Not in wake-ups: they begin at deadlines, which are
+    /// periodic themselves.
+    #[must_use]
+    pub fn periods(mut self, effort: Effort) -> SummaryBuilder<'m> {
+        self.periods = self.manifest.wakeups.is_empty().then(|| PeriodSearch::new(effort));
+        self
+    }
+
     /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         let length = self.manifest.rate.nanos(stall.length());
-        self.stalls += 1;
-        self.stalled += length;
-        self.worst.stall(stall);
-        self.blame.stall(stall, length);
-        self.simultaneous.stall(stall);
+        let control = self.manifest.idle_control() == Some(stall.cpu);
+        if control {
+            self.control.stalled += length;
+        } else {
+            self.stalls += 1;
+            self.stalled += length;
+            self.worst.stall(stall);
+            self.blame.stall(stall, length);
+            self.simultaneous.stall(stall);
+        }
         if self.manifest.attributed {
-            self.pending.push_back((stall.id, length));
+            self.pending.push_back(Pending { stall: *stall, length, control });
             if self.pending.len() > PENDING {
                 self.give_up_first();
             }
+        } else if let Some(periods) = &mut self.periods {
+            periods.add(stall, None);
         }
     }
 
     /// The attribution of a stall taken in before.
     pub fn attribution(&mut self, attribution: &Attribution) {
         // Whether it is there is asked first: a row of no stall must not cost others their verdict.
-        let at = self.pending.binary_search_by_key(&attribution.stall, |(id, _)| *id);
+        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
         let Ok(at) = at else {
             self.inconsistent += 1;
             return;
@@ -112,7 +156,10 @@ impl<'m> SummaryBuilder<'m> {
         for _ in 0..at {
             self.give_up_first();
         }
-        let Some((_, length)) = self.pending.pop_front() else { return };
+        let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
+        if let Some(periods) = &mut self.periods {
+            periods.add(&stall, Some(attribution));
+        }
         self.worst.attribution(attribution);
         self.blame.attribution(attribution);
         let mut left = length;
@@ -129,13 +176,26 @@ impl<'m> SummaryBuilder<'m> {
         let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
         self.inconsistent += u64::from(!consistent);
         let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
-        self.culprits.add(nets.into_iter().chain(rest));
+        let (culprits, phases) = match control {
+            true => (&mut self.control.culprits, &mut self.control.phases),
+            false => (&mut self.culprits, &mut self.phases),
+        };
+        if !self.manifest.wakeups.is_empty() {
+            phases.add(nets.iter().copied().chain(rest));
+        }
+        culprits.add(nets.into_iter().chain(rest));
     }
 
     fn give_up_first(&mut self) {
-        if let Some((_, length)) = self.pending.pop_front() {
+        if let Some(Pending { stall, length, control }) = self.pending.pop_front() {
+            if let Some(periods) = &mut self.periods {
+                periods.add(&stall, None);
+            }
             self.inconsistent += 1;
-            self.culprits.add([(&self.nobody, length)]);
+            let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
+            let phases = if control { &mut self.control.phases } else { &mut self.phases };
+            culprits.add([(&self.nobody, length)]);
+            phases.add([(&self.nobody, length)]);
         }
     }
 
@@ -151,8 +211,9 @@ impl<'m> SummaryBuilder<'m> {
             self.give_up_first();
         }
         let manifest = self.manifest;
+        let wakeup = |cpu| manifest.wakeups.iter().find(|wakeup| wakeup.cpu == cpu);
         let cpus: Vec<CpuSummary> =
-            manifest.results.iter().map(|r| cpu::summarize(r, manifest.rate)).collect();
+            manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, self.inconsistent);
         let mut warnings = manifest.warnings.clone();
@@ -166,8 +227,10 @@ impl<'m> SummaryBuilder<'m> {
                 ),
             });
         }
+        let (simultaneous, groups) = self.simultaneous.finish(manifest);
         let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
         let seconds = run.duration_ns.as_secs_f64();
+        let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         RunSummary {
             schema_version: SCHEMA_VERSION,
             probe: ProbeSummary {
@@ -178,17 +241,26 @@ impl<'m> SummaryBuilder<'m> {
                 fifo_priority: manifest.probe.fifo_priority,
                 cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
                 cpus,
-                total: cpu::total(&manifest.results, manifest.rate),
+                total: cpu::total(manifest),
             },
-            attribution: manifest.attributed.then(|| {
-                let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-                attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))
-            }),
-            worst: self.worst.finish(manifest),
+            wakeup: crate::wakeup::summarize(
+                manifest,
+                [self.phases.finish(stalled), self.control.phases.finish(self.control.stalled)],
+                self.control.culprits.finish(self.control.stalled, per_sec).concat(),
+            ),
+            attribution: manifest
+                .attributed
+                .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))),
+            worst: self.worst.finish(manifest, &groups),
             threads: manifest.threads.clone(),
-            simultaneous: self.simultaneous.finish(manifest),
+            simultaneous,
             history: self.history.finish(),
             pipeline: pipeline::summarize(manifest, self.blame.finish()),
+            periods: self.periods.map(|search| {
+                let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
+                let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+                search.finish(start, end, manifest.rate, FALSE_ALARM).into()
+            }),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,

@@ -25,6 +25,16 @@ impl Counts {
         Counts::collect(Counts::capped(result))
     }
 
+    /// Of rows of lengths and how often each was seen.
+    pub(crate) fn of(rows: &[(u64, u64)]) -> Counts {
+        Counts::collect(rows.iter().copied())
+    }
+
+    /// Their lengths, summed.
+    pub(crate) fn sum(&self) -> u128 {
+        self.0.iter().map(|(length, n)| u128::from(*length) * u128::from(*n)).fold(0, u128::saturating_add)
+    }
+
     fn capped(result: &ProbeResult) -> impl Iterator<Item = (u64, u64)> + '_ {
         result.above.iter().map(|(ticks, count)| ((*ticks).min(result.max_ticks), *count))
     }

@@ -4,10 +4,10 @@ use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
 use crate::moments::mean_and_deviation;
 use crate::summary::{CpuSummary, Percentiles, TotalSummary};
-use jitterscope_model::{Nanos, ProbeResult, TickRate, Ticks};
+use jitterscope_model::{Nanos, ProbeResult, RunManifest, TickRate, Ticks, WakeupResult};
 
 /// Percentiles of all deltas and of the wait of an instant at random.
-const OF_TIME: [(&str, Ppm); 7] = [
+pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
     ("50", Ppm(500_000)),
     ("90", Ppm(900_000)),
     ("99", Ppm(990_000)),
@@ -18,7 +18,7 @@ const OF_TIME: [(&str, Ppm); 7] = [
 ];
 
 /// Stalls that must lie above a percentile of the stalls for it to be told.
-const SUPPORT: u128 = 10;
+pub(crate) const SUPPORT: u128 = 10;
 
 /// A ratio that is zero, not nothing, when there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
@@ -44,16 +44,20 @@ fn of_stalls(counts: &Counts, rate: TickRate) -> Percentiles {
     percentiles(rate, |share| counts.supported_quantile(share, SUPPORT).map(|ticks| ticks as f64))
 }
 
-fn of_instants(counts: &Counts, rate: TickRate) -> Percentiles {
-    percentiles(rate, |share| counts.residual(share))
+/// While a probe sleeps an instant waits for nothing.
+fn of_instants(counts: &Counts, sleeper: bool, rate: TickRate) -> Percentiles {
+    percentiles(rate, |share| if sleeper { None } else { counts.residual(share) })
 }
 
-/// The summary of one CPU.
-pub(crate) fn summarize(result: &ProbeResult, rate: TickRate) -> CpuSummary {
+/// The summary of one CPU; `wakeup` is what its probe measured in full, if it slept.
+pub(crate) fn summarize(result: &ProbeResult, wakeup: Option<&WakeupResult>, rate: TickRate) -> CpuSummary {
     let deltas = Counts::deltas(result);
     let span = result.end.since(result.start);
     let measured = rate.nanos(span);
-    let moments = mean_and_deviation(result.samples, result.sum_ticks, result.sum_squares);
+    // A spinner's deltas sum to the time covered; a sleeper's lateness does not.
+    let sum = wakeup.map_or(result.sum_ticks, |wakeup| rate.ticks(wakeup.sum).0);
+    let moments = mean_and_deviation(result.samples, sum, result.sum_squares);
+    let stalls = Counts::stalls(result);
     let any = result.samples > 0;
     CpuSummary {
         cpu: result.cpu,
@@ -70,8 +74,11 @@ pub(crate) fn summarize(result: &ProbeResult, rate: TickRate) -> CpuSummary {
         max_ns: any.then(|| rate.nanos(Ticks(result.max_ticks))),
         stalls: result.stalls,
         stalls_per_sec: per_second(result.stalls, measured),
-        stall_percentiles_ns: of_stalls(&Counts::stalls(result), rate),
-        instant_percentiles_ns: of_instants(&deltas, rate),
+        stall_min_ns: stalls.quantile(Ppm(0)).map(|ticks| rate.nanos(Ticks(ticks))),
+        stall_mean_ns: (result.stalls > 0)
+            .then(|| FineNanos::from_ticks(result.stalled_ticks as f64 / result.stalls as f64, rate)),
+        stall_percentiles_ns: of_stalls(&stalls, rate),
+        instant_percentiles_ns: of_instants(&deltas, wakeup.is_some(), rate),
         stolen_ns: rate.nanos(Ticks(result.stalled_ticks)),
         stolen_fraction: share(result.stalled_ticks, span.0),
         dropped_records: result.dropped_records,
@@ -81,15 +88,18 @@ pub(crate) fn summarize(result: &ProbeResult, rate: TickRate) -> CpuSummary {
     }
 }
 
-/// The summary of all CPUs.
-pub(crate) fn total(results: &[ProbeResult], rate: TickRate) -> TotalSummary {
-    let sum = |of: fn(&ProbeResult) -> u64| results.iter().map(of).fold(0, u64::saturating_add);
+/// The summary of all CPUs but an idle control.
+pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
+    let (rate, control) = (manifest.rate, manifest.idle_control());
+    let results: Vec<&ProbeResult> = manifest.results.iter().filter(|r| Some(r.cpu) != control).collect();
+
+    let sum = |of: fn(&ProbeResult) -> u64| results.iter().map(|r| of(r)).fold(0, u64::saturating_add);
     let measured = rate.nanos(Ticks(sum(|r| r.end.since(r.start).0)));
     let (stalls, stalled) = (sum(|r| r.stalls), rate.nanos(Ticks(sum(|r| r.stalled_ticks))));
     let merge = |of: fn(&ProbeResult) -> Counts| {
-        results.iter().map(of).fold(Counts::default(), |all, one| all.merged(&one))
+        results.iter().map(|r| of(r)).fold(Counts::default(), |all, one| all.merged(&one))
     };
-    let deltas = merge(Counts::deltas);
+    let (deltas, all_stalls) = (merge(Counts::deltas), merge(Counts::stalls));
     // The first of equals, so that the answer does not depend on the order of iteration.
     let longest = results.iter().filter(|r| r.samples > 0).rev().max_by_key(|r| r.max_ticks);
     TotalSummary {
@@ -103,7 +113,10 @@ pub(crate) fn total(results: &[ProbeResult], rate: TickRate) -> TotalSummary {
         max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),
         max_cpu: longest.map(|r| r.cpu),
         percentiles_ns: of_deltas(&deltas, rate),
-        stall_percentiles_ns: of_stalls(&merge(Counts::stalls), rate),
-        instant_percentiles_ns: of_instants(&deltas, rate),
+        stall_min_ns: all_stalls.quantile(Ppm(0)).map(|ticks| rate.nanos(Ticks(ticks))),
+        stall_mean_ns: (stalls > 0)
+            .then(|| FineNanos::from_ticks(sum(|r| r.stalled_ticks) as f64 / stalls as f64, rate)),
+        stall_percentiles_ns: of_stalls(&all_stalls, rate),
+        instant_percentiles_ns: of_instants(&deltas, !manifest.wakeups.is_empty(), rate),
     }
 }

@@ -11,7 +11,7 @@ const MANY: usize = 64;
 /// Senders of one culprit that are told apart.
 const MAX_SENDERS: usize = 16;
 /// What the row is called that takes in the culprits that did not fit.
-const OVERFLOW: &str = "(others)";
+pub(crate) const OVERFLOW: &str = "(others)";
 
 /// A culprit's identity: what is left of it when pids are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -169,9 +169,10 @@ impl Senders {
     }
 }
 
-/// Whether a component of a detail tells one thread from another of the same name.
+/// Whether a component of a detail tells one thread from another of the same name, or what ran meanwhile.
 fn is_pid(component: &str) -> bool {
     component.starts_with("kworker/")
+        || (component.starts_with("while ") && component.ends_with(" ran"))
         || component
             .strip_prefix("pid ")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -180,11 +181,16 @@ fn is_pid(component: &str) -> bool {
 /// Placeholders for such components.
 const PID: &str = "pid *";
 const WORKER: &str = "kworker/*";
+const WHILE: &str = "while * ran";
 
 /// A detail with the first pid or worker replaced by a placeholder, and what was replaced.
 fn without_pid(detail: &str) -> (Option<String>, Option<&str>) {
     let Some(pid) = detail.split(", ").find(|component| is_pid(component)) else { return (None, None) };
-    let placeholder = if pid.starts_with("pid ") { PID } else { WORKER };
+    let placeholder = match pid {
+        _ if pid.starts_with("pid ") => PID,
+        _ if pid.starts_with("while ") => WHILE,
+        _ => WORKER,
+    };
     let rest = detail.split(", ").map(|component| if component == pid { placeholder } else { component });
     (Some(rest.collect::<Vec<_>>().join(", ")), Some(pid))
 }
@@ -200,6 +206,8 @@ fn with_pids(detail: &str, pids: &BTreeSet<String>) -> String {
     let components = detail.split(", ").map(|component| match component {
         PID => shown(PID, "pids"),
         WORKER => shown(WORKER, "workers"),
+        WHILE if pids.len() > 1 => format!("while {} ran", shown(WHILE, "threads")),
+        WHILE => shown(WHILE, ""),
         other => other.to_owned(),
     });
     components.collect::<Vec<_>>().join(", ")
@@ -240,6 +248,11 @@ mod tests {
         let work = |worker: &str| part(CulpritKind::Kworker, "f", &format!("{worker}, workqueue events"), 1);
         let [rows, _] = table(10, &[vec![work("kworker/1:0")], vec![work("kworker/1:0")]]);
         assert_eq!(rows[0].detail, "kworker/1:0, workqueue events");
+        let late = |detail: &str| part(CulpritKind::Unresolved, "late timer", detail, 1);
+        let [_, rows] = table(10, &[vec![late("while a ran"), late("")], vec![late("while a ran")]]);
+        assert_eq!((rows.len(), &*rows[0].detail), (2, "while a ran"));
+        let [_, rows] = table(10, &[vec![late("while a ran")], vec![late("while b ran")]]);
+        assert_eq!((rows.len(), &*rows[0].detail), (1, "while 2 threads ran"));
     }
 
     #[test]

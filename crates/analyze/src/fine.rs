@@ -14,7 +14,12 @@ impl FineNanos {
     /// A length in (fractions of) ticks.
     #[must_use]
     pub fn from_ticks(ticks: f64, rate: TickRate) -> FineNanos {
-        let ns = ticks * 1e9 / rate.hz.max(1) as f64;
+        FineNanos::from_nanos(ticks * 1e9 / rate.hz.max(1) as f64)
+    }
+
+    /// Of (fractions of) nanoseconds.
+    #[must_use]
+    pub fn from_nanos(ns: f64) -> FineNanos {
         FineNanos((ns * 1e3).round() / 1e3)
     }
 

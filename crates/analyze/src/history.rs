@@ -1,8 +1,8 @@
 //! Stolen time over the run, in few steps.
 
 use crate::builder::span;
-use crate::summary::History;
-use jitterscope_model::{IntervalRow, Nanos, RunManifest, Ticks};
+use crate::summary::{CpuHistory, History};
+use jitterscope_model::{CpuId, IntervalRow, Nanos, RunManifest, Ticks};
 
 /// Steps at most: what fits into a line of text.
 const STEPS: u64 = 60;
@@ -12,7 +12,11 @@ const STEPS: u64 = 60;
 pub(crate) struct HistoryBuilder {
     began: Ticks,
     step: Ticks,
-    history: History,
+    steps: usize,
+    control: Option<CpuId>,
+    /// In order.
+    cpus: Vec<CpuHistory>,
+    step_ns: Nanos,
 }
 
 impl HistoryBuilder {
@@ -23,22 +27,48 @@ impl HistoryBuilder {
         let interval = manifest.rate.ticks(manifest.probe.interval_ns).0.max(1);
         let intervals = (span.0.saturating_add(interval / 2) / interval).max(1);
         let per_step = intervals.div_ceil(STEPS);
-        let steps = intervals.div_ceil(per_step);
         let step = Ticks(interval.saturating_mul(per_step));
-        let empty = || vec![Nanos::ZERO; steps as usize];
-        let history = History { step_ns: manifest.rate.nanos(step), stolen_ns: empty(), max_ns: empty() };
-        HistoryBuilder { began, step, history }
+        let mut history = HistoryBuilder {
+            began,
+            step,
+            steps: intervals.div_ceil(per_step) as usize,
+            control: manifest.idle_control(),
+            cpus: Vec::new(),
+            step_ns: manifest.rate.nanos(step),
+        };
+        for result in &manifest.results {
+            history.of(result.cpu);
+        }
+        history
+    }
+
+    /// The series of a CPU; made when there is none.
+    fn of(&mut self, cpu: CpuId) -> &mut CpuHistory {
+        let at = self.cpus.binary_search_by_key(&cpu, |history| history.cpu).unwrap_or_else(|at| {
+            let zero = || vec![Nanos::ZERO; self.steps];
+            self.cpus.insert(at, CpuHistory { cpu, stolen_ns: zero(), max_ns: zero() });
+            at
+        });
+        &mut self.cpus[at]
     }
 
     pub(crate) fn interval(&mut self, row: &IntervalRow) {
         let middle = Ticks(row.start.0 / 2 + row.end.0 / 2);
-        let last = self.history.stolen_ns.len() - 1;
+        let last = self.steps - 1;
         let at = usize::try_from(middle.since(self.began).0 / self.step.0).unwrap_or(last).min(last);
-        self.history.stolen_ns[at] += row.stolen;
-        self.history.max_ns[at] = self.history.max_ns[at].max(row.max);
+        let of = self.of(row.cpu);
+        of.stolen_ns[at] += row.stolen;
+        of.max_ns[at] = of.max_ns[at].max(row.max);
     }
 
     pub(crate) fn finish(self) -> History {
-        self.history
+        let summed = || self.cpus.iter().filter(|history| Some(history.cpu) != self.control);
+        let steps = 0..self.steps;
+        History {
+            step_ns: self.step_ns,
+            stolen_ns: steps.clone().map(|at| summed().map(|of| of.stolen_ns[at]).sum()).collect(),
+            max_ns: steps.map(|at| summed().map(|of| of.max_ns[at]).max().unwrap_or_default()).collect(),
+            cpus: self.cpus,
+        }
     }
 }

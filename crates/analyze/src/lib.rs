@@ -21,6 +21,7 @@ mod pipeline;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
+mod wakeup;
 mod worst;
 
 pub use blame::{Blame, BlameLevel, BlameRow};
@@ -33,3 +34,4 @@ pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
 pub use summary::*;
+pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};

@@ -6,7 +6,7 @@
 //! chance alone would give is told beside.
 
 use crate::summary::{Simultaneous, SimultaneousGroup};
-use jitterscope_model::{CpuId, CpuSet, Nanos, RunManifest, Stall, Ticks};
+use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeResult, RunManifest, Stall, StallId, Ticks};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -17,11 +17,17 @@ const REORDER: usize = 1 << 14;
 /// Groups that are listed.
 const LISTED: usize = 5;
 
+/// Of a group, what is shorter than this part of its longest stall began with it by chance, or is nothing
+/// beside it.
+const COMPARABLE: u64 = 10;
+
+/// The beginning of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Start {
-    at: Ticks,
-    cpu: CpuId,
-    length: Ticks,
+pub(crate) struct Start {
+    pub(crate) at: Ticks,
+    pub(crate) cpu: CpuId,
+    pub(crate) length: Ticks,
+    pub(crate) id: StallId,
 }
 
 /// Groups stalls by their start.
@@ -33,17 +39,23 @@ pub(crate) struct Grouper {
     group: Vec<Start>,
     found: Simultaneous,
     worst: Vec<(Ticks, Ticks, CpuSet)>,
+    /// Groups of comparable stalls, that with the longest first; of each its longest first.
+    comparable: Vec<Vec<Start>>,
+    limit: usize,
 }
 
 impl Grouper {
-    pub(crate) fn new(manifest: &RunManifest) -> Grouper {
+    /// Keeps the members of `limit` groups.
+    pub(crate) fn new(manifest: &RunManifest, limit: usize) -> Grouper {
         Grouper {
             window: manifest.rate.ticks(WINDOW),
-            measured: manifest.results.len(),
+            measured: measured(manifest).count(),
             waiting: BinaryHeap::new(),
             group: Vec::new(),
             found: Simultaneous { window_ns: WINDOW, ..Simultaneous::default() },
             worst: Vec::new(),
+            comparable: Vec::new(),
+            limit,
         }
     }
 
@@ -51,7 +63,12 @@ impl Grouper {
         if self.measured < 2 {
             return;
         }
-        self.waiting.push(Reverse(Start { at: stall.start, cpu: stall.cpu, length: stall.length() }));
+        self.waiting.push(Reverse(Start {
+            at: stall.start,
+            cpu: stall.cpu,
+            length: stall.length(),
+            id: stall.id,
+        }));
         if self.waiting.len() > REORDER {
             self.next();
         }
@@ -80,12 +97,30 @@ impl Grouper {
             self.worst.insert(at, (longest, first.at, cpus));
             self.worst.truncate(LISTED);
         }
+        self.keep(group, longest);
     }
 
-    /// `None` when fewer than two CPUs were measured.
-    pub(crate) fn finish(mut self, manifest: &RunManifest) -> Option<Simultaneous> {
+    /// Of the group the stalls that bear comparison with its longest, one a CPU.
+    fn keep(&mut self, mut group: Vec<Start>, longest: Ticks) {
+        let at = self.comparable.partition_point(|other| other[0].length >= longest);
+        if at >= self.limit {
+            return;
+        }
+        group.retain(|start| start.length.0 >= longest.0 / COMPARABLE);
+        group.sort_by_key(|start| (Reverse(start.length), start.id));
+        let mut seen = CpuSet::new();
+        group.retain(|start| seen.insert(start.cpu));
+        if group.len() > 1 {
+            self.comparable.insert(at, group);
+            self.comparable.truncate(self.limit);
+        }
+    }
+
+    /// `None` when fewer than two CPUs were measured; and the groups with the longest stalls, of each the
+    /// longest first.
+    pub(crate) fn finish(mut self, manifest: &RunManifest) -> (Option<Simultaneous>, Vec<Vec<Start>>) {
         if self.measured < 2 {
-            return None;
+            return (None, Vec::new());
         }
         while !self.waiting.is_empty() {
             self.next();
@@ -101,16 +136,20 @@ impl Grouper {
                 longest_ns: manifest.rate.nanos(longest),
             })
             .collect();
-        Some(self.found)
+        (Some(self.found), self.comparable)
     }
+}
+
+/// All CPUs but an idle control.
+fn measured(manifest: &RunManifest) -> impl Iterator<Item = &ProbeResult> {
+    let control = manifest.idle_control();
+    manifest.results.iter().filter(move |result| Some(result.cpu) != control)
 }
 
 /// Groups expected of CPUs that stall independently, each as a Poisson process: of a CPU's stalls, those
 /// that any other CPU's follows within the window.
 fn by_chance(manifest: &RunManifest, window: Ticks) -> f64 {
-    let rates: Vec<(f64, f64)> = manifest
-        .results
-        .iter()
+    let rates: Vec<(f64, f64)> = measured(manifest)
         .map(|r| (r.stalls as f64, r.stalls as f64 / (r.end.since(r.start).0.max(1)) as f64))
         .collect();
     let all: f64 = rates.iter().map(|(_, rate)| rate).sum();

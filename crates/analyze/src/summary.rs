@@ -20,9 +20,12 @@ pub struct RunSummary {
     pub run: RunFacts,
     /// What the probe measured.
     pub probe: ProbeSummary,
+    /// How late sleepers woke; null for probes that do not sleep.
+    pub wakeup: Option<crate::WakeupSummary>,
     /// Who was to blame; null when stalls were only counted.
     pub attribution: Option<AttributionSummary>,
-    /// The longest stalls, longest first.
+    /// The longest stalls, longest first; of those that began together only the longest, with the others
+    /// beside it. An idle control's are left out.
     pub worst: Vec<WorstStall>,
     /// What became of the time of the threads that were followed; absent when none was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,6 +36,9 @@ pub struct RunSummary {
     pub history: History,
     /// What the pipeline measured; null for the other probes.
     pub pipeline: Option<PipelineSummary>,
+    /// Periods of the stalls; null when none were looked for: in wake-up runs, whose deadlines are periodic
+    /// themselves.
+    pub periods: Option<crate::periods::PeriodSummary>,
     /// The kernel's counters that rose on measured CPUs; correlation only.
     pub counters: Vec<CounterTotal>,
     /// What could be seen and what could not.
@@ -89,7 +95,7 @@ pub struct ProbeSummary {
     pub cpus_chosen_because: Option<String>,
     /// One a CPU, in order.
     pub cpus: Vec<CpuSummary>,
-    /// All CPUs together.
+    /// All CPUs together, but for an idle control.
     pub total: TotalSummary,
 }
 
@@ -112,7 +118,7 @@ pub struct CpuSummary {
     pub floor_ns: Option<FineNanos>,
     /// The smallest delta in ticks.
     pub floor_ticks: Option<u64>,
-    /// Mean delta.
+    /// Mean delta; of a wake-up probe, mean lateness.
     pub mean_ns: Option<FineNanos>,
     /// Standard deviation of the deltas.
     pub stddev_ns: Option<FineNanos>,
@@ -124,10 +130,14 @@ pub struct CpuSummary {
     pub stalls: u64,
     /// Of them, in a second.
     pub stalls_per_sec: f64,
+    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
+    pub stall_min_ns: Option<Nanos>,
+    /// Mean stall; null without any.
+    pub stall_mean_ns: Option<FineNanos>,
     /// Of the stalls alone; null where fewer than ten lie above.
     pub stall_percentiles_ns: Percentiles,
     /// Of the wait that an instant at random suffers until the next clock read: every instant counts
-    /// alike, so that a long stall weighs by its length.
+    /// alike, so that a long stall weighs by its length. All null for a probe that sleeps.
     pub instant_percentiles_ns: Percentiles,
     /// Sum of the stalls.
     pub stolen_ns: Nanos,
@@ -143,7 +153,7 @@ pub struct CpuSummary {
     pub ended_early: Option<String>,
 }
 
-/// All CPUs together.
+/// All CPUs together, but for an idle control.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TotalSummary {
     /// How many CPUs.
@@ -167,13 +177,17 @@ pub struct TotalSummary {
     pub max_cpu: Option<CpuId>,
     /// Of all deltas of all CPUs.
     pub percentiles_ns: Percentiles,
+    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
+    pub stall_min_ns: Option<Nanos>,
+    /// Mean stall; null without any.
+    pub stall_mean_ns: Option<FineNanos>,
     /// Of all stalls.
     pub stall_percentiles_ns: Percentiles,
     /// Of the wait of an instant at random.
     pub instant_percentiles_ns: Percentiles,
 }
 
-/// Who was to blame. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
+/// Who was to blame, on all CPUs but an idle control. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AttributionSummary {
     /// Share of the stalled time that recorded kernel activity explains.
@@ -266,8 +280,31 @@ pub struct WorstStall {
     pub start_offset_ns: Nanos,
     /// Length.
     pub duration_ns: Nanos,
+    /// Stalls of other CPUs that began with it and are a tenth as long or longer, itself included; null
+    /// when there are none.
+    pub together: Option<Together>,
     /// Its parts, largest first; empty when there is no attribution.
     pub parts: Vec<WorstPart>,
+}
+
+/// Stalls that began together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// Where.
+    pub cpus: CpuSet,
+    /// One a CPU, in order of the CPUs.
+    pub stalls: Vec<TogetherStall>,
+}
+
+/// One of stalls that began together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TogetherStall {
+    /// Where.
+    pub cpu: CpuId,
+    /// Its number within the run.
+    pub stall: StallId,
+    /// Length.
+    pub duration_ns: Nanos,
 }
 
 /// A part of one of the worst stalls.
@@ -321,7 +358,7 @@ pub struct SimultaneousGroup {
     pub longest_ns: Nanos,
 }
 
-/// Stolen time over the run, all CPUs together, in equal steps.
+/// Stolen time over the run in equal steps: all CPUs together but for an idle control, and each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct History {
     /// Length of a step.
@@ -329,6 +366,19 @@ pub struct History {
     /// Sum of the stalls in each.
     pub stolen_ns: Vec<Nanos>,
     /// The longest stall in each.
+    pub max_ns: Vec<Nanos>,
+    /// One a CPU, in order; the idle control too.
+    pub cpus: Vec<CpuHistory>,
+}
+
+/// Stolen time of one CPU over the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CpuHistory {
+    /// Which.
+    pub cpu: CpuId,
+    /// Sum of its stalls in each step.
+    pub stolen_ns: Vec<Nanos>,
+    /// Its longest stall in each.
     pub max_ns: Vec<Nanos>,
 }
 

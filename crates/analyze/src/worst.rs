@@ -1,8 +1,11 @@
-//! The longest stalls, in bounded memory.
+//! The longest stalls, in bounded memory; those that began together count once.
 
 use crate::builder::span;
-use crate::summary::{WorstPart, WorstStall};
-use jitterscope_model::{Attribution, Nanos, RunManifest, Stall, StallId};
+use crate::simultaneous::Start;
+use crate::summary::{Together, TogetherStall, WorstPart, WorstStall};
+use jitterscope_model::{Attribution, RunManifest, Stall, StallId, Ticks};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A stall and, once they came, its parts.
 #[derive(Debug)]
@@ -11,51 +14,65 @@ struct Kept {
     parts: Vec<WorstPart>,
 }
 
-/// Keeps the `limit` longest stalls, longest first; of equals, the earlier.
+/// Keeps enough of the longest stalls to tell the `limit` longest, whatever began together: a group has
+/// no more stalls than there are CPUs.
 #[derive(Debug)]
 pub(crate) struct Worst {
     limit: usize,
+    keep: usize,
     /// Of stalls of one victim that overlap only the longest is kept.
     one_of_overlapping: bool,
-    kept: Vec<Kept>,
+    /// Longest first; of equals, the earlier.
+    kept: BTreeMap<(Reverse<Ticks>, StallId), Kept>,
+    lengths: HashMap<StallId, Ticks>,
 }
 
 impl Worst {
-    pub(crate) fn new(limit: usize) -> Worst {
-        Worst { limit, one_of_overlapping: false, kept: Vec::new() }
+    pub(crate) fn new(limit: usize, cpus: usize) -> Worst {
+        let keep = limit.saturating_mul(cpus.max(1));
+        Worst { limit, keep, one_of_overlapping: false, kept: BTreeMap::new(), lengths: HashMap::new() }
     }
 
     /// Those of a run: messages that queued up behind one another are one episode, told by its longest.
     pub(crate) fn of(manifest: &RunManifest, limit: usize) -> Worst {
-        Worst { one_of_overlapping: manifest.pipeline.is_some(), ..Worst::new(limit) }
+        let cpus = manifest.results.len();
+        Worst { one_of_overlapping: manifest.pipeline.is_some(), ..Worst::new(limit, cpus) }
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall) {
-        if let Some(at) = self.overlapping(stall) {
-            if self.kept[at].stall.length() >= stall.length() {
+        if let Some((length, id)) = self.overlapping(stall) {
+            if length.0 >= stall.length() {
                 return;
             }
-            self.kept.remove(at);
+            self.kept.remove(&(length, id));
+            self.lengths.remove(&id);
         }
-        let shortest = self.kept.last().map(|kept| kept.stall.length());
-        if self.kept.len() >= self.limit && shortest.is_none_or(|shortest| stall.length() <= shortest) {
+        let shortest = self.kept.last_key_value().map(|((length, _), _)| length.0);
+        if self.kept.len() >= self.keep && shortest.is_none_or(|shortest| stall.length() <= shortest) {
             return;
         }
-        let at = self.kept.partition_point(|kept| kept.stall.length() >= stall.length());
-        self.kept.insert(at, Kept { stall: *stall, parts: Vec::new() });
-        self.kept.truncate(self.limit);
+        let kept = Kept { stall: *stall, parts: Vec::new() };
+        self.kept.insert((Reverse(stall.length()), stall.id), kept);
+        self.lengths.insert(stall.id, stall.length());
+        if self.kept.len() > self.keep
+            && let Some(((_, id), _)) = self.kept.pop_last()
+        {
+            self.lengths.remove(&id);
+        }
     }
 
-    fn overlapping(&self, stall: &Stall) -> Option<usize> {
+    fn overlapping(&self, stall: &Stall) -> Option<(Reverse<Ticks>, StallId)> {
         let overlaps = |kept: &Kept| {
             let other = &kept.stall;
             other.victim.tid == stall.victim.tid && other.start <= stall.end && stall.start <= other.end
         };
-        self.one_of_overlapping.then(|| self.kept.iter().position(overlaps)).flatten()
+        let found = || self.kept.iter().find(|(_, kept)| overlaps(kept)).map(|(key, _)| *key);
+        self.one_of_overlapping.then(found).flatten()
     }
 
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
-        let Some(kept) = self.find(attribution.stall) else { return };
+        let Some(length) = self.lengths.get(&attribution.stall) else { return };
+        let Some(kept) = self.kept.get_mut(&(Reverse(*length), attribution.stall)) else { return };
         kept.parts = attribution
             .parts
             .iter()
@@ -74,14 +91,17 @@ impl Worst {
         kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net_ns));
     }
 
-    fn find(&mut self, id: StallId) -> Option<&mut Kept> {
-        self.kept.iter_mut().find(|kept| kept.stall.id == id)
-    }
-
-    pub(crate) fn finish(self, manifest: &RunManifest) -> Vec<WorstStall> {
+    /// `groups`: stalls that began together, the longest of each first.
+    pub(crate) fn finish(self, manifest: &RunManifest, groups: &[Vec<Start>]) -> Vec<WorstStall> {
         let began = span(manifest).map_or(manifest.clock_start.ticks, |(first, _)| first);
+        let leaders: HashMap<StallId, &[Start]> =
+            groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
+        let told: HashSet<StallId> =
+            groups.iter().flat_map(|group| group.iter().skip(1)).map(|s| s.id).collect();
         self.kept
-            .into_iter()
+            .into_values()
+            .filter(|kept| !told.contains(&kept.stall.id))
+            .take(self.limit)
             .enumerate()
             .map(|(at, kept)| WorstStall {
                 rank: at + 1,
@@ -90,22 +110,36 @@ impl Worst {
                 victim: kept.stall.victim.comm.to_string(),
                 start_realtime_ns: manifest.realtime_ns(kept.stall.start),
                 start_offset_ns: manifest.rate.nanos(kept.stall.start.since(began)),
-                duration_ns: Nanos(manifest.rate.nanos(kept.stall.length()).0),
+                duration_ns: manifest.rate.nanos(kept.stall.length()),
+                together: leaders.get(&kept.stall.id).map(|group| together(group, manifest)),
                 parts: kept.parts,
             })
             .collect()
     }
 }
 
+fn together(group: &[Start], manifest: &RunManifest) -> Together {
+    let mut stalls: Vec<TogetherStall> = group
+        .iter()
+        .map(|start| TogetherStall {
+            cpu: start.cpu,
+            stall: start.id,
+            duration_ns: manifest.rate.nanos(start.length),
+        })
+        .collect();
+    stalls.sort_by_key(|stall| stall.cpu);
+    Together { cpus: stalls.iter().map(|stall| stall.cpu).collect(), stalls }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, CpuId, ThreadRef, Ticks};
+    use jitterscope_model::{Comm, CpuId, ThreadRef};
     use proptest::prelude::*;
 
     #[test]
     fn messages_that_queued_up_are_told_by_the_longest() {
-        let mut worst = Worst { one_of_overlapping: true, ..Worst::new(3) };
+        let mut worst = Worst { one_of_overlapping: true, ..Worst::new(3, 1) };
         let message = |id, tid, start, end| Stall {
             id: StallId(id),
             cpu: CpuId(0),
@@ -119,13 +153,13 @@ mod tests {
         {
             worst.stall(&message(id, tid, start, end));
         }
-        assert_eq!(worst.kept.iter().map(|kept| kept.stall.id.0).collect::<Vec<_>>(), [1, 3, 4]);
+        assert_eq!(worst.kept.values().map(|kept| kept.stall.id.0).collect::<Vec<_>>(), [1, 3, 4]);
     }
 
     proptest! {
         #[test]
         fn the_longest_are_kept(lengths in proptest::collection::vec(0u64..30, 0..60), limit in 0usize..12) {
-            let mut worst = Worst::new(limit);
+            let mut worst = Worst::new(limit, 1);
             for (id, length) in lengths.iter().enumerate() {
                 worst.stall(&Stall {
                     id: StallId(id as u64),
@@ -139,7 +173,8 @@ mod tests {
             expected.sort_by_key(|(length, id)| (std::cmp::Reverse(*length), *id));
             expected.truncate(limit);
             let got: Vec<(u64, usize)> =
-                worst.kept.iter().map(|k| (k.stall.length().0, k.stall.id.0 as usize)).collect();
+                worst.kept.values().map(|k| (k.stall.length().0, k.stall.id.0 as usize)).collect();
+            prop_assert_eq!(worst.lengths.len(), got.len());
             prop_assert_eq!(got, expected);
         }
     }

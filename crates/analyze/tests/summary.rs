@@ -66,6 +66,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             threshold_ns: Nanos(300),
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
+            wakeup: None,
         },
         results,
         wakeups: Vec::new(),
@@ -276,6 +277,7 @@ fn intervals_become_a_history() {
     let history = builder.finish().history;
     assert_eq!(history.step_ns, Nanos(1_000_000_000));
     assert_eq!(history.stolen_ns, (0..10).map(|n| Nanos(n * 10)).collect::<Vec<_>>());
+    assert_eq!((history.cpus.len(), &history.cpus[0].stolen_ns), (1, &history.stolen_ns));
 }
 
 proptest! {
@@ -303,5 +305,107 @@ proptest! {
         let expected: Nanos = stalls.iter().map(|(length, ..)| RATE.nanos(Ticks(*length))).sum();
         prop_assert_eq!(summary.attribution.unwrap().stalled_ns, expected);
         prop_assert!(summary.worst.len() <= 3);
+    }
+}
+
+proptest! {
+    /// However long the run, however its intervals lie: nothing of a series is lost or counted twice.
+    #[test]
+    fn series_of_cpus_sum_to_the_total(
+        rows in proptest::collection::vec((0u32..5, 0u64..400, 0u64..1_000_000, 0u64..1_000_000), 0..200),
+        seconds in 1u64..400,
+        control in proptest::option::of(0u32..4),
+    ) {
+        let mut manifest = manifest((0..4).map(|cpu| result(cpu, &[])).collect(), false);
+        for result in &mut manifest.results {
+            (result.start, result.end) = (Ticks(0), Ticks(seconds * 2_600_000_000));
+        }
+        manifest.probe.wakeup = control.map(|cpu| WakeupConditions {
+            period_ns: Nanos(1_000_000),
+            hold_latency: false,
+            idle_control: Some(CpuId(cpu)),
+        });
+        let mut builder = SummaryBuilder::new(&manifest);
+        for (cpu, second, max, stolen) in &rows {
+            builder.interval(&IntervalRow {
+                cpu: CpuId(*cpu),
+                start: Ticks(second * 2_600_000_000),
+                end: Ticks((second + 1) * 2_600_000_000),
+                count: 1,
+                max: Nanos(*max),
+                stolen: Nanos(*stolen),
+            });
+        }
+        let history = builder.finish().history;
+        prop_assert!(history.stolen_ns.len() <= 60 && history.stolen_ns.len() == history.max_ns.len());
+        for of in &history.cpus {
+            let own = || rows.iter().filter(|row| row.0 == of.cpu.0);
+            prop_assert_eq!(of.stolen_ns.iter().map(|ns| ns.0).sum::<u64>(), own().map(|row| row.3).sum::<u64>());
+            let longest = of.max_ns.iter().max().unwrap().0;
+            prop_assert_eq!(longest, own().map(|row| row.2).max().unwrap_or(0));
+        }
+        let measured = || history.cpus.iter().filter(|of| Some(of.cpu.0) != control);
+        for (at, total) in history.stolen_ns.iter().enumerate() {
+            prop_assert_eq!(*total, measured().map(|of| of.stolen_ns[at]).sum::<Nanos>());
+            prop_assert_eq!(history.max_ns[at], measured().map(|of| of.max_ns[at]).max().unwrap());
+        }
+    }
+}
+
+proptest! {
+    /// The rows of the worst stalls are those of a grouping that sees everything at once.
+    #[test]
+    fn stalls_that_begin_together_are_told_once(
+        starts in proptest::collection::vec((0u32..4, 0u64..40, 0u64..6_000, 800u64..400_000), 0..80),
+        limit in 0usize..8,
+    ) {
+        let manifest = manifest((0..4).map(|cpu| result(cpu, &[])).collect(), false);
+        let stalls: Vec<Stall> = (0u64..)
+            .zip(&starts)
+            .map(|(id, (cpu, slot, offset, length))| stall(id, *cpu, slot * 20_000 + offset, *length))
+            .collect();
+        let mut builder = SummaryBuilder::new(&manifest).worst(limit);
+        stalls.iter().for_each(|stall| builder.stall(stall));
+        let worst = builder.finish().worst;
+
+        let mut sorted = stalls.clone();
+        sorted.sort_by_key(|s| (s.start, s.cpu, s.length(), s.id));
+        let window = RATE.ticks(Nanos(2000));
+        let mut groups: Vec<Vec<Stall>> = Vec::new();
+        for stall in sorted {
+            match groups.last_mut() {
+                Some(group) if stall.start.since(group[0].start) <= window => group.push(stall),
+                _ => groups.push(vec![stall]),
+            }
+        }
+        let mut expected: Vec<(u64, StallId, Vec<StallId>)> = Vec::new();
+        for mut group in groups {
+            group.sort_by_key(|s| (std::cmp::Reverse(s.length()), s.id));
+            let least = group[0].length().0 / 10;
+            let mut together: Vec<Stall> = Vec::new();
+            for stall in group {
+                let other = together.iter().all(|known| known.cpu != stall.cpu);
+                if other && stall.length().0 >= least {
+                    together.push(stall);
+                } else {
+                    expected.push((stall.length().0, stall.id, vec![stall.id]));
+                }
+            }
+            let ids = together.iter().map(|s| s.id).collect();
+            expected.push((together[0].length().0, together[0].id, ids));
+        }
+        expected.sort_by_key(|(length, id, _)| (std::cmp::Reverse(*length), *id));
+        expected.truncate(limit);
+        prop_assert_eq!(worst.len(), expected.len());
+        for (row, (_, id, mut ids)) in worst.iter().zip(expected) {
+            prop_assert_eq!(row.stall, id);
+            let mut told = match &row.together {
+                Some(together) => together.stalls.iter().map(|s| s.stall).collect(),
+                None => vec![row.stall],
+            };
+            told.sort_unstable();
+            ids.sort_unstable();
+            prop_assert_eq!(told, ids);
+        }
     }
 }

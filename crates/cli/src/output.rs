@@ -36,7 +36,13 @@ pub fn style() -> Style {
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
         .is_some_and(|value| value.to_ascii_uppercase().replace('-', "").contains("UTF8"));
-    Style { color: true, width: 80, unicode: unicode && io::stdout().is_terminal() }
+    Style {
+        color: true,
+        width: 80,
+        unicode: unicode && io::stdout().is_terminal(),
+        all_cpus: false,
+        periods: false,
+    }
 }
 
 /// Prints a result. Colours are stripped where they are not wanted.

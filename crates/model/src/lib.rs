@@ -38,4 +38,4 @@ pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
-pub use wakeup_result::WakeupResult;
+pub use wakeup_result::{WakeupConditions, WakeupResult};

@@ -40,6 +40,9 @@ pub struct ProbeSettings {
     pub interval_ns: Nanos,
     /// SCHED_FIFO priority; `None` for the fair class.
     pub fifo_priority: Option<u32>,
+    /// How the wake-up probe was set; `None` for the others, and for runs of version 0.1.
+    #[serde(default)]
+    pub wakeup: Option<crate::WakeupConditions>,
 }
 
 /// The machine that was measured.
@@ -205,6 +208,12 @@ pub struct RunManifest {
 }
 
 impl RunManifest {
+    /// The CPU that was measured only to compare the others with.
+    #[must_use]
+    pub fn idle_control(&self) -> Option<crate::CpuId> {
+        self.probe.wakeup.as_ref().and_then(|wakeup| wakeup.idle_control)
+    }
+
     /// Maps an instant of the measuring clock to nanoseconds since the epoch, from the pair of clock
     /// readings at the start: a step of the wall clock during the run does not bend the result.
     #[must_use]

@@ -37,6 +37,17 @@ pub struct WakeupResult {
     pub ended_early: Option<String>,
 }
 
+/// How wake-ups were asked for, beyond what all probes have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeupConditions {
+    /// Time between deadlines.
+    pub period_ns: Nanos,
+    /// Whether the CPUs were kept out of deep idle states (`/dev/cpu_dma_latency`) meanwhile.
+    pub hold_latency: bool,
+    /// The CPU that was measured to compare the others with, for nothing else was to run there.
+    pub idle_control: Option<CpuId>,
+}
+
 impl WakeupResult {
     /// The same in the words of a spinning probe, for everything that counts stalls: samples are wake-ups,
     /// their lengths lateness. The time between is slept, so that nothing of it is unmeasured.

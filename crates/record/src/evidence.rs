@@ -65,9 +65,15 @@ impl Evidence {
     /// the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper) {
         let attributor = &mut self.attributor;
-        self.events.drain(keeper, |item, _| match item {
+        let sleepers = self.wakeups.is_some();
+        self.events.drain(keeper, |item, names| match item {
             Item::Sender(event) => attributor.sender_event(&event),
-            Item::Local(event) => attributor.event(event),
+            Item::Local(event) => {
+                if sleepers {
+                    names.learn_function(&event);
+                }
+                attributor.event(event);
+            }
             Item::Lost(cpu, from, to) => attributor.lost(cpu, from, to),
         });
         if let (Some(kept), Some(last)) = (self.wakeups, self.events.seen_until()) {

@@ -1,7 +1,7 @@
 //! Names of kernel functions and threads, live and stored.
 
 use jitterscope_attribute::Lexicon;
-use jitterscope_model::{Comm, KernelAddr, KernelEvent, Name};
+use jitterscope_model::{Comm, EventKind, KernelAddr, KernelEvent, Name};
 use jitterscope_platform::Machine;
 use jitterscope_trace::{Symbols, Tasks, TraceContext};
 use std::cell::RefCell;
@@ -54,6 +54,19 @@ impl LiveNames {
         self.tasks.borrow_mut().learn(event);
         if ask {
             self.ask(event.tid);
+        }
+    }
+
+    /// Names the function that an event runs, for the run to keep: attribution asks for those that it
+    /// tells apart only, and a wake-up's does not.
+    pub(crate) fn learn_function(&self, event: &KernelEvent) {
+        if let EventKind::NmiHandler { handler: addr, .. }
+        | EventKind::WorkStart { function: addr, .. }
+        | EventKind::TimerEntry { function: addr, .. }
+        | EventKind::HrtimerEntry { function: addr, .. }
+        | EventKind::CsdEntry { function: addr, .. } = event.kind
+        {
+            self.function(addr);
         }
     }
 

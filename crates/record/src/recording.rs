@@ -13,6 +13,7 @@ use crate::warnings::Circumstance;
 use crate::{after, audit, before};
 use jitterscope_model::{
     CpuId, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, TickRate, Ticks,
+    WakeupConditions,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
@@ -230,5 +231,10 @@ fn probe_settings(settings: &RecordSettings) -> ProbeSettings {
         threshold_ns: settings.threshold,
         interval_ns: settings.interval,
         fifo_priority: settings.fifo_priority,
+        wakeup: settings.wakeup.map(|choice| WakeupConditions {
+            period_ns: choice.period,
+            hold_latency: choice.hold_latency,
+            idle_control: choice.idle_control,
+        }),
     }
 }

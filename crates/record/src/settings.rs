@@ -1,6 +1,6 @@
 //! What is recorded, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, Nanos};
+use jitterscope_model::{ClockKind, CpuId, Nanos};
 use jitterscope_platform::CpuChoice;
 use std::path::PathBuf;
 
@@ -11,6 +11,8 @@ pub struct WakeupChoice {
     pub period: Nanos,
     /// Whether deep idle states are kept off meanwhile.
     pub hold_latency: bool,
+    /// Which of the CPUs is only measured to compare the others with.
+    pub idle_control: Option<CpuId>,
 }
 
 /// Settings of one recording.

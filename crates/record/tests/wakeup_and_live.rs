@@ -28,7 +28,7 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     let topology = Topology::read(&Machine::host());
     let settings = RecordSettings {
         cpus: select_cpus(None, &topology, &current_affinity().unwrap()).unwrap(),
-        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false }),
+        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
         duration: Nanos(1_000_000_000),
         warmup: Nanos(100_000_000),
         // So low that hardly any wake-up is in time.
@@ -48,6 +48,8 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     let manifest = run.manifest();
     let wake = &manifest.wakeups[0];
     assert_eq!(manifest.probe.kind, "wakeup");
+    let conditions = manifest.probe.wakeup.as_ref().unwrap();
+    assert_eq!((conditions.period_ns, conditions.idle_control), (Nanos(500_000), None));
     assert!(wake.wakeups > 0 && wake.stalls > 0, "{wake:?}");
     assert_eq!(manifest.results[0].samples, wake.wakeups);
     let count = |rows: &[(u64, u64)]| rows.iter().map(|row| row.1).sum::<u64>();

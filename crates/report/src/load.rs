@@ -1,5 +1,6 @@
 //! From a stored run to its summary.
 
+use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::RunManifest;
 use jitterscope_store::{RunReader, StoreError};
@@ -19,6 +20,18 @@ pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
 /// As [`load`].
 pub fn load_worst(path: &Path, worst: usize) -> Result<(RunManifest, RunSummary), StoreError> {
     load_with(path, |builder| builder.worst(worst))
+}
+
+/// As [`load_worst`], with the periods of the stalls.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_periods(
+    path: &Path,
+    worst: usize,
+    effort: Effort,
+) -> Result<(RunManifest, RunSummary), StoreError> {
+    load_with(path, |builder| builder.worst(worst).periods(effort))
 }
 
 fn load_with(

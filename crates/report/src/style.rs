@@ -12,11 +12,15 @@ pub struct Style {
     pub width: usize,
     /// Whether the terminal shows block characters; all else is ASCII, but for names.
     pub unicode: bool,
+    /// Whether periods were asked for: then all are told, and none too.
+    pub periods: bool,
+    /// Whether tables show every CPU, however many.
+    pub all_cpus: bool,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, unicode: false }
+        Style { color: false, width: 80, unicode: false, all_cpus: false, periods: false }
     }
 }
 

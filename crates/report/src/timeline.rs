@@ -11,6 +11,8 @@ pub struct TimelineView {
     pub stall: StallId,
     /// Where.
     pub cpu: CpuId,
+    /// Whether it slept when this began: a late wake-up.
+    pub sleeper: bool,
     /// Name of the thread that was stalled.
     pub victim: String,
     /// Length.
@@ -59,14 +61,17 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         out.push_str(text.trim_end());
         out.push('\n');
     };
-    line(
-        &style.paint(Tone::Strong, &format!("stall {} on CPU {}: {}", view.stall.0, view.cpu, view.duration)),
-    );
+    let (what, victim, from, to) = match view.sleeper {
+        true => ("late wake-up", "of", "the deadline", "awake"),
+        false => ("stall", "it stalled", "last clock read before", "first clock read after"),
+    };
+    let title = format!("{what} {} on CPU {}: {}", view.stall.0, view.cpu, view.duration);
+    line(&style.paint(Tone::Strong, &title));
     line(&style.paint(
         Tone::Dim,
         &fit(
             &format!(
-                "{} after the start, {} UTC; it stalled {}",
+                "{} after the start, {} UTC; {victim} {}",
                 moment(view.start_offset),
                 utc(view.start_realtime_ns),
                 view.victim
@@ -84,11 +89,11 @@ pub fn render(view: &TimelineView, style: Style) -> String {
     let edge = |at: Nanos, what: &str| {
         style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", micros(at), "", " ".repeat(BAR + 3)))
     };
-    line(&edge(Nanos::ZERO, "last clock read before"));
+    line(&edge(Nanos::ZERO, from));
     for row in &view.rows {
         line(&frame(row, view.duration, style));
     }
-    line(&edge(view.duration, "first clock read after"));
+    line(&edge(view.duration, to));
     if !view.parts.is_empty() {
         line("");
         for (kind, name, net) in &view.parts {

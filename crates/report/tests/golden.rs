@@ -2,21 +2,25 @@
 
 mod common;
 
-use common::{Scenario, busy, part, source};
+use common::{Scenario, busy, late, part, source};
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
 use jitterscope_report::timeline::{TimelineRow, TimelineView};
 use jitterscope_report::{Style, text, timeline};
 
 /// The text, after checking what holds for every report.
 fn shown(scenario: &Scenario) -> String {
-    let summary = scenario.summary();
-    let plain = text::render(&summary, Style::default());
+    shown_as(&scenario.summary(), Style::default())
+}
+
+fn shown_as(summary: &RunSummary, style: Style) -> String {
+    let plain = text::render(summary, style);
     for line in plain.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{} columns: {line}", line.len());
         assert!(line.is_ascii(), "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    let colored = text::render(&summary, Style { color: true, ..Style::default() });
+    let colored = text::render(summary, Style { color: true, ..style });
     assert_eq!(without_colors(&colored), plain, "colours change nothing but colours");
     plain
 }
@@ -149,6 +153,141 @@ fn sixty_four_cpus() {
 }
 
 #[test]
+fn late_wake_ups() {
+    let mut run = late(&[1], None);
+    run.manifest.probe.wakeup.as_mut().unwrap().hold_latency = true;
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn late_wake_ups_beside_an_idle_cpu() {
+    insta::assert_snapshot!(shown(&late(&[0, 1, 3], Some(3))));
+}
+
+#[test]
+fn late_wake_ups_on_sixteen_cpus() {
+    let cpus: Vec<u32> = (0..16).collect();
+    let mut run = late(&cpus, Some(7));
+    run.manifest.attributed = false;
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn wake_ups_in_time() {
+    let mut run = Scenario::new(&[1]).finish_wakeups(&[(3_100, 9_000), (3_900, 999)], None);
+    // A run of 0.1 does not say how it was set.
+    run.manifest.probe.wakeup = None;
+    insta::assert_snapshot!(shown(&run));
+}
+
+/// From the heading of a section to the blank line after it.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let from = text.find(&format!("\n{heading}")).map_or(text.len(), |at| at + 1);
+    let length = text[from..].find("\n\n").unwrap_or(text.len() - from);
+    &text[from..from + length]
+}
+
+#[test]
+fn periods_of_culprits() {
+    let busy = busy(&[0, 1]).summary_with_periods();
+    let brief = shown_as(&busy, Style::default());
+    let all = shown_as(&busy, Style { periods: true, ..Style::default() });
+    insta::assert_snapshot!(format!("{}\n\n{}", section(&brief, "PERIODS"), section(&all, "PERIODS")));
+}
+
+#[test]
+fn no_periods_are_told_when_asked_for_only() {
+    let mut quiet = Scenario::new(&[1]);
+    for n in 0..40u64 {
+        // Neither regular nor bursts.
+        let at = n * 240_000 + n * n * 7919 % 190_000;
+        quiet.stall(1, at, vec![part(CulpritKind::Irq, "nvme0q1", "irq 30", 4_000)]);
+    }
+    let quiet = quiet.finish().summary_with_periods();
+    assert_eq!(section(&shown_as(&quiet, Style::default()), "PERIODS"), "");
+    let asked = Style { periods: true, ..Style::default() };
+    let text = shown_as(&quiet, asked);
+    assert!(text.contains("No significant period in 1 series of stalls"), "{text}");
+    let text = shown_as(&late(&[1], None).summary_with_periods(), asked);
+    assert!(section(&text, "PERIODS").contains("deadlines"), "{text}");
+}
+
+/// Ticks that differ, a compiler on the last CPU, and a host that twice stops all.
+fn many(cpus: u32) -> Scenario {
+    let all: Vec<u32> = (0..cpus).collect();
+    let mut run = Scenario::new(&all);
+    run.manifest.probe.interval_ns = Nanos(200_000_000);
+    for cpu in 0..cpus {
+        for n in 0..600 + u64::from(cpu) * 29 % 97 {
+            let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+            run.stall(cpu, n * 14_000 + 11 + u64::from(cpu) * 40, vec![tick]);
+        }
+        for (at, length) in [(1_200_000, 7_000_000), (8_300_000, 1_200_000)] {
+            let net = length - u64::from(cpu) * 1_000;
+            run.stall(cpu, at, vec![part(CulpritKind::Hypervisor, "virtual machine paused", "", net)]);
+        }
+    }
+    for n in 0..30u64 {
+        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_000_000 + n * 70_000);
+        run.stall(cpus - 1, 4_000_700 + n * 12_000, vec![cc1]);
+    }
+    run.finish()
+}
+
+#[test]
+fn two_cpus() {
+    insta::assert_snapshot!(shown(&many(2)));
+}
+
+#[test]
+fn four_cpus() {
+    insta::assert_snapshot!(shown(&many(4)));
+}
+
+#[test]
+fn eight_cpus() {
+    insta::assert_snapshot!(shown(&many(8)));
+}
+
+#[test]
+fn all_of_many_cpus_when_asked() {
+    let summary = many(20).summary();
+    let text = text::render(&summary, Style { all_cpus: true, width: 120, ..Style::default() });
+    assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+    let blocks: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("cpu    ")).collect();
+    let shown: Vec<u32> = blocks
+        .iter()
+        .filter(|line| !line.contains("share"))
+        .flat_map(|line| line.split_whitespace().filter_map(|word| word.parse().ok()))
+        .collect();
+    assert_eq!(shown, (0..20).collect::<Vec<u32>>(), "{text}");
+    assert!(!text.contains("left out: report"), "{text}");
+}
+
+/// A tick all the time, a compiler for half a second on one CPU, and one pause of both.
+#[test]
+fn bursts_over_time() {
+    let mut run = Scenario::new(&[2, 3]);
+    run.manifest.probe.interval_ns = Nanos(200_000_000);
+    for cpu in [2u32, 3] {
+        let tick = |n: u64| part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+        for n in 0..2400 {
+            run.stall(cpu, n * 4000 + 11 + u64::from(cpu) * 500, vec![tick(n)]);
+        }
+        run.stall(
+            cpu,
+            1_200_000,
+            vec![part(CulpritKind::Hypervisor, "CPU taken", "no kernel event", 7_000_000)],
+        );
+    }
+    for n in 0..50u64 {
+        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_500_000 + n * 40_000);
+        run.stall(3, 6_000_700 + n * 12_000, vec![cc1]);
+    }
+    insta::assert_snapshot!(shown(&run.finish()));
+}
+
+#[test]
 fn an_interrupted_run() {
     let mut run = Scenario::new(&[1]);
     run.manifest.probe.duration_ns = Nanos(2_300_000_000);
@@ -204,6 +343,7 @@ fn a_stall_as_a_timeline() {
     let view = TimelineView {
         stall: StallId(42),
         cpu: CpuId(1),
+        sleeper: false,
         victim: "js-spin/1".into(),
         duration: Nanos(1_302_113),
         start_realtime_ns: 1_795_213_189_826_000_000,
@@ -233,6 +373,9 @@ fn a_stall_as_a_timeline() {
         assert!(line.len() <= 80, "{line}");
     }
     insta::assert_snapshot!(text);
+    let late = timeline::render(&TimelineView { sleeper: true, ..view }, Style::default());
+    assert!(late.starts_with("late wake-up 42 on CPU 1: 1.30 ms\n"), "{late}");
+    assert!(late.contains(" the deadline\n") && late.contains(" awake\n"), "{late}");
 }
 
 fn message_times(plain: &[(u64, u64)]) -> MessageTimes {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scenario, busy};
+use common::{Scenario, busy, late};
 use jitterscope_report::{Style, json, list, load, load_worst, text};
 use jitterscope_store::{RunWriter, StoreError};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,40 @@ fn a_stored_run_reports_what_its_rows_did() {
     let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
     assert_eq!(value["schema_version"], 1);
     assert_eq!(load_worst(&path, 3).unwrap().1.worst.len(), 3);
+}
+
+#[test]
+fn stored_wake_ups_keep_their_phases_and_the_idle_control_is_in_no_sum() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = late(&[0, 1, 3], Some(3));
+    let (_, loaded) = load(&store(&scenario, dir.path())).unwrap();
+    let wakeup = loaded.wakeup.as_ref().unwrap();
+    assert_eq!(wakeup, scenario.summary().wakeup.as_ref().unwrap());
+    let attribution = loaded.attribution.as_ref().unwrap();
+    assert_eq!(wakeup.phases.iter().map(|row| row.total_ns.0).sum::<u64>(), attribution.stalled_ns.0);
+    assert_eq!((attribution.stalls, loaded.probe.total.stalls), (338, 338));
+    assert!(loaded.worst.iter().all(|stall| stall.cpu.0 != 3));
+    let own = &wakeup.cpus[2];
+    assert!(own.idle_control && own.lateness.late == 120);
+    assert_eq!(wakeup.total.wakeups, wakeup.cpus[..2].iter().map(|cpu| cpu.lateness.wakeups).sum::<u64>());
+    assert_eq!(wakeup.total.missed, 128);
+    // The mean is that of the lateness, whoever asks.
+    assert_eq!(
+        wakeup.cpus[0].lateness.mean_ns.unwrap().rounded(),
+        loaded.probe.cpus[0].mean_ns.unwrap().rounded()
+    );
+    let control = wakeup.idle_control.as_ref().unwrap();
+    let late: u64 = control.phases.iter().map(|row| row.total_ns.0).sum();
+    assert_eq!(late, control.culprits.iter().map(|row| row.total_ns.0).sum::<u64>());
+    assert_eq!(control.phases[0].phase, "idle exit");
+    assert!(control.max_ratio.unwrap() > 70.0);
+    // Deadlines that were slept through weigh in the corrected percentiles only.
+    let p = |of: &jitterscope_analyze::Percentiles| of["99"].unwrap();
+    assert!(p(&wakeup.total.corrected_percentiles_ns) > p(&wakeup.total.percentiles_ns));
+    let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
+    assert_eq!(value["wakeup"]["cpus"][2]["idle_control"], true);
+    assert_eq!(value["wakeup"]["cpus"][0]["wakeups"], 9780);
+    assert_eq!(value["wakeup"]["period_ns"], 1_000_000);
 }
 
 #[test]

@@ -1,13 +1,34 @@
 //! Gathering the times, in bounded memory.
 
-use super::search::{Period, SearchSettings, find};
+use super::search::{FEWEST, Period, SearchSettings, find};
+use super::spectrum::bins;
 use jitterscope_model::{Attribution, CpuId, CulpritKind, Name, Nanos, Placement, Stall, TickRate, Ticks};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Times kept of a group: the first ones, for a period only shows in a window without holes.
-const MOST_TIMES: usize = 8192;
-/// Groups; what comes after them is not searched.
-const MOST_GROUPS: usize = 256;
+/// How much memory and time a search may take. Those who stole most are searched first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Times kept of a group: the first ones, for a period only shows in a window without holes.
+    pub times: usize,
+    /// Groups; what comes after them is not searched.
+    pub groups: usize,
+    /// Cost of all searches together, in times looked at; one costs some 40 us for each period found and
+    /// once more.
+    pub cost: u64,
+}
+
+impl Effort {
+    /// About half a second and 20 MiB, however long the run: for reports that nobody asked for periods.
+    pub const BRIEF: Effort = Effort { times: 512, groups: 1024, cost: 10_000 };
+    /// Some ten seconds and 80 MiB at most.
+    pub const THOROUGH: Effort = Effort { times: 8192, groups: 1024, cost: 300_000 };
+    /// All of the first few groups: for a measurement of a few CPUs that is still in memory.
+    pub const FULL: Effort = Effort { times: 8192, groups: 256, cost: u64::MAX };
+}
+
+/// Bins of a spectrum that cost as much as a time.
+const BINS_A_TIME: u64 = 650;
 
 /// Whose times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,15 +48,29 @@ pub struct GroupPeriods {
     pub periods: Vec<Period>,
 }
 
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Groups that were searched.
+    pub searched: usize,
+    /// Groups that had times enough and were not, at least: the effort was used up.
+    pub left_out: usize,
+    /// Those with a period, in order.
+    pub groups: Vec<GroupPeriods>,
+}
+
 #[derive(Debug, Default)]
 struct Times {
     starts: Vec<Ticks>,
     full: bool,
+    /// How much time they stole, to know which matter.
+    weight: u64,
 }
 
 impl Times {
-    fn push(&mut self, start: Ticks) {
-        if self.starts.len() < MOST_TIMES {
+    fn push(&mut self, start: Ticks, weight: u64, most: usize) {
+        self.weight = self.weight.saturating_add(weight);
+        if self.starts.len() < most {
             self.starts.push(start);
         } else {
             self.full = true;
@@ -44,74 +79,95 @@ impl Times {
 }
 
 /// Takes in stalls, and says which periods they have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PeriodSearch {
+    effort: Effort,
     groups: BTreeMap<PeriodGroup, Times>,
+    refused: bool,
 }
 
 impl PeriodSearch {
     /// Nothing yet.
     #[must_use]
-    pub fn new() -> PeriodSearch {
-        PeriodSearch::default()
+    pub fn new(effort: Effort) -> PeriodSearch {
+        PeriodSearch { effort, groups: BTreeMap::new(), refused: false }
     }
 
     /// One stall: a time of its CPU, and of every culprit that was seen in it.
     pub fn add(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        self.push(PeriodGroup { cpu: stall.cpu, culprit: None }, stall.start);
-        let mut seen: Vec<(CulpritKind, Name)> = Vec::new();
+        self.push(PeriodGroup { cpu: stall.cpu, culprit: None }, stall.start, stall.length().0);
+        let mut seen: Vec<((CulpritKind, Name), u64)> = Vec::new();
         for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
             let culprit = (part.culprit.kind, part.culprit.name.clone());
             // The cost of a switch goes with whoever was switched to; loss is nobody; what is unresolved
             // between a culprit's events is in step with that culprit.
             let nobody = match culprit.0 {
                 CulpritKind::Switch | CulpritKind::Loss => true,
-                CulpritKind::Unresolved => part.placement != Placement::Whole,
+                // Nor does the probe's own storing of a stall come by itself.
+                CulpritKind::Unresolved => {
+                    part.placement != Placement::Whole || &*culprit.1 == "own bookkeeping"
+                }
                 _ => false,
             };
-            if !nobody && !seen.contains(&culprit) {
-                seen.push(culprit);
+            match seen.iter_mut().find(|(known, _)| *known == culprit) {
+                _ if nobody => {}
+                Some((_, net)) => *net = net.saturating_add(part.net.0),
+                None => seen.push((culprit, part.net.0)),
             }
         }
-        for culprit in seen {
-            self.push(PeriodGroup { cpu: stall.cpu, culprit: Some(culprit) }, stall.start);
+        for (culprit, net) in seen {
+            self.push(PeriodGroup { cpu: stall.cpu, culprit: Some(culprit) }, stall.start, net);
         }
     }
 
-    fn push(&mut self, group: PeriodGroup, start: Ticks) {
+    fn push(&mut self, group: PeriodGroup, start: Ticks, weight: u64) {
         if let Some(times) = self.groups.get_mut(&group) {
-            times.push(start);
-        } else if self.groups.len() < MOST_GROUPS {
-            self.groups.entry(group).or_default().push(start);
+            times.push(start, weight, self.effort.times);
+        } else if self.groups.len() < self.effort.groups {
+            self.groups.entry(group).or_default().push(start, weight, self.effort.times);
+        } else {
+            self.refused = true;
         }
     }
 
     /// The periods of a measurement from `start` to `end`. A CPU's stalls as a whole are searched only
     /// where none of them is attributed; groups without a period are left out.
     #[must_use]
-    pub fn finish(self, start: Ticks, end: Ticks, rate: TickRate, false_alarm: f64) -> Vec<GroupPeriods> {
+    pub fn finish(self, start: Ticks, end: Ticks, rate: TickRate, false_alarm: f64) -> Found {
         let attributed = |cpu| self.groups.keys().any(|group| group.cpu == cpu && group.culprit.is_some());
-        let searched: Vec<(&PeriodGroup, &Times)> = self
+        let mut worth: Vec<(&PeriodGroup, &Times)> = self
             .groups
             .iter()
             .filter(|(group, _)| group.culprit.is_some() || !attributed(group.cpu))
+            .filter(|(_, times)| times.starts.len() >= FEWEST)
             .collect();
-        let settings = SearchSettings { false_alarm, searches: searched.len(), ..SearchSettings::default() };
+        worth.sort_by_key(|(_, times)| Reverse(times.weight));
+        let window = |times: &Times| {
+            // Where not all were kept, the window ends with the last one kept.
+            let last = times.starts.iter().max().copied().filter(|_| times.full);
+            rate.nanos(last.unwrap_or(end).since(start))
+        };
+        let all = worth.len();
+        let mut left = self.effort.cost;
+        worth.retain(|(_, times)| {
+            let cost = times.starts.len() as u64 + bins(window(times).as_secs_f64()) as u64 / BINS_A_TIME;
+            let affordable = cost <= left;
+            left -= if affordable { cost } else { 0 };
+            affordable
+        });
+        worth.sort_by_key(|(group, _)| *group);
+        let settings = SearchSettings { false_alarm, searches: worth.len(), ..SearchSettings::default() };
         let mut found = Vec::new();
-        for (group, times) in &searched {
+        for (group, times) in &worth {
             let mut offsets: Vec<Nanos> =
                 times.starts.iter().map(|time| rate.nanos(time.since(start))).collect();
             offsets.sort_unstable();
-            // Where not all were kept, the window ends with the last one kept.
-            let span = match offsets.last() {
-                Some(last) if times.full => *last,
-                _ => rate.nanos(end.since(start)),
-            };
-            let periods = find(&offsets, span, settings);
+            let periods = find(&offsets, window(times), settings);
             if !periods.is_empty() {
                 found.push(GroupPeriods { group: (*group).clone(), periods });
             }
         }
-        found
+        let left_out = all - worth.len() + usize::from(self.refused);
+        Found { searched: worth.len(), left_out, groups: found }
     }
 }

@@ -1,4 +1,4 @@
-//! Periods in the times of stalls, for each culprit.
+//! Periods in the times of stalls, for each culprit and CPU.
 //!
 //! Starts of stalls are a point process, not a sampled signal, so they are tested as one: candidate
 //! frequencies come from the spectrum of binned counts, and each is judged on the exact times by the
@@ -11,9 +11,14 @@
 mod dictionary;
 mod gather;
 mod htest;
+mod rows;
 mod search;
 mod spectrum;
 
 pub use dictionary::{Known, known};
-pub use gather::{GroupPeriods, PeriodGroup, PeriodSearch};
+pub use gather::{Effort, Found, GroupPeriods, PeriodGroup, PeriodSearch};
+pub use rows::{PeriodRow, PeriodSummary};
 pub use search::{Period, SearchSettings, find};
+
+/// Probability of naming a period where there is none, over a whole measurement.
+pub const FALSE_ALARM: f64 = 0.001;

@@ -5,6 +5,9 @@ use super::htest::{h, ln_probability, z_at};
 use super::spectrum::{candidates, highest_frequency};
 use jitterscope_model::Nanos;
 
+/// The shortest period unless said otherwise.
+pub(super) const SHORTEST: Nanos = Nanos(500_000);
+
 /// How a search is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchSettings {
@@ -18,7 +21,7 @@ pub struct SearchSettings {
 
 impl Default for SearchSettings {
     fn default() -> SearchSettings {
-        SearchSettings { shortest: Nanos(500_000), false_alarm: 0.001, searches: 1 }
+        SearchSettings { shortest: SHORTEST, false_alarm: 0.001, searches: 1 }
     }
 }
 
@@ -31,7 +34,7 @@ pub struct Period {
     pub ln_probability: f64,
     /// Stalls in the pulse: the tenth of the period in which most of them fall.
     pub in_pulse: u64,
-    /// Stalls looked at.
+    /// Stalls looked at; those closer together than half the shortest period are one.
     pub events: u64,
     /// Share of the periods that have a stall in the pulse.
     pub hit: f64,
@@ -40,7 +43,7 @@ pub struct Period {
 }
 
 /// Fewest events and fewest periods in the window to say anything.
-const FEWEST: usize = 10;
+pub(super) const FEWEST: usize = 10;
 const CYCLES: f64 = 5.0;
 /// Periods of one series.
 const MOST_PERIODS: usize = 4;
@@ -50,6 +53,12 @@ const PULSE: f64 = 0.1;
 /// A pulse in fewer of the periods than this is in step with something periodic, but does not come
 /// periodically itself; it is taken out and not told.
 const LEAST_HIT: f64 = 0.2;
+/// What is named comes in this share of its periods at least; less may be a fraction or a multiple of
+/// something else that happens to be as long.
+const NAMED_HIT: f64 = 0.5;
+/// A pulse that holds no more than this of what a tenth of the period holds by chance is nothing to act
+/// on: stalls that come in bursts are not as independent as the test takes them to be.
+const LEAST_EXCESS: f64 = 1.5;
 /// Denominators up to which a frequency is a fraction of one already found: what is left of a pulse that
 /// was taken out beats with it.
 const FRACTIONS: i32 = 8;
@@ -62,6 +71,7 @@ const OVERSAMPLING: f64 = 3.0;
 pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Period> {
     let span = span.as_secs_f64();
     let mut left: Vec<f64> = thinned(times, settings.shortest);
+    let events = left.len() as u64;
     let mut found: Vec<Period> = Vec::new();
     let mut taken: Vec<f64> = Vec::new();
     while taken.len() < MOST_PERIODS && left.len() >= FEWEST && span > 0.0 {
@@ -73,16 +83,19 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
         let period = Nanos((1e9 / frequency).round() as u64);
         taken.push(frequency);
         let hit = (cycles as f64 / (span * frequency)).min(1.0);
-        if hit < LEAST_HIT {
+        let in_pulse = before - left.len();
+        let excess = in_pulse as f64 / (PULSE * before as f64);
+        // It must have come round as often as the window must have had room for.
+        if hit < LEAST_HIT || excess < LEAST_EXCESS || (cycles as f64) < CYCLES {
             continue;
         }
         found.push(Period {
             period,
             ln_probability,
-            in_pulse: (before - left.len()) as u64,
-            events: times.len() as u64,
+            in_pulse: in_pulse as u64,
+            events,
             hit,
-            known: known(period),
+            known: known(period).filter(|_| hit >= NAMED_HIT),
         });
     }
     found

@@ -3,7 +3,7 @@
 /// Frequencies (Hz) worth a closer look, at most `most`, between `lowest` and `highest`. `times` are
 /// seconds from the start of a window of `span` seconds.
 pub(super) fn candidates(times: &[f64], span: f64, lowest: f64, highest: f64, most: usize) -> Vec<f64> {
-    let bins = ((2.0 * highest * span).ceil() as usize).next_power_of_two().clamp(64, MOST_BINS);
+    let bins = enough(highest, span);
     let (mut re, mut im) = (vec![0.0f64; bins], vec![0.0f64; bins]);
     for time in times {
         let bin = (time / span * bins as f64) as usize;
@@ -30,6 +30,16 @@ pub(super) fn candidates(times: &[f64], span: f64, lowest: f64, highest: f64, mo
     chosen.sort_unstable();
     chosen.dedup();
     chosen.into_iter().map(|k| k as f64 / span).collect()
+}
+
+/// Bins that show frequencies up to `highest`.
+fn enough(highest: f64, span: f64) -> usize {
+    ((2.0 * highest * span).ceil() as usize).min(MOST_BINS).next_power_of_two().clamp(64, MOST_BINS)
+}
+
+/// Bins of a search for periods of the usual lengths.
+pub(super) fn bins(span: f64) -> usize {
+    enough(1.0 / super::search::SHORTEST.as_secs_f64(), span)
 }
 
 /// Memory for one search: 16 MiB.

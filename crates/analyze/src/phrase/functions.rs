@@ -4,7 +4,7 @@ use super::Table;
 
 /// Functions of high-resolution timers and of the timer wheel.
 pub(super) const TIMERS: Table = &[
-    ("local_timer", "timer interrupt that ran no timer function"),
+    ("local_timer", "the timer interrupt itself"),
     ("tick_nohz_handler", "scheduler tick, HZ times a second (nohz_full stops it)"),
     ("tick_sched_timer", "scheduler tick, HZ times a second (nohz_full stops it)"),
     ("hrtimer_wakeup", "wakes a sleeping thread (nanosleep, futex or poll timeout)"),
@@ -57,6 +57,7 @@ pub(super) const WORK: Table = &[
     ("vmstat_shepherd", "starts memory statistics on CPUs, every vm.stat_interval (1 s)"),
     ("wb_workfn", "writes dirty pages back (vm.dirty_*)"),
     ("wb_update_bandwidth_workfn", "writeback bandwidth accounting"),
+    ("page_reporting_process", "tells the host which pages are free (virtio balloon)"),
     ("psi_avgs_work", "averages pressure-stall information, every 2 s (psi=0)"),
     ("lru_add_drain_per_cpu", "drains per-CPU page lists (compaction, mlock, migration)"),
     ("drain_local_pages_wq", "drains per-CPU free pages (compaction, hotplug)"),
@@ -186,6 +187,13 @@ pub(super) const FAULTS: Table = &[
     ("page_fault_kernel", "the kernel touched memory that was not mapped"),
 ];
 
+/// What is between a sleeper's deadline and its first instruction.
+pub(super) const WAKING: Table = &[
+    ("idle exit", "the CPU had to leave an idle state, or its timer fired late there"),
+    ("leaving idle", "woken: the idle loop ended and the scheduler switched"),
+    ("return to the thread", "scheduled: the kernel's way back to the thread"),
+];
+
 /// Verdicts on time that no record explains.
 pub(super) const VERDICTS: Table = &[
     ("late interrupt", "the host delivered an interrupt late"),
@@ -201,6 +209,8 @@ pub(super) const VERDICTS: Table = &[
     ("frequency change", "the CPU changed its frequency"),
     ("under 1 us", "memory, a busy SMT sibling or the CPU itself"),
     ("outside this kernel", "no kernel event inside: hardware or firmware"),
+    ("late timer", "the timer fired late though the CPU was not idle"),
+    ("run-queue wait", "woken, but it is not known what ran instead"),
     ("frame left open", "its beginning was recorded, its end was not"),
     ("no verdict", "the stored run has no attribution for it"),
 ];

@@ -42,7 +42,8 @@ fn known(kind: CulpritKind, name: &str) -> Option<&'static str> {
         CulpritKind::Hypervisor | CulpritKind::Firmware | CulpritKind::Unresolved => {
             find(functions::VERDICTS, name)
         }
-        CulpritKind::Mce | CulpritKind::RtThrottle | CulpritKind::Switch | CulpritKind::Loss => None,
+        CulpritKind::Switch => find(functions::WAKING, name),
+        CulpritKind::Mce | CulpritKind::RtThrottle | CulpritKind::Loss => None,
     }
 }
 
@@ -114,6 +115,7 @@ mod tests {
             functions::VECTORS,
             functions::NMIS,
             functions::FAULTS,
+            functions::WAKING,
             functions::VERDICTS,
             threads::WHOLE,
             threads::PREFIXES,

@@ -1,15 +1,12 @@
 //! Periods of stalls as text.
 
-use jitterscope_analyze::periods::{GroupPeriods, PeriodSearch};
+use jitterscope_analyze::periods::{FALSE_ALARM, GroupPeriods, PeriodSearch};
 use jitterscope_model::{Nanos, TickRate, Ticks};
 use std::fmt::Write;
 
-/// Probability of naming a period where there is none, over a whole measurement.
-pub const FALSE_ALARM: f64 = 0.001;
-
 /// The table of periods of a measurement.
 pub fn text(search: PeriodSearch, start: Ticks, end: Ticks, rate: TickRate) -> String {
-    let found = search.finish(start, end, rate, FALSE_ALARM);
+    let found = search.finish(start, end, rate, FALSE_ALARM).groups;
     if found.is_empty() {
         return format!(
             "No significant periods (of {} or less: a period must come round five times)",

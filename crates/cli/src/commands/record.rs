@@ -11,7 +11,7 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuId, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
@@ -83,15 +83,15 @@ pub struct RecordArgs {
     /// wakeup: measure an idle CPU too, to compare with
     #[arg(long)]
     pub idle_control: bool,
-    /// Length of a reporting interval
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = interval)]
-    pub interval: Nanos,
+    /// Length of a reporting interval [default: a sixtieth of the duration, 100ms to 1s]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Nanos>,
     /// Measure in the class SCHED_FIFO at this priority
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
-    /// Name of this configuration, for comparing runs
-    #[arg(long, short, default_value = "spin", value_name = "NAME")]
-    pub label: String,
+    /// Name of this configuration, for comparing runs [default: the probe's name]
+    #[arg(long, short, value_name = "NAME")]
+    pub label: Option<String>,
     /// The clock [default: the TSC where it can be trusted]
     #[arg(long, value_enum, value_name = "CLOCK")]
     pub clock: Option<ClockArg>,
@@ -125,6 +125,13 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// The shortest of some round lengths of which a report shows each by itself.
+fn default_interval(duration: Nanos) -> Nanos {
+    const STEPS_SHOWN: u64 = 60;
+    let round = [100, 200, 500].map(|ms| Nanos(ms * 1_000_000));
+    round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
+}
+
 /// The measured CPUs and one more, which nobody else uses if it can be helped. One is left for our own
 /// threads.
 fn with_idle_control(
@@ -132,7 +139,7 @@ fn with_idle_control(
     chosen: CpuChoice,
     topology: &Topology,
     allowed: &CpuSet,
-) -> anyhow::Result<CpuChoice> {
+) -> anyhow::Result<(CpuChoice, CpuId)> {
     if !matches!(args.probe, ProbeKind::Wakeup) {
         return Err(UsageError("--idle-control goes with 'record wakeup'".into()).into());
     }
@@ -143,9 +150,8 @@ fn with_idle_control(
             if free.is_empty() { "none".into() } else { free.to_string() }
         ))
     })?;
-    let because = format!("CPU {control} is the idle control");
-    let because = chosen.because.map_or(because.clone(), |why| format!("{why}; {because}"));
-    Ok(CpuChoice { cpus: chosen.cpus.iter().chain([control]).collect(), because: Some(because) })
+    let cpus = chosen.cpus.iter().chain([control]).collect();
+    Ok((CpuChoice { cpus, because: chosen.because }, control))
 }
 
 fn period(text: &str) -> Result<Nanos, String> {
@@ -184,12 +190,15 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
-    let cpus = if args.idle_control { with_idle_control(args, cpus, &topology, &allowed)? } else { cpus };
-    let (wakeup, threshold) = match args.probe {
-        ProbeKind::Spin => (None, Nanos(300)),
+    let (cpus, idle_control) = match args.idle_control {
+        true => with_idle_control(args, cpus, &topology, &allowed).map(|(cpus, id)| (cpus, Some(id)))?,
+        false => (cpus, None),
+    };
+    let (wakeup, threshold, label) = match args.probe {
+        ProbeKind::Spin => (None, Nanos(300), "spin"),
         ProbeKind::Wakeup => {
-            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency };
-            (Some(choice), Nanos(50_000))
+            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency, idle_control };
+            (Some(choice), Nanos(50_000), "wakeup")
         }
     };
     let settings = RecordSettings {
@@ -198,13 +207,13 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         duration: args.duration,
         warmup: args.warmup,
         threshold: args.threshold.unwrap_or(threshold),
-        interval: args.interval,
+        interval: args.interval.unwrap_or_else(|| default_interval(args.duration)),
         fifo_priority: args.priority,
         clock: args.clock.map(ClockArg::kind),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
-        label: args.label.clone(),
+        label: args.label.clone().unwrap_or_else(|| label.into()),
         runs_dir: places.runs()?,
         command_line: std::env::args().collect(),
     };

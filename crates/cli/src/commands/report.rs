@@ -6,17 +6,20 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
+use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, WorstStall};
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, TimelineRow, TimelineView};
-use jitterscope_report::{json, load, load_worst, text};
+use jitterscope_report::{Style, json, load_periods, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Goal, audit};
 use serde_json::json;
 use std::path::Path;
 
+/// The worst stalls listed unless said otherwise.
+const WORST: usize = 10;
 /// Settings named at the end of a report, at most.
 const ADVICE: usize = 5;
 
@@ -30,8 +33,14 @@ pub struct ReportArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stall: Option<u32>,
     /// How many of the worst stalls to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = WORST)]
     pub worst: usize,
+    /// Look for periods of the stalls with all effort, and show all of them
+    #[arg(long)]
+    pub periods: bool,
+    /// Show every CPU, however many there are
+    #[arg(long)]
+    pub all_cpus: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -46,8 +55,10 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     match args.stall {
         Some(rank) => print_stall(&path, rank as usize, args.json)?,
         None => {
-            let (_, summary) = load_worst(&path, args.worst)?;
-            print_summary(&path, &summary, args.json)?;
+            let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
+            let (_, summary) = load_periods(&path, args.worst, effort)?;
+            let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
+            print_summary(&path, &summary, style, args.json)?;
         }
     }
     Ok(Exit::Ok)
@@ -58,16 +69,16 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
 /// # Errors
 /// The run cannot be read, or stdout is closed.
 pub fn print_run(path: &Path, as_json: bool) -> anyhow::Result<RunSummary> {
-    let (_, summary) = load(path)?;
-    print_summary(path, &summary, as_json)?;
+    let (_, summary) = load_periods(path, WORST, Effort::BRIEF)?;
+    print_summary(path, &summary, output::style(), as_json)?;
     Ok(summary)
 }
 
-fn print_summary(path: &Path, summary: &RunSummary, as_json: bool) -> anyhow::Result<()> {
+fn print_summary(path: &Path, summary: &RunSummary, style: Style, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return output::result(&json::render(summary)?);
     }
-    let mut text = text::render(summary, output::style());
+    let mut text = text::render(summary, style);
     if let Some(advice) = advice(path, summary)? {
         text.push('\n');
         text.push_str(&advice);
@@ -93,24 +104,29 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
     let run = RunReader::open(path)?;
     let (_, summary) = load_worst(path, rank)?;
     let Some(worst) = summary.worst.get(rank - 1) else {
-        let text = format!("--stall {rank}: this run has {} stalls", summary.worst.len());
+        let text = format!(
+            "--stall {rank}: this run has {}, counting those that began together once",
+            match summary.worst.len() {
+                1 => "1 stall".into(),
+                n => format!("{n} stalls"),
+            }
+        );
         return Err(UsageError(text).into());
     };
     let stall = find(&run, worst)?;
-    let mut remarks = Vec::new();
-    let rows = match stall_timeline(&run, &stall) {
-        Ok(rows) => rows,
-        Err(error) => {
-            remarks.push(error.to_string());
-            Vec::new()
-        }
+    let (rows, problem) = match stall_timeline(&run, &stall) {
+        Ok(rows) if rows.is_empty() => (rows, Some("No kernel event was recorded inside this stall.".into())),
+        Ok(rows) => (rows, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    if rows.is_empty() && remarks.is_empty() {
-        remarks.push("No kernel event was recorded inside this stall.".into());
-    }
+    let together = worst.together.as_ref().map(|together| {
+        format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
+    });
+    let remarks = together.into_iter().chain(problem).collect();
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,
+        sleeper: summary.wakeup.is_some(),
         victim: stall.victim.comm.to_string(),
         duration: worst.duration_ns,
         start_realtime_ns: worst.start_realtime_ns,

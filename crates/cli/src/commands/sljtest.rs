@@ -8,7 +8,7 @@ use crate::signals;
 use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
-use jitterscope_analyze::periods::PeriodSearch;
+use jitterscope_analyze::periods::{Effort, PeriodSearch};
 use jitterscope_analyze::sljtest::DeltaBins;
 use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
@@ -99,7 +99,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
         settings,
         room: args.outbuf as usize,
         cpus: BTreeMap::new(),
-        periods: args.periods.then(PeriodSearch::new),
+        periods: args.periods.then(|| PeriodSearch::new(Effort::FULL)),
     };
     let measured = live.measure(threshold, &stop, &mut gatherer).map_err(usage_if_asked_wrongly)?;
     for result in &measured.results {

@@ -99,6 +99,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
             threshold_ns: Nanos(300),
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
+            wakeup: None,
         },
         results: Vec::new(),
         wakeups: Vec::new(),

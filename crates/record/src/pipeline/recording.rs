@@ -353,5 +353,6 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet, result: &Pipe
         threshold_ns: slow_above,
         interval_ns: settings.reporting,
         fifo_priority: settings.places.accumulator.fifo_priority,
+        wakeup: None,
     }
 }

@@ -168,6 +168,7 @@ pub fn attach(
             threshold_ns: settings.threshold,
             interval_ns: INTERVAL,
             fifo_priority: None,
+            wakeup: None,
         },
         results: Vec::new(),
         wakeups: Vec::new(),

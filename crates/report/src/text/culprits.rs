@@ -3,7 +3,7 @@
 use super::Page;
 use crate::number::{count, percent, percent_cell};
 use crate::style::{Tone, fit, tame, wrap};
-use jitterscope_analyze::{AttributionSummary, CulpritRow, SenderRow};
+use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, Nanos};
 
 /// Culprits shown; JSON has all.
@@ -15,39 +15,47 @@ const PHRASE: usize = 8;
 /// Rows below this share get no line of explanation.
 const EXPLAINED_FROM: f64 = 0.001;
 
-pub(super) fn render(page: &mut Page, attribution: &AttributionSummary) {
+pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &AttributionSummary) {
     if attribution.stalls == 0 {
         return;
     }
     let remark = format!("{} explained", percent(attribution.explained_fraction));
-    page.heading("WHO STOLE IT", &remark);
-    page.line(&page.style.paint(Tone::Dim, "   share     stalls     mean      max  culprit"));
-    rows(page, &attribution.culprits, "culprits");
+    let (title, head) = match summary.wakeup {
+        Some(_) => ("WHO MADE IT LATE", "   share   wake-ups     mean      max  culprit"),
+        None => ("WHO STOLE IT", "   share     stalls     mean      max  culprit"),
+    };
+    page.heading(title, &remark);
+    page.line(&page.style.paint(Tone::Dim, head));
+    let sleeper = summary.wakeup.is_some();
+    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"]);
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, &attribution.unexplained.classes, "classes");
+        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"]);
     }
 }
 
-fn rows(page: &mut Page, rows: &[CulpritRow], noun: &str) {
+fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], [one, several]: [&str; 2]) {
     for row in rows.iter().take(SHOWN) {
-        culprit(page, row);
+        let same = |other: &&CulpritRow| (other.kind, &other.name) == (row.kind, &row.name);
+        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
         let share: f64 = rest.iter().map(|row| row.share).sum();
         let total: Nanos = rest.iter().map(|row| row.total_ns).sum();
         let text = format!(
-            "{:>8}  {} more {noun}, {total} together (--json lists them)",
+            "{:>8}  {} more {}, {total} together (--json lists them)",
             percent_cell(share),
-            rest.len()
+            rest.len(),
+            if rest.len() == 1 { one } else { several }
         );
         page.line(&page.style.paint(Tone::Dim, &text));
     }
 }
 
-fn culprit(page: &mut Page, row: &CulpritRow) {
+/// `detailed`: the detail says more than the phrase, or it alone tells this row from others.
+fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -64,7 +72,9 @@ fn culprit(page: &mut Page, row: &CulpritRow) {
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = tame(&row.detail);
     // What an unexplained class is, its phrase says.
-    let beside = row.kind.is_explained() && used + detail.len() + 2 <= room;
+    let told = !detail.is_empty() && (detailed || row.kind.is_explained());
+    let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
+    let beside = told && used + width + 2 <= room;
     if beside {
         line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
     }
@@ -74,7 +84,7 @@ fn culprit(page: &mut Page, row: &CulpritRow) {
     }
     let mut phrase = row.explanation.clone();
     let telling = matches!(row.kind, CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
-    if !beside && telling && !detail.is_empty() {
+    if !beside && (telling || detailed) && !detail.is_empty() {
         phrase += &format!("; {detail}");
     }
     if let Some(sender) = &row.sender {

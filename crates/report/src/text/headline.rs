@@ -1,25 +1,28 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
-use super::{FEW_CPUS, Page};
+use super::{Page, cpus, cpus_text, over_time, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
-use jitterscope_analyze::{CpuSummary, History, RunSummary, explain};
+use jitterscope_analyze::{RunSummary, explain};
 use jitterscope_model::{CpuSet, Nanos};
 
-/// CPUs shown of many.
-const WORST_CPUS: usize = 8;
 /// A share of time above which the verdict is red; the machine is no place for what cannot wait.
 const BAD: f64 = 0.01;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    if let Some(wakeup) = &summary.wakeup {
+        title(page, summary, &wakeup::measured(wakeup));
+        page.line("");
+        wakeup::headline(page, summary, wakeup);
+        over_time::render(page, summary);
+        return wakeup::table(page, summary, wakeup);
+    }
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     title(page, summary, &cpus);
     page.line("");
     stolen(page, summary, &cpus);
-    over_time(page, &summary.history, summary.probe.cpus.len());
-    if summary.probe.cpus.len() > 1 {
-        table(page, summary);
-    }
+    over_time::render(page, summary);
+    cpus::render(page, summary);
 }
 
 pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
@@ -33,8 +36,12 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             true => tame(&summary.probe.kind),
             false => format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
         },
-        format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+        match &summary.wakeup {
+            Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),
+            None => format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+        },
     ];
+    facts.extend(summary.wakeup.iter().flat_map(wakeup::facts));
     facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));
     facts.push(format!("kernel {}", tame(&run.kernel_release)));
     facts.push(tame(&run.cpu_model));
@@ -60,11 +67,6 @@ fn hypervisor(signature: &str) -> String {
         "TCGTCGTCGTCG" => "QEMU without KVM".into(),
         other => tame(other),
     }
-}
-
-fn cpus_text(cpus: &CpuSet) -> String {
-    let list = cpus.to_string();
-    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
 }
 
 fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
@@ -114,6 +116,10 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     }
     // The longest delta may have no record, when the queue was full; then nothing else is known of it.
     if let Some(stall) = summary.worst.first().filter(|stall| stall.duration_ns == longest) {
+        if let Some(together) = &stall.together {
+            let others = together.cpus.len().saturating_sub(1);
+            text += &format!(" and {others} other{} together", if others == 1 { "" } else { "s" });
+        }
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
         if let Some(part) = stall.parts.first() {
             text += &format!(
@@ -124,92 +130,8 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
                 explain(part.kind, &part.name)
             );
         }
-    } else {
+    } else if summary.trust.dropped_records > 0 {
         text += "; it has no record, for the queue was full";
     }
     page.prose(None, 0, &(text + "."));
-}
-
-/// One character a step, higher for more stolen time.
-fn over_time(page: &mut Page, history: &History, cpus: usize) {
-    let most = history.stolen_ns.iter().max().copied().unwrap_or_default();
-    if history.stolen_ns.len() < 2 || most == Nanos::ZERO {
-        return;
-    }
-    let ramp: &[char] = if page.style.unicode {
-        &['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}']
-    } else {
-        &['.', ':', '-', '=', '+', '*', '%', '@']
-    };
-    let level = |ns: &Nanos| match ns.0 {
-        0 => ' ',
-        ns => {
-            ramp[((ns as f64 / most.0 as f64 * ramp.len() as f64).ceil() as usize).clamp(1, ramp.len()) - 1]
-        }
-    };
-    let line: String = history.stolen_ns.iter().map(level).collect();
-    let share = most.0 as f64 / (history.step_ns.0.max(1) as f64 * cpus.max(1) as f64);
-    page.line(&format!("over time [{}]", page.style.paint(Tone::Strong, &line)));
-    let text = format!("{} a step; the most in one: {}, {}", history.step_ns, most, percent(share));
-    page.prose(Some(Tone::Dim), 10, &text);
-}
-
-fn table(page: &mut Page, summary: &RunSummary) {
-    let mut cpus: Vec<&CpuSummary> = summary.probe.cpus.iter().collect();
-    let all = cpus.len();
-    let shown = if all > FEW_CPUS { WORST_CPUS.min(all) } else { all };
-    if shown < all {
-        cpus.sort_by(|a, b| b.stolen_fraction.total_cmp(&a.stolen_fraction).then(a.cpu.cmp(&b.cpu)));
-        page.heading("CPUS", &format!("the {shown} worst of {all}"));
-    } else {
-        page.heading("CPUS", "");
-    }
-    let head = "    cpu     share    stolen     stalls   per sec   stall p99     worst     floor";
-    page.line(&page.style.paint(Tone::Dim, head));
-    let dash = || "-".to_owned();
-    let row =
-        |name: String, fraction, stolen: Nanos, stalls, per_sec, p99: String, max: String, floor: String| {
-            format!(
-                "{name:>7} {:>9} {:>9} {:>10} {:>9} {p99:>11} {max:>9} {floor:>9}",
-                percent(fraction),
-                stolen.to_string(),
-                count(stalls),
-                rate(per_sec),
-            )
-        };
-    let show = |p: Option<&Option<jitterscope_analyze::FineNanos>>| {
-        p.copied().flatten().map_or_else(dash, |ns| ns.to_string())
-    };
-    for cpu in cpus.into_iter().take(shown) {
-        let line = row(
-            cpu.cpu.to_string(),
-            cpu.stolen_fraction,
-            cpu.stolen_ns,
-            cpu.stalls,
-            cpu.stalls_per_sec,
-            show(cpu.stall_percentiles_ns.get("99")),
-            cpu.max_ns.map_or_else(dash, |ns| ns.to_string()),
-            show(Some(&cpu.floor_ns)),
-        );
-        page.line(&line);
-        if let Some(why) = &cpu.ended_early {
-            page.prose(
-                Some(Tone::Warning),
-                8,
-                &format!("ended early, after {}: {why}", span(cpu.measured_ns)),
-            );
-        }
-    }
-    let total = &summary.probe.total;
-    let line = row(
-        "all".into(),
-        total.stolen_fraction,
-        total.stolen_ns,
-        total.stalls,
-        total.stalls_per_sec,
-        show(total.stall_percentiles_ns.get("99")),
-        total.max_ns.map_or_else(dash, |ns| ns.to_string()),
-        String::new(),
-    );
-    page.line(&page.style.paint(Tone::Strong, line.trim_end()));
 }

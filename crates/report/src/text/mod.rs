@@ -1,15 +1,19 @@
 //! A run as text for a terminal: what was stolen, by whom, the worst of it, percentiles, and how far to
 //! trust all that, in this order.
 
+mod cpus;
 mod culprits;
 mod headline;
+mod over_time;
 mod percentiles;
+mod periods;
 pub(crate) mod threads;
 mod trust;
 mod unattributed;
+mod wakeup;
 mod worst;
 
-use crate::style::{Style, Tone, wrap};
+use crate::style::{Style, Tone, fit, wrap};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 
@@ -27,12 +31,19 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     }
     let mut page = Page::new(style);
     headline::render(&mut page, summary);
+    if let Some(wakeup) = &summary.wakeup {
+        wakeup::phases(&mut page, summary, wakeup);
+    }
     match &summary.attribution {
-        Some(attribution) => culprits::render(&mut page, attribution),
+        Some(attribution) => culprits::render(&mut page, summary, attribution),
         None => unattributed::render(&mut page, summary),
     }
+    periods::render(&mut page, summary);
     worst::render(&mut page, summary);
-    percentiles::render(&mut page, summary);
+    match &summary.wakeup {
+        Some(wakeup) => wakeup::percentiles(&mut page, wakeup),
+        None => percentiles::render(&mut page, summary),
+    }
     trust::render(&mut page, summary);
     page.warnings(summary);
     page.into_text()
@@ -44,12 +55,17 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     headline::title(&mut page, summary, &CpuSet::new());
     threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {
-        culprits::render(&mut page, attribution);
+        culprits::render(&mut page, summary, attribution);
     }
     worst::render(&mut page, summary);
     trust::of_followed(&mut page, summary);
     page.warnings(summary);
     page.into_text()
+}
+
+fn cpus_text(cpus: &CpuSet) -> String {
+    let list = cpus.to_string();
+    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
 }
 
 /// A report being written.

@@ -3,7 +3,7 @@
 use super::Page;
 use crate::number::{bytes, count, percent, percent_down, rate};
 use crate::style::{Tone, wrap};
-use jitterscope_analyze::{AttributionSummary, RunSummary, Trust};
+use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
 use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
 
 /// Width of the names of the facts.
@@ -16,13 +16,20 @@ const COVERED: f64 = 0.9999;
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
     let trust = &summary.trust;
-    probe(page, trust);
+    match &summary.wakeup {
+        Some(wakeup) => fact(page, None, "probe", &sleeper(wakeup, trust)),
+        None => probe(page, trust),
+    }
     fact(page, None, "clock", &clock(summary));
     if let Some(attribution) = &summary.attribution {
         if attribution.stalls > 0 {
-            explained(page, attribution, trust);
+            let what = if summary.wakeup.is_some() { "lateness of late wake-ups" } else { "stalled time" };
+            explained(page, what, attribution, trust);
         }
-        correlation(page, attribution);
+        // A sleeper lets others run between its wake-ups: where their events fall proves nothing.
+        if summary.wakeup.is_none() {
+            correlation(page, attribution);
+        }
     }
     losses(page, summary);
     fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
@@ -54,7 +61,7 @@ pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
     if let Some(attribution) = &summary.attribution
         && attribution.stalls > 0
     {
-        explained(page, attribution, trust);
+        explained(page, "stalled time", attribution, trust);
     }
     losses(page, summary);
     fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
@@ -85,6 +92,16 @@ fn probe(page: &mut Page, trust: &Trust) {
     fact(page, (!sound).then_some(Tone::Warning), "probe", &text);
 }
 
+/// What was slept, and what that cannot show.
+fn sleeper(wakeup: &WakeupSummary, trust: &Trust) -> String {
+    format!(
+        "slept to deadlines of CLOCK_MONOTONIC, {} wake-ups per second and CPU; lateness includes the \
+         timer's, the idle state's and the scheduler's, and {} of it is the least this machine takes",
+        rate(trust.samples_per_sec),
+        wakeup.total.min_ns.unwrap_or_default()
+    )
+}
+
 fn clock(summary: &RunSummary) -> String {
     let name = match summary.probe.clock {
         ClockKind::Tsc => "TSC",
@@ -104,8 +121,8 @@ fn clock(summary: &RunSummary) -> String {
     )
 }
 
-fn explained(page: &mut Page, attribution: &AttributionSummary, trust: &Trust) {
-    let mut text = format!("{} of the stalled time", percent(attribution.explained_fraction));
+fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trust: &Trust) {
+    let mut text = format!("{} of the {what}", percent(attribution.explained_fraction));
     if trust.cost_samples > 0 {
         text += &format!(
             "; that counts up to {} before and {} after a culprit as its own, the least seen in {} stalls",

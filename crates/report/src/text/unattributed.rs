@@ -10,8 +10,13 @@ use jitterscope_model::SourceStatus;
 const SHOWN: usize = 10;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
-    page.heading("WHO STOLE IT", "not known");
-    page.prose(None, 2, "Stalls were measured, but no kernel events were recorded to name their culprits.");
+    let (title, what) = match summary.wakeup {
+        Some(_) => ("WHO MADE IT LATE", "Lateness was measured"),
+        None => ("WHO STOLE IT", "Stalls were measured"),
+    };
+    page.heading(title, "not known");
+    let text = format!("{what}, but no kernel events were recorded to name culprits.");
+    page.prose(None, 2, &text);
     for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available && !s.fix.is_empty())
     {
         let text = format!("{} {}: {} {}", source.name, source.status.as_str(), source.reason, source.fix);

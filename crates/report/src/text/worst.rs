@@ -4,36 +4,55 @@ use super::Page;
 use crate::number::{count, moment};
 use crate::style::{Tone, fit};
 use jitterscope_analyze::{RunSummary, Simultaneous, WorstStall};
+use jitterscope_model::CpuSet;
 use unicode_width::UnicodeWidthStr;
+
+/// Columns for the CPUs of stalls that began together; more CPUs are counted.
+const LIST: usize = 9;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let Some(first) = summary.worst.first() else { return };
     let remark = if first.parts.is_empty() {
         String::new()
     } else {
-        "report --stall N shows one as a timeline".to_owned()
+        "report --stall # shows one as a timeline".to_owned()
     };
-    page.heading("WORST STALLS", &remark);
+    let title = if summary.wakeup.is_some() { "WORST WAKE-UPS" } else { "WORST STALLS" };
+    page.heading(title, &remark);
     let made_of = if first.parts.is_empty() { "" } else { "  made of" };
-    page.line(&page.style.paint(Tone::Dim, &format!("   length         after  cpu    stall{made_of}")));
+    page.line(&page.style.paint(Tone::Dim, &format!("  #   length     after  cpu   stall{made_of}")));
     for stall in &summary.worst {
         row(page, stall);
     }
     if let Some(together) = &summary.simultaneous {
-        simultaneous(page, together);
+        let what = if summary.wakeup.is_some() { "Late wake-ups" } else { "Stalls" };
+        simultaneous(page, what, together);
     }
 }
 
 fn row(page: &mut Page, stall: &WorstStall) {
     let numbers = format!(
-        "{:>9} {:>13} {:>4} {:>8}  ",
+        "{:>3} {:>8} {:>9} {:>4} {:>7}  ",
+        stall.rank,
         stall.duration_ns.to_string(),
         moment(stall.start_offset_ns),
         stall.cpu,
         stall.stall.0
     );
     let room = page.style.columns().saturating_sub(numbers.len());
-    page.line(&format!("{numbers}{}", made_of(stall, room)));
+    let cpus = stall.together.as_ref().map(|together| {
+        let others: CpuSet = together.cpus.iter().filter(|cpu| *cpu != stall.cpu).collect();
+        let list = others.to_string();
+        let cpus = match others.len() {
+            1 => format!("with CPU {list}"),
+            _ if list.len() <= LIST => format!("with CPUs {list}"),
+            n => format!("with {n} CPUs"),
+        };
+        if stall.parts.is_empty() { cpus } else { format!("{cpus}: ") }
+    });
+    let cpus = cpus.unwrap_or_default();
+    let parts = made_of(stall, room.saturating_sub(cpus.len()));
+    page.line(&format!("{numbers}{}{parts}", page.style.paint(Tone::Strong, &cpus)));
 }
 
 /// `late interrupt 88 %, tick_nohz_handler 9 %, +2 more`, within `room`.
@@ -63,12 +82,12 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
     text
 }
 
-fn simultaneous(page: &mut Page, together: &Simultaneous) {
+fn simultaneous(page: &mut Page, what: &str, together: &Simultaneous) {
     if together.groups == 0 {
         return;
     }
     let text = format!(
-        "Stalls began together (within {}) on several CPUs {}, on all of them {}; chance alone would give {}.",
+        "{what} began together (within {}) on several CPUs {}, on all of them {}; chance alone would give {}.",
         together.window_ns,
         times(together.groups),
         times(together.on_all_cpus),

@@ -1,6 +1,7 @@
 //! Synthetic runs: rows and the manifest that a probe would have written with them.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 
@@ -63,7 +64,6 @@ impl Scenario {
     /// The probe's results and the intervals, from the stalls.
     pub fn finish(mut self) -> Scenario {
         let span = self.manifest.probe.duration_ns.0 * 26 / 10;
-        let step = 2_600_000_000;
         for cpu in self.manifest.probe.cpus.iter() {
             let of_cpu = || self.stalls.iter().filter(|s| s.cpu == cpu);
             let mut above = std::collections::BTreeMap::new();
@@ -97,7 +97,17 @@ impl Scenario {
                 ended_early: None,
                 below,
             });
-            for n in 0..sum.div_ceil(step) {
+        }
+        self.add_intervals();
+        self
+    }
+
+    fn add_intervals(&mut self) {
+        let step = RATE.ticks(self.manifest.probe.interval_ns).0;
+        for result in &self.manifest.results {
+            let cpu = result.cpu;
+            let of_cpu = || self.stalls.iter().filter(|s| s.cpu == cpu);
+            for n in 0..result.end.since(result.start).0.div_ceil(step) {
                 let (from, to) = (Ticks(BEGAN + n * step), Ticks(BEGAN + (n + 1) * step));
                 let ended = || of_cpu().filter(|s| s.end > from && s.end <= to);
                 self.intervals.push(IntervalRow {
@@ -110,11 +120,63 @@ impl Scenario {
                 });
             }
         }
+    }
+
+    /// The same of a wake-up probe with a deadline every millisecond: (lateness in ns, how often) of those
+    /// that were in time, a CPU; the stalls are added to them.
+    pub fn finish_wakeups(mut self, in_time: &[(u64, u64)], idle_control: Option<CpuId>) -> Scenario {
+        let (period, threshold) = (Nanos(1_000_000), Nanos(50_000));
+        self.manifest.probe.kind = "wakeup".into();
+        self.manifest.probe.threshold_ns = threshold;
+        self.manifest.probe.wakeup =
+            Some(WakeupConditions { period_ns: period, hold_latency: false, idle_control });
+        let end = Ticks(BEGAN) + RATE.ticks(self.manifest.probe.duration_ns);
+        for cpu in self.manifest.probe.cpus.iter() {
+            let late: Vec<u64> =
+                self.stalls.iter().filter(|s| s.cpu == cpu).map(|s| RATE.nanos(s.length()).0).collect();
+            let mut plain: std::collections::BTreeMap<u64, u64> = in_time.iter().copied().collect();
+            for ns in &late {
+                *plain.entry(*ns).or_default() += 1;
+            }
+            let mut corrected = plain.clone();
+            for ns in &late {
+                for k in 1..=ns / period.0 {
+                    *corrected.entry(ns - k * period.0).or_default() += 1;
+                }
+            }
+            let wakeup = WakeupResult {
+                cpu,
+                tid: 4000 + cpu.0 as i32,
+                start: Ticks(BEGAN),
+                end,
+                wakeups: plain.values().sum(),
+                missed: late.iter().map(|ns| ns / period.0).sum(),
+                min: Nanos(*plain.keys().next().unwrap()),
+                max: Nanos(*plain.keys().last().unwrap()),
+                sum: Nanos(plain.iter().map(|(ns, n)| ns * n).sum()),
+                plain: plain.into_iter().collect(),
+                corrected: corrected.into_iter().collect(),
+                stalls: late.len() as u64,
+                dropped_records: 0,
+                ended_early: None,
+            };
+            self.manifest.results.push(wakeup.as_probe_result(threshold, end, RATE));
+            self.manifest.wakeups.push(wakeup);
+        }
+        self.add_intervals();
         self
     }
 
     pub fn summary(&self) -> RunSummary {
-        let mut builder = SummaryBuilder::new(&self.manifest);
+        self.summed_up(SummaryBuilder::new(&self.manifest))
+    }
+
+    /// With what a report looks for unless told otherwise.
+    pub fn summary_with_periods(&self) -> RunSummary {
+        self.summed_up(SummaryBuilder::new(&self.manifest).periods(Effort::BRIEF))
+    }
+
+    fn summed_up(&self, mut builder: SummaryBuilder<'_>) -> RunSummary {
         for (stall, attribution) in self.stalls.iter().zip(&self.attributions) {
             builder.stall(stall);
             if self.manifest.attributed {
@@ -161,6 +223,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             threshold_ns: Nanos(300),
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
+            wakeup: None,
         },
         results: Vec::new(),
         wakeups: Vec::new(),
@@ -298,4 +361,56 @@ pub fn busy(cpus: &[u32]) -> Scenario {
         }
     }
     s.finish()
+}
+
+/// Wake-ups that were late for each of the reasons that there are.
+pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
+    let mut s = Scenario::new(cpus);
+    for &cpu in cpus {
+        let busy = Some(cpu) != idle_control;
+        let mut late = |at_us, parts: &[(&str, CulpritKind, &str, &str, u64)]| {
+            let part = |(phase, kind, name, detail, net): &(&str, CulpritKind, &str, &str, u64)| {
+                let mut part = part(*kind, name, detail, *net);
+                part.evidence = (*phase).into();
+                part
+            };
+            s.stall(cpu, at_us, parts.iter().map(part).collect());
+        };
+        use CulpritKind::{Kworker, Softirq, Switch, Thread, Timer, Unresolved};
+        for n in 0..120u64 {
+            late(
+                n * 80_000 + 1000 + u64::from(cpu) * 7,
+                &[
+                    ("idle exit", Switch, "idle exit", "idle state 3", 46_000 + n * 31),
+                    ("interrupt", Timer, "local_timer", "", 2_900),
+                    ("dispatch", Switch, "leaving idle", "", 3_100),
+                ],
+            );
+        }
+        if !busy {
+            continue;
+        }
+        for n in 0..40u64 {
+            late(
+                n * 240_000 + 5000,
+                &[
+                    ("late timer", Unresolved, "late timer", "while postgres ran", 9_000),
+                    ("interrupt", Softirq, "NET_RX", "", 61_000),
+                    ("run-queue wait", Thread, "postgres", "pid 911, priority 120", 700_000 + n * 20_000),
+                    ("dispatch", Switch, "return to the thread", "", 1_200),
+                ],
+            );
+        }
+        for n in 0..9u64 {
+            late(
+                n * 1_000_000 + 44_000,
+                &[
+                    ("late timer", Unresolved, "late timer", "while a-thread-of-a-name ran", 61_000),
+                    ("higher priority", Kworker, "kworker/1:1H", "pid 77, priority 100", 4_100_000 + n),
+                ],
+            );
+        }
+    }
+    let in_time = [(21_900, 11), (31_000, 4_000), (38_000, 5_000), (49_000, 600)];
+    s.finish_wakeups(&in_time, idle_control.map(CpuId))
 }

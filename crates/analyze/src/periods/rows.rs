@@ -1,0 +1,68 @@
+//! Periods as a report shows them.
+
+use super::gather::Found;
+use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
+use serde::Serialize;
+
+/// The significant periods of a run's stalls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeriodSummary {
+    /// Series of stalls that were searched: one a culprit and CPU.
+    pub searched: usize,
+    /// Series that were not, at least: what stole less came after what a report spends on this.
+    pub left_out: usize,
+    /// Probability of any row where nothing is periodic.
+    pub false_alarm: f64,
+    /// The most significant first.
+    pub rows: Vec<PeriodRow>,
+}
+
+/// A period of one culprit's stalls on one CPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeriodRow {
+    /// Where.
+    pub cpu: CpuId,
+    /// What kind of culprit; null for all stalls of a CPU without attribution.
+    pub kind: Option<CulpritKind>,
+    /// Its name.
+    pub name: Option<Name>,
+    /// How long.
+    pub period_ns: Nanos,
+    /// What a Linux machine is known to do at this period.
+    pub known: Option<&'static str>,
+    /// Stalls looked at: the first so many, a burst within a quarter of a millisecond as one.
+    pub stalls: u64,
+    /// Of them, those in the tenth of the period in which most fall.
+    pub in_pulse: u64,
+    /// Share of the periods that have such a stall.
+    pub hit_fraction: f64,
+    /// Decimal logarithm of the probability that stalls without a period show one as clear.
+    pub log10_probability: f64,
+}
+
+impl From<Found> for PeriodSummary {
+    fn from(found: Found) -> PeriodSummary {
+        let mut rows: Vec<PeriodRow> = found
+            .groups
+            .into_iter()
+            .flat_map(|of| of.periods.into_iter().map(move |period| (of.group.clone(), period)))
+            .map(|(group, period)| {
+                let (kind, name) = group.culprit.unzip();
+                PeriodRow {
+                    cpu: group.cpu,
+                    kind,
+                    name,
+                    period_ns: period.period,
+                    known: period.known.map(|known| known.name),
+                    stalls: period.events,
+                    in_pulse: period.in_pulse,
+                    hit_fraction: period.hit,
+                    log10_probability: period.ln_probability / std::f64::consts::LN_10,
+                }
+            })
+            .collect();
+        rows.sort_by(|a, b| a.log10_probability.total_cmp(&b.log10_probability));
+        let (searched, left_out) = (found.searched, found.left_out);
+        PeriodSummary { searched, left_out, false_alarm: super::FALSE_ALARM, rows }
+    }
+}

@@ -1,0 +1,247 @@
+//! How late a sleeper woke, as data.
+
+use crate::counts::{Counts, Ppm};
+use crate::cpu::{OF_TIME, SUPPORT, share};
+use crate::summary::{CulpritRow, Percentiles};
+use crate::{FineNanos, culprits};
+use jitterscope_model::{CpuId, Nanos, Part, RunManifest, WakeupResult};
+use serde::Serialize;
+
+/// What a run of the wake-up probe measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WakeupSummary {
+    /// Time between deadlines; null in runs that do not say.
+    pub period_ns: Option<Nanos>,
+    /// Whether the CPUs were kept out of deep idle states; null in runs that do not say.
+    pub hold_latency: Option<bool>,
+    /// One a CPU, in order; the idle control too.
+    pub cpus: Vec<WakeupCpu>,
+    /// All CPUs together, but for the idle control.
+    pub total: Lateness,
+    /// What the lateness of the late wake-ups was spent on, by total; without the idle control's. Empty
+    /// when there is no attribution.
+    pub phases: Vec<PhaseRow>,
+    /// The others beside an idle CPU; null when none was measured to compare with.
+    pub idle_control: Option<IdleControl>,
+}
+
+/// How late one CPU's sleeper woke.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WakeupCpu {
+    /// Which.
+    pub cpu: CpuId,
+    /// Whether it was only measured to compare the others with.
+    pub idle_control: bool,
+    /// How late.
+    #[serde(flatten)]
+    pub lateness: Lateness,
+}
+
+/// How late wake-ups were. *Plain* is each as it was, as cyclictest counts; *corrected* has the deadlines
+/// that were slept through filled in, each late by what was left of the outage, as jHiccup counts: a
+/// caller due at each would have waited that long (coordinated omission).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Lateness {
+    /// Wake-ups measured.
+    pub wakeups: u64,
+    /// Deadlines that were slept through.
+    pub missed: u64,
+    /// Wake-ups at or above the threshold.
+    pub late: u64,
+    /// The smallest; null when there was no wake-up, as for all that follow.
+    pub min_ns: Option<Nanos>,
+    /// Plain mean.
+    pub mean_ns: Option<FineNanos>,
+    /// The largest.
+    pub max_ns: Option<Nanos>,
+    /// Plain; null where fewer than ten lie above.
+    pub percentiles_ns: Percentiles,
+    /// Corrected mean, to three digits as its histogram is.
+    pub corrected_mean_ns: Option<FineNanos>,
+    /// Corrected; null where fewer than ten lie above.
+    pub corrected_percentiles_ns: Percentiles,
+}
+
+/// What a part of the lateness was spent on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseRow {
+    /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for what
+    /// has no such verdict, `lost records` or `no verdict`.
+    pub phase: String,
+    /// Late wake-ups that had a part of it.
+    pub count: u64,
+    /// Their parts, summed.
+    pub total_ns: Nanos,
+    /// That, of the lateness of all late wake-ups.
+    pub share: f64,
+    /// Mean part of a late wake-up that had one.
+    pub mean_ns: Nanos,
+    /// Largest.
+    pub max_ns: Nanos,
+}
+
+/// The measured CPUs beside an idle one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleControl {
+    /// Which CPU was idle.
+    pub cpu: CpuId,
+    /// Mean lateness of the measured CPUs over its own; null when either measured nothing.
+    pub mean_ratio: Option<f64>,
+    /// The same of the 99th percentiles; null when either has none.
+    pub p99_ratio: Option<f64>,
+    /// The same of the largest.
+    pub max_ratio: Option<f64>,
+    /// What the control's own lateness was spent on.
+    pub phases: Vec<PhaseRow>,
+    /// Who was to blame for it, explained or not; the run's `attribution` leaves its stalls out.
+    pub culprits: Vec<CulpritRow>,
+}
+
+/// The summary; `None` for runs of other probes. `phases` are of the measured CPUs and of the control.
+pub(crate) fn summarize(
+    manifest: &RunManifest,
+    phases: [Vec<PhaseRow>; 2],
+    control_culprits: Vec<CulpritRow>,
+) -> Option<WakeupSummary> {
+    if manifest.wakeups.is_empty() {
+        return None;
+    }
+    let control = manifest.idle_control();
+    let conditions = manifest.probe.wakeup.as_ref();
+    let measured: Vec<&WakeupResult> = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control).collect();
+    let total = lateness(&measured);
+    let [phases, control_phases] = phases;
+    let idle_control = control.and_then(|cpu| {
+        let own = lateness(&[manifest.wakeups.iter().find(|w| w.cpu == cpu)?]);
+        let p99 = |of: &Lateness| of.percentiles_ns.get("99").copied().flatten();
+        let fine = |ns: Nanos| FineNanos(ns.0 as f64);
+        Some(IdleControl {
+            cpu,
+            mean_ratio: ratio(total.mean_ns, own.mean_ns),
+            p99_ratio: ratio(p99(&total), p99(&own)),
+            max_ratio: ratio(total.max_ns.map(fine), own.max_ns.map(fine)),
+            phases: control_phases,
+            culprits: control_culprits,
+        })
+    });
+    Some(WakeupSummary {
+        period_ns: conditions.map(|conditions| conditions.period_ns),
+        hold_latency: conditions.map(|conditions| conditions.hold_latency),
+        cpus: manifest
+            .wakeups
+            .iter()
+            .map(|one| WakeupCpu {
+                cpu: one.cpu,
+                idle_control: Some(one.cpu) == control,
+                lateness: lateness(&[one]),
+            })
+            .collect(),
+        total,
+        phases,
+        idle_control,
+    })
+}
+
+fn ratio(part: Option<FineNanos>, whole: Option<FineNanos>) -> Option<f64> {
+    match (part, whole) {
+        (Some(part), Some(whole)) if whole.0 > 0.0 => Some(part.0 / whole.0),
+        _ => None,
+    }
+}
+
+fn lateness(of: &[&WakeupResult]) -> Lateness {
+    let sum = |field: fn(&WakeupResult) -> u64| of.iter().map(|w| field(w)).fold(0, u64::saturating_add);
+    let merged = |field: fn(&WakeupResult) -> &[(u64, u64)]| {
+        of.iter().fold(Counts::default(), |all, one| all.merged(&Counts::of(field(one))))
+    };
+    let (plain, corrected) = (merged(|w| &w.plain), merged(|w| &w.corrected));
+    let wakeups = sum(|w| w.wakeups);
+    let woke = || of.iter().filter(|w| w.wakeups > 0);
+    let mean = |sum: u128, n: u128| (n > 0).then(|| FineNanos::from_nanos(sum as f64 / n as f64));
+    let total: u128 = of.iter().map(|w| u128::from(w.sum.0)).sum();
+    Lateness {
+        wakeups,
+        missed: sum(|w| w.missed),
+        late: sum(|w| w.stalls),
+        min_ns: woke().map(|w| w.min).min(),
+        mean_ns: mean(total, wakeups.into()),
+        max_ns: woke().map(|w| w.max).max(),
+        percentiles_ns: percentiles(&plain),
+        corrected_mean_ns: mean(corrected.sum(), corrected.len()),
+        corrected_percentiles_ns: percentiles(&corrected),
+    }
+}
+
+fn percentiles(counts: &Counts) -> Percentiles {
+    let of = |share: Ppm| counts.supported_quantile(share, SUPPORT).map(|ns| FineNanos(ns as f64));
+    OF_TIME.into_iter().map(|(name, share)| (name, of(share))).collect()
+}
+
+/// Adds up what lateness was spent on. A wake-up's part names it as its evidence.
+#[derive(Debug, Default)]
+pub(crate) struct PhaseTable {
+    rows: Vec<(String, Sums)>,
+    touched: Vec<(usize, Nanos)>,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    count: u64,
+    total: Nanos,
+    max: Nanos,
+}
+
+/// Phases told apart: there are six, and a few ways to have none.
+const MOST_PHASES: usize = 16;
+
+impl PhaseTable {
+    /// The parts of one late wake-up.
+    pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for (part, net) in parts {
+            let name = if part.evidence.is_empty() { "no verdict" } else { &part.evidence };
+            let at = self.row(name);
+            match touched.iter_mut().find(|(row, _)| *row == at) {
+                Some((_, sum)) => *sum += net,
+                None => touched.push((at, net)),
+            }
+        }
+        for (at, net) in touched.drain(..) {
+            let sums = &mut self.rows[at].1;
+            sums.count += 1;
+            sums.total += net;
+            sums.max = sums.max.max(net);
+        }
+        self.touched = touched;
+    }
+
+    fn row(&mut self, name: &str) -> usize {
+        let find = |rows: &[(String, Sums)], name: &str| rows.iter().position(|(known, _)| known == name);
+        if let Some(at) = find(&self.rows, name) {
+            return at;
+        }
+        let name = if self.rows.len() + 1 < MOST_PHASES { name } else { culprits::OVERFLOW };
+        find(&self.rows, name).unwrap_or_else(|| {
+            self.rows.push((name.to_owned(), Sums::default()));
+            self.rows.len() - 1
+        })
+    }
+
+    /// Rows by total, as shares of `late`.
+    pub(crate) fn finish(self, late: Nanos) -> Vec<PhaseRow> {
+        let mut rows: Vec<PhaseRow> = self
+            .rows
+            .into_iter()
+            .map(|(phase, sums)| PhaseRow {
+                phase,
+                count: sums.count,
+                total_ns: sums.total,
+                share: share(sums.total.0, late.0),
+                mean_ns: Nanos(sums.total.0 / sums.count.max(1)),
+                max_ns: sums.max,
+            })
+            .collect();
+        rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.phase.cmp(&b.phase)));
+        rows
+    }
+}
