@@ -1,5 +1,6 @@
 //! What can go wrong on the way out.
 
+use jitterscope_model::{CpuId, CpuSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ pub enum TargetError {
         /// What there is.
         known: &'static str,
     },
+    /// Two targets would write over each other.
+    #[error("'{0}' is given twice: two targets cannot be written to one place")]
+    Twice(String),
     /// An option's value makes no sense.
     #[error("'{target}': {option} cannot be '{value}'")]
     Value {
@@ -99,6 +103,16 @@ pub enum ExportError {
     /// The format needs what a live run does not have.
     #[error("{0} can be written from a stored run only: record it, then use 'export'")]
     StoredOnly(&'static str),
+    /// A table of a CPU that the run does not have.
+    #[error("{}: CPU {cpu} is not measured in this run; there are {cpus}", path.display())]
+    NoSuchCpu {
+        /// The file.
+        path: PathBuf,
+        /// As asked.
+        cpu: CpuId,
+        /// Those measured.
+        cpus: CpuSet,
+    },
     /// A histogram cannot be made or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
@@ -108,6 +122,12 @@ pub enum ExportError {
 }
 
 impl ExportError {
+    /// Whether the target was asked for wrongly, as opposed to something being wrong with its place.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. })
+    }
+
     pub(crate) fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File { path: path.to_path_buf(), source }
     }

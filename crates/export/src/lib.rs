@@ -30,12 +30,14 @@ mod output;
 mod parquet;
 mod replay;
 mod target;
+mod together;
 
 pub use csv::CsvRows;
 pub use error::{ExportError, TargetError};
 pub use facts::RunFacts;
 pub use replay::export_run;
 pub use target::{Pace, Target};
+pub use together::{begin_all, distinct};
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
@@ -43,6 +45,12 @@ use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
 /// Takes a run's rows in one format. Rows come in about the order of time; the calls must not wait for
 /// anything slower than a local disk when the run is live.
 pub trait Exporter: Send {
+    /// Whether [`Exporter::begin`] can be refused for what the run is, or by somebody else. A file, once
+    /// open, does not refuse.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
     /// The run is about to be measured, or to be read.
     ///
     /// # Errors

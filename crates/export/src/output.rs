@@ -47,6 +47,11 @@ impl Output {
         Ok(Output { path: path.into(), beside, sink: Sink::File(BufWriter::new(file)), remove })
     }
 
+    /// The name that it has, or will have.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// From here on what is written stays.
     pub(crate) fn begin(&mut self) -> Result<(), ExportError> {
         if let Sink::File(file) = &self.sink

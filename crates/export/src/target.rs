@@ -94,16 +94,23 @@ impl Target {
         }
     }
 
-    /// Whether it writes to standard output.
+    /// The file or folder that it writes, or `-`.
     #[must_use]
-    pub fn is_stdout(&self) -> bool {
+    pub fn path(&self) -> Option<&Path> {
         match self {
             Target::Csv { path, .. }
             | Target::Json { path }
             | Target::Hlog { path }
-            | Target::Hgrm { path, .. } => path == Path::new("-"),
-            _ => false,
+            | Target::Hgrm { path, .. }
+            | Target::Parquet { folder: path } => Some(path),
+            Target::InfluxUdp { .. } | Target::InfluxHttp(_) => None,
         }
+    }
+
+    /// Whether it writes to standard output.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        !matches!(self, Target::Parquet { .. }) && self.path() == Some(Path::new("-"))
     }
 }
 

@@ -46,6 +46,7 @@ fn turn(cpus: &CpuSet, targets: &[Target]) -> (f64, f64) {
         label: "bench".into(),
         hostname: "bench".into(),
         probe: "spin".into(),
+        cpus: cpus.clone(),
         threshold: THRESHOLD,
         interval: INTERVAL,
         rate,

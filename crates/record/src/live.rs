@@ -120,6 +120,23 @@ impl Live {
         clock::read_all(self.clock.kind)
     }
 
+    /// Whether deltas of at least `threshold` can be told from shorter ones: for whoever would rather know
+    /// before anything is opened or waited for.
+    ///
+    /// # Errors
+    /// The threshold does not fit the counters.
+    pub fn check_threshold(&self, threshold: Ticks) -> Result<(), RecordError> {
+        if (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&threshold) {
+            return Ok(());
+        }
+        let rate = self.clock.rate;
+        Err(RecordError::Threshold {
+            threshold: rate.nanos(threshold),
+            ticks: threshold.0,
+            most: rate.nanos(SpinSettings::MAX_THRESHOLD),
+        })
+    }
+
     /// Measures. Deltas of at least `threshold` are stalls. Ends early when `stop` becomes true.
     ///
     /// # Errors
@@ -132,13 +149,7 @@ impl Live {
     ) -> Result<Measured, RecordError> {
         let (kind, rate) = (self.clock.kind, self.clock.rate);
         let stopped = || stop.load(Ordering::Relaxed);
-        if !(Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&threshold) {
-            return Err(RecordError::Threshold {
-                threshold: rate.nanos(threshold),
-                ticks: threshold.0,
-                most: rate.nanos(SpinSettings::MAX_THRESHOLD),
-            });
-        }
+        self.check_threshold(threshold)?;
         let (evidence, blind) = self.evidence();
         let warm_up = if evidence.is_some() { WARM_UP_TRACED } else { WARM_UP };
         let spin = |cpu| {
