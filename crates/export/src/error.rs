@@ -54,7 +54,7 @@ pub enum TargetError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// A file cannot be written.
-    #[error("{} cannot be written: {source}", path.display())]
+    #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
     File {
         /// Which.
         path: PathBuf,
@@ -104,7 +104,7 @@ pub enum ExportError {
     #[error("{0} can be written from a stored run only: record it, then use 'export'")]
     StoredOnly(&'static str),
     /// A table of a CPU that the run does not have.
-    #[error("{}: CPU {cpu} is not measured in this run; there are {cpus}", path.display())]
+    #[error("{}: CPU {cpu} is not measured in this run, only {cpus}", path.display())]
     NoSuchCpu {
         /// The file.
         path: PathBuf,
@@ -128,7 +128,18 @@ impl ExportError {
         matches!(self, ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. })
     }
 
-    pub(crate) fn file(path: &Path, source: io::Error) -> ExportError {
+    /// A file that cannot be written.
+    #[must_use]
+    pub fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File { path: path.to_path_buf(), source }
+    }
+}
+
+/// "No such file" of a file that was to be made says little.
+fn to_do(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => ". Make its folder first",
+        io::ErrorKind::IsADirectory => ". Name a file",
+        _ => "",
     }
 }

@@ -49,7 +49,8 @@ impl Place {
             return Place(real);
         }
         // Not there yet: then its folder says which one it will be.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let folder = path.parent().unwrap_or(Path::new("/"));
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         Place(path.file_name().map_or(folder.clone(), |name| folder.join(name)))
     }
@@ -80,6 +81,7 @@ mod tests {
             (format!("csv://{d}/a"), format!("csv://{d}/link?rows=series")),
             (format!("csv://{d}/new"), format!("csv://{d}/../{}/new", file_name(dir.path()))),
             ("csv://new".into(), "hlog://./new".into()),
+            ("csv://no/folder/new".into(), "hlog://./no/folder/new".into()),
             ("influx://localhost:1".into(), "influx://localhost:1".into()),
             ("csv://-".into(), "csv://-".into()),
         ] {

@@ -1,6 +1,6 @@
 //! What one recording was: everything but its rows.
 
-use crate::{ClockKind, CpuSet, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
+use crate::{ClockKind, CpuId, CpuSet, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,9 @@ pub struct ProbeSettings {
     pub cpus: CpuSet,
     /// Why these CPUs, when the user named none.
     pub cpus_chosen_because: Option<String>,
+    /// Which of them is idle but for the probe, to compare the others with.
+    #[serde(default)]
+    pub idle_control: Option<CpuId>,
     /// Asked-for length of the measurement.
     pub duration_ns: Nanos,
     /// Length of the discarded warm-up.

@@ -86,12 +86,15 @@ pub struct Live {
 }
 
 impl Live {
+    /// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
+    pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
+
     /// Leaves the measured CPUs and chooses the clock.
     ///
     /// # Errors
     /// No clock can be had.
     pub fn prepare(machine: &Machine, settings: LiveSettings) -> Result<Live, RecordError> {
-        let home = Home::leave(&settings.cpus)?;
+        let home = Home::leave(&settings.cpus, None)?;
         let clock = platform::choose_clock(machine, None, CALIBRATION)?;
         Ok(Live { machine: machine.clone(), settings, clock, home })
     }
@@ -126,14 +129,14 @@ impl Live {
     /// # Errors
     /// The threshold does not fit the counters.
     pub fn check_threshold(&self, threshold: Ticks) -> Result<(), RecordError> {
-        if (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&threshold) {
+        if (Ticks(1)..=Live::LARGEST_THRESHOLD).contains(&threshold) {
             return Ok(());
         }
         let rate = self.clock.rate;
         Err(RecordError::Threshold {
             threshold: rate.nanos(threshold),
             ticks: threshold.0,
-            most: rate.nanos(SpinSettings::MAX_THRESHOLD),
+            most: rate.nanos(Live::LARGEST_THRESHOLD),
         })
     }
 

@@ -1,6 +1,6 @@
 //! What is recorded, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, Nanos};
+use jitterscope_model::{ClockKind, CpuId, Nanos};
 use jitterscope_platform::CpuChoice;
 use std::path::PathBuf;
 
@@ -11,6 +11,9 @@ pub struct WakeupChoice {
     pub period: Nanos,
     /// Whether deep idle states are kept off meanwhile.
     pub hold_latency: bool,
+    /// Which of the measured CPUs is there to compare with. It has our own threads too when no other CPU
+    /// is left for them.
+    pub idle_control: Option<CpuId>,
 }
 
 /// Settings of one recording.
@@ -44,4 +47,10 @@ pub struct RecordSettings {
     pub runs_dir: PathBuf,
     /// The command line, for the manifest.
     pub command_line: Vec<String>,
+}
+
+impl RecordSettings {
+    pub(crate) fn idle_control(&self) -> Option<CpuId> {
+        self.wakeup.and_then(|choice| choice.idle_control)
+    }
 }

@@ -9,6 +9,8 @@ pub(crate) enum Circumstance {
     NoKernelEvents { reason: String, fix: String },
     /// Our own threads share the measured CPUs.
     NoFreeCpu { measured: CpuSet },
+    /// Our own threads run on the idle control.
+    ControlShared { cpu: CpuId },
     /// Our own threads run on the other hardware thread of a measured core.
     SiblingBusy { cpu: CpuId, siblings: CpuSet },
     /// Real-time throttling will stall the probe by itself.
@@ -44,6 +46,14 @@ impl Circumstance {
                 format!(
                     "Every usable CPU ({measured}) is measured, so our own threads stalled the probes too. \
                      Leave a CPU out of --cpus."
+                ),
+            ),
+            Circumstance::ControlShared { cpu } => (
+                "idle-control-shared",
+                format!(
+                    "CPU {cpu}, the idle control, also runs our own threads, for no other CPU is free: \
+                     wake-ups that they make late are named for them. Measure fewer CPUs for a control \
+                     that is idle."
                 ),
             ),
             Circumstance::SiblingBusy { cpu, siblings } => (

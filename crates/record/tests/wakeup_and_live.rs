@@ -28,7 +28,7 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     let topology = Topology::read(&Machine::host());
     let settings = RecordSettings {
         cpus: select_cpus(None, &topology, &current_affinity().unwrap()).unwrap(),
-        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false }),
+        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
         duration: Nanos(1_000_000_000),
         warmup: Nanos(100_000_000),
         // So low that hardly any wake-up is in time.

@@ -16,10 +16,12 @@ Targets:
   hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU
   parquet://FOLDER               the run's own tables
   influx://HOST:PORT             InfluxDB 1, line protocol over UDP
-  influx+http://HOST:PORT/?db=NAME                    InfluxDB 1 (user=, password_file= or INFLUX_PASSWORD)
-  influx2+http://HOST:PORT/?org=ORG&bucket=NAME       InfluxDB 2 (token_file= or INFLUX_TOKEN)
-  influx3+http://HOST:PORT/?db=NAME                   InfluxDB 3 (token_file= or INFLUX_TOKEN)
-+https for +http where wanted; - as FILE is standard output.";
+  influx+http://HOST:PORT/?db=NAME               InfluxDB 1, with user= if wanted
+  influx2+http://HOST:PORT/?org=ORG&bucket=NAME  InfluxDB 2
+  influx3+http://HOST:PORT/?db=NAME              InfluxDB 3
++https for +http where wanted; - as FILE is standard output. Passwords are taken from password_file=
+or INFLUX_PASSWORD, tokens from token_file= or INFLUX_TOKEN, certificates from the system's store or
+SSL_CERT_FILE.";
 
 /// Arguments of `export`.
 #[derive(Args, Debug)]

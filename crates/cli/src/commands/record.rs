@@ -10,10 +10,13 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuId, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
+
+/// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
+const PERIOD: Nanos = Nanos(1_000_000);
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -53,9 +56,9 @@ pub struct RecordArgs {
     /// The shortest stall [default: 300ns, 50us for wakeup]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub threshold: Option<Nanos>,
-    /// wakeup: time between deadlines, 50us to 1s
-    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = period)]
-    pub period: Nanos,
+    /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<Nanos>,
     /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
     #[arg(long)]
     pub hold_latency: bool,
@@ -104,27 +107,15 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// The measured CPUs and one more, which nobody else uses if it can be helped. One is left for our own
-/// threads.
-fn with_idle_control(
-    args: &RecordArgs,
-    chosen: CpuChoice,
-    topology: &Topology,
-    allowed: &CpuSet,
-) -> anyhow::Result<CpuChoice> {
-    if !matches!(args.probe, ProbeKind::Wakeup) {
-        return Err(UsageError("--idle-control goes with 'record wakeup'".into()).into());
-    }
-    let free = allowed.intersection(&topology.online).difference(&chosen.cpus);
-    let control = free.last().filter(|_| free.len() > 1).ok_or_else(|| {
+/// The CPU that is measured to compare with: one that is not measured for itself. With more than one to
+/// choose from, our own threads keep to the others.
+fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Result<CpuId, UsageError> {
+    let free = allowed.intersection(&topology.online).difference(chosen);
+    free.last().ok_or_else(|| {
         UsageError(format!(
-            "--idle-control needs a CPU that is neither measured nor the last one for our own threads; free are {}",
-            if free.is_empty() { "none".into() } else { free.to_string() }
+            "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
         ))
-    })?;
-    let because = format!("CPU {control} is the idle control");
-    let because = chosen.because.map_or(because.clone(), |why| format!("{why}; {because}"));
-    Ok(CpuChoice { cpus: chosen.cpus.iter().chain([control]).collect(), because: Some(because) })
+    })
 }
 
 fn period(text: &str) -> Result<Nanos, String> {
@@ -144,11 +135,27 @@ fn trace_buffer(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Refuses what only a sleeping probe can do, when the spinning one was chosen.
+fn only_for_wakeup(args: &RecordArgs) -> Result<(), UsageError> {
+    let given = [
+        ("--period", args.period.is_some()),
+        ("--hold-latency", args.hold_latency),
+        ("--idle-control", args.idle_control),
+    ];
+    match (args.probe, given.iter().find(|(_, given)| *given)) {
+        (ProbeKind::Spin, Some((option, _))) => {
+            Err(UsageError(format!("{option} goes with 'record wakeup'; the spin probe never sleeps")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
 /// Nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
+    only_for_wakeup(args)?;
     let machine = Machine::host();
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
@@ -160,11 +167,23 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
-    let cpus = if args.idle_control { with_idle_control(args, cpus, &topology, &allowed)? } else { cpus };
+    let control = args.idle_control.then(|| idle_control(&cpus.cpus, &topology, &allowed)).transpose()?;
+    let cpus = match control {
+        None => cpus,
+        Some(control) => {
+            let because = format!("CPU {control} is the idle control");
+            let because = cpus.because.map_or(because.clone(), |why| format!("{why}; {because}"));
+            CpuChoice { cpus: cpus.cpus.iter().chain([control]).collect(), because: Some(because) }
+        }
+    };
     let (wakeup, threshold) = match args.probe {
         ProbeKind::Spin => (None, Nanos(300)),
         ProbeKind::Wakeup => {
-            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency };
+            let choice = WakeupChoice {
+                period: args.period.unwrap_or(PERIOD),
+                hold_latency: args.hold_latency,
+                idle_control: control,
+            };
             (Some(choice), Nanos(50_000))
         }
     };

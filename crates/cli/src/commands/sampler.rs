@@ -24,13 +24,13 @@ pub struct SamplerArgs {
     #[arg(short, long = "cpus", value_name = "LIST", allow_hyphen_values = true)]
     pub cpus: Option<CpuList>,
     /// How long: seconds, or a time with a unit
-    #[arg(short, long, default_value = "60", value_name = "SECONDS", value_parser = in_seconds)]
+    #[arg(short, long, default_value = "60", value_name = "SECONDS", value_parser = in_seconds, allow_negative_numbers = true)]
     pub duration: Nanos,
     /// Reporting interval: milliseconds, or a time with a unit
-    #[arg(short = 'r', long, default_value = "1000", value_name = "MSECS", value_parser = interval)]
+    #[arg(short = 'r', long, default_value = "1000", value_name = "MSECS", value_parser = interval, allow_negative_numbers = true)]
     pub interval: Nanos,
     /// The shortest delay to report: nanoseconds, or a time with a unit
-    #[arg(short, long, default_value = "300", value_name = "NSECS", value_parser = in_nanos)]
+    #[arg(short, long, default_value = "300", value_name = "NSECS", value_parser = in_nanos, allow_negative_numbers = true)]
     pub threshold: Nanos,
     /// Where to, and in which format; may be repeated [default: the series as CSV on standard output]
     #[arg(short, long = "output", value_name = "TARGET")]

@@ -94,6 +94,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
             kind: "spin".into(),
             cpus: [CpuId(0), CpuId(1)].into_iter().collect(),
             cpus_chosen_because: None,
+            idle_control: None,
             duration_ns: Nanos(INTERVALS * 1_000_000_000),
             warmup_ns: Nanos(0),
             threshold_ns: Nanos(300),

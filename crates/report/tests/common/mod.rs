@@ -156,6 +156,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             kind: "spin".into(),
             cpus,
             cpus_chosen_because: None,
+            idle_control: None,
             duration_ns: Nanos(10_000_000_000),
             warmup_ns: Nanos(500_000_000),
             threshold_ns: Nanos(300),
