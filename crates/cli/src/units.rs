@@ -59,10 +59,14 @@ pub fn in_nanos(text: &str) -> Result<Nanos, String> {
 fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !plain && text.parse::<f64>().is_ok() {
-        return Err(format!(
-            "'{text}' needs its unit; only whole numbers are taken as {unit}, for example 10 or 1.5{unit}"
-        ));
+    match text.parse::<f64>() {
+        Ok(number) if number < 0.0 => return Err(format!("'{text}' is negative")),
+        Ok(_) if !plain => {
+            return Err(format!(
+                "'{text}' has no unit, and only whole numbers mean {unit} then; write {text}{unit}"
+            ));
+        }
+        _ => {}
     }
     if plain { duration(&format!("{text}{unit}")) } else { duration(text) }
 }

@@ -71,7 +71,7 @@ pub struct SljtestArgs {
 fn outbuf(text: &str) -> Result<usize, String> {
     match usize::try_from(whole(text)?) {
         Ok(room @ 1..=100_000_000) => Ok(room),
-        _ => Err("is out of range: 1 to 100000000".into()),
+        _ => Err("must be 1 to 100000000".into()),
     }
 }
 
