@@ -70,12 +70,14 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The server cannot be reached.
-    #[error("{url} cannot be reached: {why}")]
+    #[error("{url} cannot be reached: {why}{hint}")]
     Unreachable {
         /// Where.
         url: String,
         /// Why.
         why: String,
+        /// What to do, if that is clear.
+        hint: &'static str,
     },
     /// The server does not want it.
     #[error("{url} refused ({status}): {why}{hint}")]
