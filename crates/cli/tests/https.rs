@@ -18,9 +18,12 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A server on loopback that says it is `name`, vouched for by `authority`. Takes everything; returns its
-/// port and the requests that arrived, first line and body.
-fn server(name: &str, authority: &CertifiedIssuer<'_, KeyPair>) -> (u16, Arc<Mutex<Vec<(String, String)>>>) {
+/// The requests that arrived: first line and body.
+type Seen = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A server on loopback that says it is `name`, vouched for by `authority`, and takes everything. Returns
+/// its port too.
+fn server(name: &str, authority: &CertifiedIssuer<'_, KeyPair>) -> (u16, Seen) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
@@ -35,7 +38,7 @@ fn server(name: &str, authority: &CertifiedIssuer<'_, KeyPair>) -> (u16, Arc<Mut
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let seen = Seen::default();
     let store = Arc::clone(&seen);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
