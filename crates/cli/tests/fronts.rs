@@ -250,6 +250,44 @@ fn the_sampler_writes_to_many_outputs_while_it_runs_with_every_stall() {
     assert_eq!(names(dir.path()), ["j-stalls.csv", "j.csv", "j.hgrm", "j.hlog", "j.jsonl"]);
 }
 
+/// CPUs that this process may use.
+fn cpus() -> Vec<String> {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let ranges = list.trim().split(',').map(|range| range.split_once('-').unwrap_or((range, range)));
+    ranges
+        .flat_map(|(from, to)| from.parse::<u32>().unwrap()..=to.parse().unwrap())
+        .map(|cpu| cpu.to_string())
+        .collect()
+}
+
+#[test]
+fn all_cpus_are_measured_at_once_each_under_its_number() {
+    let _turn = turn();
+    let (dir, cpus) = (tempfile::tempdir().unwrap(), cpus());
+    let list = cpus.join(",");
+    let text = screen(dir.path(), &["-r", "200ms", "--cpus", &list, "-f", "outliers.txt", "--periods"]);
+    let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("CPU ")).collect();
+    let headings: Vec<&str> = headings.into_iter().filter(|cpu| cpu.parse::<u32>().is_ok()).collect();
+    let expected = if cpus.len() > 1 { cpus.clone() } else { Vec::new() };
+    assert_eq!(headings, expected, "{text}");
+    assert_eq!(text.matches("Timing was measured for ").count(), cpus.len());
+    let outliers = fs::read_to_string(dir.path().join("outliers.txt")).unwrap();
+    let times = outliers.lines().map(|line| line.split_once(", ").unwrap().0.parse::<f64>().unwrap());
+    assert!(times.is_sorted(), "those of all CPUs in one order:\n{outliers}");
+
+    let args = ["sampler", "-c", &list, "-d", "500ms", "-r", "50", "-l", "LOADED", "-o"];
+    let intervals = "csv://intervals.csv?rows=intervals";
+    let output = jitterscope(dir.path(), &[&args[..], &[intervals, "-o", "json://j.jsonl"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = rows(&dir.path().join("intervals.csv"));
+    for cpu in &cpus {
+        assert!(rows.iter().filter(|row| row[2] == *cpu).count() > 2, "CPU {cpu}: {rows:?}");
+    }
+    let json = fs::read_to_string(dir.path().join("j.jsonl")).unwrap();
+    assert!(json.lines().next().unwrap().contains("\"label\":\"LOADED\""), "{json}");
+}
+
 #[test]
 fn without_a_target_the_series_is_on_stdout_and_the_settings_are_not() {
     let _turn = turn();

@@ -101,9 +101,8 @@ pub fn render(
     let amounts: Vec<u128> =
         if settings.sum { bins.sums.clone() } else { bins.counts.iter().map(|n| u128::from(*n)).collect() };
     let total: u128 = amounts.iter().sum();
-    let what = if settings.sum { "Sum  " } else { "Count" };
-    let mut screen =
-        format!("Time    Ticks    {what}        Percent    Cumulative  Graph ln({}-e)\n", what.trim());
+    let what = if settings.sum { "Sum" } else { "Count" };
+    let mut screen = format!("Time    Ticks    {what:<5}        Percent    Cumulative  Graph ln({what}-e)\n");
     let largest = amounts.iter().copied().max().unwrap_or(0);
     let mut cumulative = 0;
     for (bin, amount) in amounts.iter().enumerate() {

@@ -136,6 +136,15 @@ fn advice_follows_the_lower_half_and_the_minimum() {
 }
 
 #[test]
+fn sums_stand_under_their_heading_as_counts_do() {
+    let row = |sum| {
+        let text = screen(SljSettings { sum, ..DEFAULTS }, &QUIET, None);
+        text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(row(true).replace("Sum  ", "Count").replace("Sum", "Count"), row(false));
+}
+
+#[test]
 fn the_screen_keeps_its_width_and_the_largest_bin_fills_it() {
     for width in [54, 80, 120] {
         let text = screen(SljSettings { width, ..DEFAULTS }, &QUIET, None);

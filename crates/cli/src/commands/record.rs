@@ -71,9 +71,9 @@ pub struct RecordArgs {
     /// Measure in the class SCHED_FIFO at this priority
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
-    /// Name of this configuration, for comparing runs
-    #[arg(long, short, default_value = "spin", value_name = "NAME")]
-    pub label: String,
+    /// Name of this configuration, for comparing runs [default: the probe]
+    #[arg(long, short, value_name = "NAME")]
+    pub label: Option<String>,
     /// The clock [default: the TSC where it can be trusted]
     #[arg(long, value_enum, value_name = "CLOCK")]
     pub clock: Option<ClockArg>,
@@ -116,6 +116,10 @@ fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Resul
             "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
         ))
     })
+}
+
+fn default_label(probe: ProbeKind) -> String {
+    probe.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 fn period(text: &str) -> Result<Nanos, String> {
@@ -202,7 +206,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
-        label: args.label.clone(),
+        label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
         runs_dir: places.runs()?,
         command_line: std::env::args().collect(),
     };
