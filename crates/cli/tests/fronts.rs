@@ -385,3 +385,60 @@ fn an_export_that_fails_leaves_nothing_behind() {
     assert_eq!(names(dir.path()), ["a", "new.hlog", "old.csv"]);
     assert_eq!(stdout(&output), fs::read_to_string(dir.path().join("old.csv")).unwrap());
 }
+
+/// A file system of this many KiB, gone with the value.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn mount(kib: u32) -> Option<Small> {
+        let dir = tempfile::tempdir().unwrap();
+        let size = format!("size={kib}k");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "jitterscope-test"]).arg(dir.path());
+        if mount.output().is_ok_and(|output| output.status.success()) {
+            return Some(Small(dir));
+        }
+        eprintln!("skipped: no tmpfs can be mounted");
+        None
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(self.path()).status().unwrap().success());
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_it_with_whole_rows() {
+    let _turn = turn();
+    let Some(disk) = Small::mount(32) else { return };
+    let begun = Instant::now();
+    let args = ["sampler", "-d", "600", "-r", "1", "-t", "300", "-o", "csv://j.csv?rows=intervals"];
+    let output = jitterscope(disk.path(), &args);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("j.csv cannot be written: No space left"), "{}", stderr(&output));
+    assert!(begun.elapsed() < Duration::from_secs(300), "it went on without its output");
+    let text = fs::read_to_string(disk.path().join("j.csv")).unwrap();
+    assert!(text.lines().count() > 10 && text.ends_with('\n'), "{text}");
+    assert!(text.lines().all(|line| line.split(',').count() == 6), "{text}");
+
+    // The same for a stored run, which is whole or not there.
+    let runs = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let mut command = command(disk.path(), args);
+        command.env("JITTERSCOPE_RUNS", runs.path()).output().unwrap()
+    };
+    let record = ["record", "-d", "300ms", "--warmup", "50ms", "--interval", "1ms", "--no-trace", "-q"];
+    assert!(run(&record).status.success());
+    for target in ["csv://x.csv?rows=intervals", "json://x.jsonl", "parquet://tables"] {
+        let output = run(&["export", "--to", target]);
+        assert_eq!(output.status.code(), Some(1), "{target}: {}", stderr(&output));
+        assert!(stderr(&output).contains("No space left"), "{target}: {}", stderr(&output));
+        assert_eq!(names(disk.path()), ["j.csv"], "{target}");
+    }
+}
