@@ -35,6 +35,14 @@ pub enum TargetError {
         /// What there is.
         known: &'static str,
     },
+    /// An option is given twice.
+    #[error("'{target}': '{option}' is given twice")]
+    OptionTwice {
+        /// As given.
+        target: String,
+        /// The option.
+        option: String,
+    },
     /// Two targets would write over each other.
     #[error("'{0}' is given twice: two targets cannot be written to one place")]
     Twice(String),
