@@ -4,7 +4,8 @@ use crate::shell;
 use std::path::Path;
 
 /// Program and the Debian package that has it.
-const WANTED: [(&str, &str); 2] = [("influxd", "influxdb"), ("perf", "linux-perf")];
+const WANTED: [(&str, &str); 3] =
+    [("influxd", "influxdb"), ("python3", "python3-venv"), ("perf", "linux-perf")];
 
 /// Installs what is missing, where that can be done. A test that still misses its program says that it
 /// is skipped.

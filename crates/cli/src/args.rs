@@ -18,7 +18,7 @@ pub struct Cli {
     #[command(flatten)]
     pub places: Places,
     /// When to colour
-    #[arg(long, value_enum, default_value = "auto", global = true, value_name = "WHEN")]
+    #[arg(long, value_enum, default_value = "auto", global = true, value_name = "WHEN", display_order = 901)]
     pub color: Color,
 }
 

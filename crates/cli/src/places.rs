@@ -9,7 +9,14 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub struct Places {
     /// Folder of the runs [default: jitterscope/runs in the XDG data directory]
-    #[arg(long = "runs", value_name = "DIR", env = "JITTERSCOPE_RUNS", global = true)]
+    #[arg(
+        long = "runs",
+        value_name = "DIR",
+        env = "JITTERSCOPE_RUNS",
+        hide_env_values = true,
+        global = true,
+        display_order = 900
+    )]
     runs: Option<PathBuf>,
 }
 

@@ -13,7 +13,9 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     if text.trim().parse::<f64>().is_ok() {
         return Err(bad(&format!("'{text}' has no unit")));
     }
-    let parsed = humantime::parse_duration(text).map_err(|e| bad(&e))?;
+    // Its own words are about characters and their offsets.
+    let parsed =
+        humantime::parse_duration(text).map_err(|_| bad(&format!("'{text}' is no length of time")))?;
     u64::try_from(parsed.as_nanos()).map(Nanos).map_err(|_| bad(&"too long"))
 }
 
@@ -57,7 +59,29 @@ pub fn in_nanos(text: &str) -> Result<Nanos, String> {
 fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse::<f64>() {
+        Ok(number) if number < 0.0 => return Err(format!("'{text}' is negative")),
+        Ok(_) if !plain => {
+            return Err(format!(
+                "'{text}' has no unit, and only whole numbers mean {unit} then; write {text}{unit}"
+            ));
+        }
+        _ => {}
+    }
     if plain { duration(&format!("{text}{unit}")) } else { duration(text) }
+}
+
+/// A whole number.
+///
+/// # Errors
+/// Anything else, or more than there is room for.
+pub fn whole(text: &str) -> Result<u64, String> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if digits => Ok(number),
+        _ if digits => Err(format!("'{text}' is too large")),
+        _ => Err(format!("'{text}' is not a whole number; write digits only, for example 50")),
+    }
 }
 
 /// A size in bytes: `64KiB`, `8MiB`, `1GiB`, `1000000`.
@@ -101,7 +125,20 @@ mod tests {
         assert_eq!(in_seconds("250ms"), Ok(Nanos(250_000_000)));
         assert_eq!(in_millis("10"), Ok(Nanos(10_000_000)));
         assert_eq!(in_nanos("300"), Ok(Nanos(300)));
-        assert!(in_seconds("0").is_err() && in_seconds("1.5").is_err() && in_millis("").is_err());
+        assert!(in_seconds("0").is_err() && in_millis("").is_err());
+        assert_eq!(in_seconds("1.5s"), Ok(Nanos(1_500_000_000)));
+        assert!(in_seconds("1.5").unwrap_err().contains("1.5s"));
+        assert!(in_nanos("-3").unwrap_err().contains("'-3'"));
+        assert!(in_seconds("99999999999999999999").unwrap_err().contains("no length of time"));
+    }
+
+    #[test]
+    fn whole_numbers_are_digits() {
+        assert_eq!(whole("50"), Ok(50));
+        for text in ["", "x", "-1", "+1", "1.5", " 1"] {
+            assert!(whole(text).unwrap_err().contains("whole number"), "{text}");
+        }
+        assert!(whole("99999999999999999999").unwrap_err().contains("too large"));
     }
 
     #[test]

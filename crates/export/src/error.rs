@@ -1,5 +1,6 @@
 //! What can go wrong on the way out.
 
+use jitterscope_model::{CpuId, CpuSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,17 @@ pub enum TargetError {
         /// What there is.
         known: &'static str,
     },
+    /// An option is given twice.
+    #[error("'{target}': '{option}' is given twice")]
+    OptionTwice {
+        /// As given.
+        target: String,
+        /// The option.
+        option: String,
+    },
+    /// Two targets would write over each other.
+    #[error("'{0}' is given twice: two targets cannot be written to one place")]
+    Twice(String),
     /// An option's value makes no sense.
     #[error("'{target}': {option} cannot be '{value}'")]
     Value {
@@ -50,7 +62,7 @@ pub enum TargetError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// A file cannot be written.
-    #[error("{} cannot be written: {source}", path.display())]
+    #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
     File {
         /// Which.
         path: PathBuf,
@@ -66,12 +78,14 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The server cannot be reached.
-    #[error("{url} cannot be reached: {why}")]
+    #[error("{url} cannot be reached: {why}{hint}")]
     Unreachable {
         /// Where.
         url: String,
         /// Why.
         why: String,
+        /// What to do, if that is clear.
+        hint: &'static str,
     },
     /// The server does not want it.
     #[error("{url} refused ({status}): {why}{hint}")]
@@ -99,6 +113,16 @@ pub enum ExportError {
     /// The format needs what a live run does not have.
     #[error("{0} can be written from a stored run only: record it, then use 'export'")]
     StoredOnly(&'static str),
+    /// A table of a CPU that the run does not have.
+    #[error("{}: CPU {cpu} is not measured in this run, only {cpus}", path.display())]
+    NoSuchCpu {
+        /// The file.
+        path: PathBuf,
+        /// As asked.
+        cpu: CpuId,
+        /// Those measured.
+        cpus: CpuSet,
+    },
     /// A histogram cannot be made or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
@@ -108,7 +132,24 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    pub(crate) fn file(path: &Path, source: io::Error) -> ExportError {
+    /// Whether the target was asked for wrongly, as opposed to something being wrong with its place.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. })
+    }
+
+    /// A file that cannot be written.
+    #[must_use]
+    pub fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File { path: path.to_path_buf(), source }
+    }
+}
+
+/// "No such file" of a file that was to be made says little.
+fn to_do(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => ". Make its folder first",
+        io::ErrorKind::IsADirectory => ". Name a file",
+        _ => "",
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a run before its first row.
 
-use jitterscope_model::{ClockReading, Nanos, RunManifest, TickRate, Ticks};
+use jitterscope_model::{ClockReading, CpuSet, Nanos, RunManifest, TickRate, Ticks};
 
 /// The run that rows belong to, and the clock to date them with.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct RunFacts {
     pub hostname: String,
     /// The probe.
     pub probe: String,
+    /// CPUs measured.
+    pub cpus: CpuSet,
     /// Shortest stall.
     pub threshold: Nanos,
     /// Length of an interval.
@@ -33,6 +35,7 @@ impl RunFacts {
             label: manifest.label.clone(),
             hostname: manifest.host.hostname.clone(),
             probe: manifest.probe.kind.clone(),
+            cpus: manifest.probe.cpus.clone(),
             threshold: manifest.probe.threshold_ns,
             interval: manifest.probe.interval_ns,
             rate: manifest.rate,

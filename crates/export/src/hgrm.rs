@@ -26,7 +26,15 @@ impl Hgrm {
 }
 
 impl Exporter for Hgrm {
-    fn begin(&mut self, _facts: &RunFacts) -> Result<(), ExportError> {
+    fn may_refuse(&self) -> bool {
+        self.cpu.is_some()
+    }
+
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
+        if let Some(cpu) = self.cpu.filter(|cpu| !facts.cpus.contains(*cpu)) {
+            let (path, cpus) = (self.output.path().to_path_buf(), facts.cpus.clone());
+            return Err(ExportError::NoSuchCpu { path, cpu, cpus });
+        }
         self.output.begin()
     }
 

@@ -31,6 +31,7 @@ mod output;
 mod parquet;
 mod replay;
 mod target;
+mod together;
 
 pub use csv::CsvRows;
 pub use error::{ExportError, TargetError};
@@ -38,6 +39,7 @@ pub use facts::RunFacts;
 pub use message_times::write_message_times;
 pub use replay::export_run;
 pub use target::{Pace, Target};
+pub use together::{begin_all, distinct};
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
@@ -45,6 +47,12 @@ use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
 /// Takes a run's rows in one format. Rows come in about the order of time; the calls must not wait for
 /// anything slower than a local disk when the run is live.
 pub trait Exporter: Send {
+    /// Whether [`Exporter::begin`] can be refused for what the run is, or by somebody else. A file, once
+    /// open, does not refuse.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
     /// The run is about to be measured, or to be read.
     ///
     /// # Errors

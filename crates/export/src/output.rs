@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 enum Sink {
     File(BufWriter<File>),
     Stdout(BufWriter<Stdout>),
+    /// After an error nothing more is written.
+    Closed,
 }
 
 /// Where a text format goes. Opening it changes nothing that was there: a live file is emptied when the
 /// run begins, a stored run's file is built beside its place and renamed when whole. Dropped early, it
-/// leaves nothing that it made itself and that is not worth having.
+/// leaves nothing that it made itself and that is not worth having; what could not be written to the end
+/// ends with a whole row.
 pub(crate) struct Output {
     path: PathBuf,
     /// The name until it is whole.
@@ -21,13 +24,16 @@ pub(crate) struct Output {
     sink: Sink,
     /// Whether this made the file and has written nothing worth keeping.
     remove: bool,
+    /// Bytes given, and how many of them were given when all of them had last gone out.
+    given: u64,
+    whole: u64,
 }
 
 impl Output {
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Output, ExportError> {
         if path == Path::new("-") {
             let sink = Sink::Stdout(BufWriter::new(std::io::stdout()));
-            return Ok(Output { path: path.into(), beside: None, sink, remove: false });
+            return Ok(Output { path: path.into(), beside: None, sink, remove: false, given: 0, whole: 0 });
         }
         let existing = fs::metadata(path).ok();
         // A pipe or a device can neither be replaced nor emptied.
@@ -44,7 +50,13 @@ impl Output {
             .open(name)
             .map_err(|e| ExportError::file(path, e))?;
         let remove = beside.is_some() || existing.is_none();
-        Ok(Output { path: path.into(), beside, sink: Sink::File(BufWriter::new(file)), remove })
+        let sink = Sink::File(BufWriter::new(file));
+        Ok(Output { path: path.into(), beside, sink, remove, given: 0, whole: 0 })
+    }
+
+    /// The name that it has, or will have.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// From here on what is written stays.
@@ -58,21 +70,40 @@ impl Output {
         Ok(())
     }
 
+    /// Writes whole rows.
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) -> Result<(), ExportError> {
         let text = text.as_ref();
+        self.given += text.len() as u64;
         match &mut self.sink {
             Sink::File(file) => file.write_all(text),
             Sink::Stdout(out) => out.write_all(text),
+            Sink::Closed => Err(closed()),
         }
-        .map_err(|e| ExportError::file(&self.path, e))
+        .map_err(|e| self.failed(e))
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), ExportError> {
         match &mut self.sink {
             Sink::File(file) => file.flush(),
             Sink::Stdout(out) => out.flush(),
+            Sink::Closed => Err(closed()),
         }
-        .map_err(|e| ExportError::file(&self.path, e))
+        .map_err(|e| self.failed(e))?;
+        self.whole = self.given;
+        Ok(())
+    }
+
+    /// Closes it after an error. Some of the last rows may have gone out, and half of one: they are cut off.
+    fn failed(&mut self, error: std::io::Error) -> ExportError {
+        if let Sink::File(file) = std::mem::replace(&mut self.sink, Sink::Closed) {
+            // What is still in the buffer must not follow.
+            let (file, _) = file.into_parts();
+            if file.metadata().is_ok_and(|m| m.is_file() && m.len() > self.whole) {
+                // The error to tell is the first one.
+                let _ = file.set_len(self.whole);
+            }
+        }
+        ExportError::file(&self.path, error)
     }
 
     /// Flushes, and gives the file its name.
@@ -85,6 +116,10 @@ impl Output {
         self.remove = false;
         Ok(())
     }
+}
+
+fn closed() -> std::io::Error {
+    std::io::Error::other("it was closed after an earlier error")
 }
 
 /// A hidden sibling: on the same filesystem, so that the rename is atomic.

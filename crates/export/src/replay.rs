@@ -2,12 +2,13 @@
 
 use crate::error::ExportError;
 use crate::facts::RunFacts;
+use crate::parquet::Tables;
 use crate::target::{Pace, Target};
-use crate::{Delivery, Exporter, parquet};
+use crate::together::begin_all;
+use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
 use jitterscope_model::Attribution;
 use jitterscope_store::{RunReader, StoreError};
-use std::path::PathBuf;
 
 /// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
 /// their order.
@@ -19,16 +20,18 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
     let mut sinks = Vec::new();
     for target in targets {
         sinks.push(match target {
-            Target::Parquet { folder } => Sink::Tables(folder.clone()),
+            Target::Parquet { folder } => Sink::Tables(Tables::open(folder)?),
             other => Sink::Rows(other.open(Pace::Stored)?),
         });
     }
     let rows = || Rows(run);
+    let mut beginning: Vec<&mut dyn Exporter> = Vec::new();
     for sink in &mut sinks {
         if let Sink::Rows(exporter) = sink {
-            exporter.begin(&facts)?;
+            beginning.push(exporter.as_mut());
         }
     }
+    begin_all(&mut beginning, &facts)?;
     rows().each(|row| {
         for sink in &mut sinks {
             let Sink::Rows(exporter) = sink else { continue };
@@ -41,14 +44,14 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
     })?;
     let end = |sink| match sink {
         Sink::Rows(exporter) => exporter.finish(&run.manifest().results),
-        Sink::Tables(folder) => parquet::copy(run, &folder).map(Delivery::of),
+        Sink::Tables(tables) => tables.copy(run).map(Delivery::of),
     };
     sinks.into_iter().map(end).collect()
 }
 
 enum Sink {
     Rows(Box<dyn Exporter>),
-    Tables(PathBuf),
+    Tables(Tables),
 }
 
 enum Row {

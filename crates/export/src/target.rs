@@ -94,16 +94,23 @@ impl Target {
         }
     }
 
-    /// Whether it writes to standard output.
+    /// The file or folder that it writes, or `-`.
     #[must_use]
-    pub fn is_stdout(&self) -> bool {
+    pub fn path(&self) -> Option<&Path> {
         match self {
             Target::Csv { path, .. }
             | Target::Json { path }
             | Target::Hlog { path }
-            | Target::Hgrm { path, .. } => path == Path::new("-"),
-            _ => false,
+            | Target::Hgrm { path, .. }
+            | Target::Parquet { folder: path } => Some(path),
+            Target::InfluxUdp { .. } | Target::InfluxHttp(_) => None,
         }
+    }
+
+    /// Whether it writes to standard output.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        !matches!(self, Target::Parquet { .. }) && self.path() == Some(Path::new("-"))
     }
 }
 
@@ -135,6 +142,7 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Target, TargetError> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| TargetError::NoScheme(text.to_owned()))?;
         let parts = Parts::split(text, rest);
+        parts.each_once()?;
         match scheme {
             "csv" => {
                 let path = parts.path()?;
@@ -142,9 +150,12 @@ impl FromStr for Target {
                 for (key, value) in &parts.options {
                     match *key {
                         "rows" => {
-                            rows = Some(CsvRows::parse(value).ok_or_else(|| parts.value("rows", value))?)
+                            rows = Some(
+                                CsvRows::parse(value)
+                                    .ok_or_else(|| parts.unknown(&format!("rows={value}"), CSV_OPTIONS))?,
+                            )
                         }
-                        _ => return Err(parts.unknown(key, "rows=stalls|intervals|series")),
+                        _ => return Err(parts.unknown(key, CSV_OPTIONS)),
                     }
                 }
                 Ok(Target::Csv { path, rows })
@@ -183,6 +194,8 @@ impl FromStr for Target {
     }
 }
 
+const CSV_OPTIONS: &str = "rows=stalls, rows=intervals and rows=series";
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     One,
@@ -197,7 +210,7 @@ fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Target, Tar
         Version::Three => "db=, token_file=",
     };
     let authority = parts.place.trim_end_matches('/');
-    if authority.is_empty() || authority.contains('@') {
+    if !is_authority(authority.split('/').next().unwrap_or_default()) {
         return Err(parts.incomplete(
             "write HOST:PORT after the scheme; passwords and tokens come from a file or the environment",
         ));
@@ -233,11 +246,28 @@ fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Target, Tar
             Some(user) => {
                 Credentials::Password { user, file: found.remove("password_file").map(PathBuf::from) }
             }
+            None if found.contains_key("password_file") => {
+                return Err(parts.incomplete("password_file= needs user= too"));
+            }
             None => Credentials::Nobody,
         },
         _ => Credentials::Token { file: found.remove("token_file").map(PathBuf::from) },
     };
     Ok(Target::InfluxHttp(HttpPlace { base: format!("{tls}://{authority}"), dialect, credentials }))
+}
+
+/// `HOST` or `HOST:PORT`; a HOST with colons is in brackets. No user: secrets are on no command line.
+fn is_authority(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, port)) if host.parse::<std::net::Ipv6Addr>().is_ok() => (host, port),
+            _ => return false,
+        },
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let named = !host.is_empty() && !host.contains(|c: char| c == '@' || c.is_whitespace() || c.is_control());
+    let digits = port.strip_prefix(':');
+    named && (port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p > 0)))
 }
 
 /// `PLACE?KEY=VALUE&...`.
@@ -256,6 +286,15 @@ impl<'a> Parts<'a> {
             .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
             .collect();
         Parts { whole, place, options }
+    }
+
+    fn each_once(&self) -> Result<(), TargetError> {
+        for (index, (key, _)) in self.options.iter().enumerate() {
+            if self.options[..index].iter().any(|(earlier, _)| earlier == key) {
+                return Err(TargetError::OptionTwice { target: self.whole.into(), option: (*key).into() });
+            }
+        }
+        Ok(())
     }
 
     fn path(&self) -> Result<PathBuf, TargetError> {
@@ -324,6 +363,9 @@ mod tests {
         );
         assert_eq!(target("hgrm:///x?cpu=3"), Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)) }));
         assert_eq!(target("influx://[::1]:8089"), Ok(Target::InfluxUdp { address: "[::1]:8089".into() }));
+        for authority in ["h", "h:1", "h/a/path", "[::1]", "[::1]:8086", "10.0.0.1:8086"] {
+            assert!(target(&format!("influx+http://{authority}/?db=a")).is_ok(), "{authority}");
+        }
         let Ok(Target::InfluxHttp(place)) = target("influx2+https://h:1/?org=my%20org&bucket=b") else {
             panic!("not read");
         };
@@ -338,7 +380,8 @@ mod tests {
             ("xml://a", "csv, json"),
             ("csv://", "name a file"),
             ("csv://a?row=1", "rows="),
-            ("csv://a?rows=all", "rows cannot be 'all'"),
+            ("csv://a?rows=all", "'rows=all' is no option of it; there is rows=stalls"),
+            ("csv://a?rows=stalls&rows=series", "'rows' is given twice"),
             ("hgrm://a?cpu=x", "cpu cannot be 'x'"),
             ("json://a?b=c", "there is none"),
             ("influx://localhost", "HOST:PORT"),
@@ -347,6 +390,14 @@ mod tests {
             ("influx2+http://localhost:8086/?org=o", "bucket"),
             ("influx3+http://localhost:8181/?db=a&org=b", "token_file="),
             ("influx+http://u:p@h:1/?db=a", "file or the environment"),
+            ("influx+http://:8086/?db=a", "HOST:PORT"),
+            ("influx+http://h:99999/?db=a", "HOST:PORT"),
+            ("influx+http://h:0/?db=a", "HOST:PORT"),
+            ("influx+http://a b:1/?db=a", "HOST:PORT"),
+            ("influx+http://[::1/?db=a", "HOST:PORT"),
+            ("influx+http://::1/?db=a", "HOST:PORT"),
+            ("influx+http://h:1/?db=a&db=b", "'db' is given twice"),
+            ("influx+http://h:1/?db=a&password_file=f", "needs user="),
         ] {
             let error = target(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

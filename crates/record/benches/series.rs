@@ -1,74 +1,113 @@
-//! What the sampler's outputs cost the probe: samples a second and stolen time with all of them on and
-//! with none, turn by turn in one run. The medians are compared, for a shared machine has bad moments.
+//! What the sampler's outputs cost the probe: samples a second, stolen time and stalls with all of them
+//! on and with none, in many short turns side by side. Neighbouring turns are compared and the median of
+//! that is taken, for a shared machine has bad moments; how far it can be trusted is said with it.
 
 use hdrhistogram::Histogram;
-use jitterscope_export::{Exporter, Pace, RunFacts, Target};
-use jitterscope_model::{Attribution, CpuSet, IntervalRow, Nanos, Stall};
+use jitterscope_export::{ExportError, Exporter, Pace, RunFacts, Target};
+use jitterscope_model::{Attribution, CpuSet, IntervalRow, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-const TURNS: usize = 7;
-const TURN: Nanos = Nanos(1_000_000_000);
+const PAIRS: usize = 40;
+const TURN: Nanos = Nanos(250_000_000);
 const INTERVAL: Nanos = Nanos(1_000_000);
 const THRESHOLD: Nanos = Nanos(300);
 
-struct Tee(Vec<Box<dyn Exporter>>);
+/// Gives every row to every output, as `sampler` does.
+struct Tee {
+    sinks: Vec<Box<dyn Exporter>>,
+    failed: Option<ExportError>,
+}
 
-impl Receiver for Tee {
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        for sink in &mut self.0 {
-            sink.stall(stall, attribution).expect("the output takes it");
-        }
-    }
-
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-        for sink in &mut self.0 {
-            sink.interval(row, lengths).expect("the output takes it");
-        }
-    }
-
-    fn tick(&mut self) {
-        for sink in &mut self.0 {
-            sink.tick().expect("the output takes it");
+impl Tee {
+    fn each(&mut self, mut give: impl FnMut(&mut dyn Exporter) -> Result<(), ExportError>) {
+        for sink in &mut self.sinks {
+            if self.failed.is_none() {
+                self.failed = give(sink.as_mut()).err();
+            }
         }
     }
 }
 
-/// Samples a second and the share of stolen time.
-fn turn(cpus: &CpuSet, targets: &[Target]) -> (f64, f64) {
+impl Receiver for Tee {
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
+        self.each(|sink| sink.stall(stall, attribution));
+    }
+
+    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
+        self.each(|sink| sink.interval(row, lengths));
+    }
+
+    fn tick(&mut self) {
+        self.each(|sink| sink.tick());
+    }
+
+    fn gave_up(&self) -> bool {
+        self.failed.is_some()
+    }
+}
+
+/// What one turn measured.
+struct Turn {
+    samples_per_second: f64,
+    /// Of the time outside stalls: what the loop itself does, whoever else wants the CPU.
+    samples_per_own_second: f64,
+    /// Percent of the time.
+    stolen: f64,
+    stalls_per_second: f64,
+}
+
+fn turn(cpus: &CpuSet, targets: &[Target]) -> Result<Turn, Box<dyn Error>> {
     let settings = LiveSettings { cpus: cpus.clone(), duration: TURN, interval: INTERVAL, attribute: false };
-    let live = Live::prepare(&Machine::host(), settings).expect("a clock");
+    let live = Live::prepare(&Machine::host(), settings)?;
     let rate = live.rate();
     let facts = RunFacts {
         id: String::new(),
         label: "bench".into(),
         hostname: "bench".into(),
         probe: "spin".into(),
+        cpus: cpus.clone(),
         threshold: THRESHOLD,
         interval: INTERVAL,
         rate,
         clock: live.read_clocks(),
     };
-    let mut sinks: Vec<Box<dyn Exporter>> =
-        targets.iter().map(|target| target.open(Pace::Live).expect("an output")).collect();
-    for sink in &mut sinks {
-        sink.begin(&facts).expect("an output");
+    let mut sinks = Vec::new();
+    for target in targets {
+        let mut sink = target.open(Pace::Live)?;
+        sink.begin(&facts)?;
+        sinks.push(sink);
     }
-    let mut tee = Tee(sinks);
-    let measured = live.measure(rate.ticks(THRESHOLD), &AtomicBool::new(false), &mut tee).expect("a probe");
-    for sink in tee.0 {
-        sink.finish(&measured.results).expect("the output ends");
+    let mut tee = Tee { sinks, failed: None };
+    let measured = live.measure(rate.ticks(THRESHOLD), &AtomicBool::new(false), &mut tee)?;
+    if let Some(error) = tee.failed {
+        return Err(error.into());
     }
-    let result = &measured.results[0];
+    for sink in tee.sinks {
+        sink.finish(&measured.results)?;
+    }
+    let result = measured.results.first().ok_or("no CPU was measured")?;
+    if let Some(why) = &result.ended_early {
+        return Err(why.as_str().into());
+    }
     let seconds = rate.nanos(result.end.since(result.start)).as_secs_f64();
-    (result.samples as f64 / seconds, result.stalled_ticks as f64 / result.sum_ticks as f64)
+    let own = rate.nanos(Ticks(result.sum_ticks - result.stalled_ticks)).as_secs_f64();
+    Ok(Turn {
+        samples_per_second: result.samples as f64 / seconds,
+        samples_per_own_second: (result.samples - result.stalls) as f64 / own,
+        stolen: result.stalled_ticks as f64 * 100.0 / result.sum_ticks as f64,
+        stalls_per_second: result.stalls as f64 / seconds,
+    })
 }
 
-fn targets(folder: &Path) -> Vec<Target> {
+fn targets(folder: &Path) -> Result<Vec<Target>, Box<dyn Error>> {
     let folder = folder.display();
-    [
+    let texts = [
         format!("csv://{folder}/stalls.csv"),
         format!("csv://{folder}/series.csv?rows=series"),
         format!("json://{folder}/run.jsonl"),
@@ -76,42 +115,72 @@ fn targets(folder: &Path) -> Vec<Target> {
         format!("hgrm://{folder}/run.hgrm"),
         // The discard port: nobody need listen.
         "influx://127.0.0.1:9".into(),
-    ]
-    .iter()
-    .map(|text| text.parse().expect("a target"))
-    .collect()
+    ];
+    Ok(texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// The median, and an interval that has the true one in at least 99 of 100 cases whatever the values'
+/// distribution: the order statistics between which a fair coin's heads in as many throws would lie.
+fn median(mut values: Vec<f64>) -> Value {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let n = values.len();
+    let middle = (values[(n - 1) / 2] + values[n / 2]) / 2.0;
+    // P(at most k heads), as long as it is under half of one percent.
+    let (mut term, mut below, mut k) = (0.5f64.powi(n as i32), 0.0, 0);
+    while below + term <= 0.005 {
+        below += term;
+        term *= (n - k) as f64 / (k + 1) as f64;
+        k += 1;
+    }
+    // With k = 0 there are too few values to say.
+    let (low, high) = if k == 0 { (f64::MIN, f64::MAX) } else { (values[k - 1], values[n - k]) };
+    json!({ "median": middle, "low": low, "high": high })
 }
 
-fn main() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let topology = Topology::read(&Machine::host());
-    let allowed = current_affinity().expect("an affinity mask");
-    let cpus = select_cpus(None, &topology, &allowed).expect("a CPU").cpus;
-    let targets = targets(dir.path());
-    let (mut ratios, mut with, mut without) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..TURNS {
-        let (bare_rate, bare_stolen) = turn(&cpus, &[]);
-        let (rate, stolen) = turn(&cpus, &targets);
-        ratios.push(rate / bare_rate);
-        with.push(stolen);
-        without.push(bare_stolen);
+fn each(turns: &[Turn], what: impl Fn(&Turn) -> f64) -> Value {
+    median(turns.iter().map(what).collect())
+}
+
+fn paired(with: &[Turn], bare: &[Turn], what: impl Fn(&Turn, &Turn) -> f64) -> Value {
+    median(with.iter().zip(bare).map(|(with, bare)| what(with, bare)).collect())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Live tests take a CPU offline; they and this take turns.
+    let lock = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
+    lock.lock()?;
+    let dir = tempfile::tempdir()?;
+    let cpus = select_cpus(None, &Topology::read(&Machine::host()), &current_affinity()?)?.cpus;
+    let targets = targets(dir.path())?;
+    let (mut with, mut bare) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        // Each goes first in half of the pairs, should the machine drift.
+        for outputs in [pair % 2 == 0, pair % 2 != 0] {
+            if outputs {
+                with.push(turn(&cpus, &targets)?);
+            } else {
+                bare.push(turn(&cpus, &[])?);
+            }
+        }
     }
-    let bare = median(&mut without);
-    // How far the turns without outputs lie apart: less cannot be told from chance.
-    let spread = without[TURNS - 1] - without[0];
+    let ratio = |a: &Turn, b: &Turn| a.samples_per_second / b.samples_per_second;
+    let neighbours = bare.chunks_exact(2);
     println!(
         "{}",
-        serde_json::json!({
+        json!({
+            "pairs": PAIRS,
             "outputs": targets.len(),
-            "samples_ratio": median(&mut ratios),
-            "stolen_share": median(&mut with),
-            "bare_stolen_share": bare,
-            "bare_stolen_spread": spread,
+            "samples_ratio": paired(&with, &bare, ratio),
+            "own_samples_ratio": paired(&with, &bare, |a, b| a.samples_per_own_second / b.samples_per_own_second),
+            // Turns without outputs against each other: what the machine alone does to such a ratio.
+            "bare_samples_ratio": median(neighbours.map(|two| ratio(&two[0], &two[1])).collect()),
+            "stolen_percent": each(&with, |turn| turn.stolen),
+            "bare_stolen_percent": each(&bare, |turn| turn.stolen),
+            "more_stolen_percent": paired(&with, &bare, |a, b| a.stolen - b.stolen),
+            "stalls_per_second": each(&with, |turn| turn.stalls_per_second),
+            "bare_stalls_per_second": each(&bare, |turn| turn.stalls_per_second),
+            "more_stalls_per_second": paired(&with, &bare, |a, b| a.stalls_per_second - b.stalls_per_second),
         })
     );
+    Ok(())
 }

@@ -19,6 +19,12 @@ pub(crate) fn circumstances(
     if home.helpers.is_empty() {
         found.push(Circumstance::NoFreeCpu { measured: measured.clone() });
     }
+    found.extend(
+        settings
+            .idle_control()
+            .filter(|control| home.helpers.contains(*control))
+            .map(|cpu| Circumstance::ControlShared { cpu }),
+    );
     for cpu in measured.iter() {
         let siblings = Topology::siblings(machine, cpu).intersection(&home.helpers);
         // Where a helper could also run elsewhere it may still be put on the sibling.

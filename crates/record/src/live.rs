@@ -87,12 +87,15 @@ pub struct Live {
 }
 
 impl Live {
+    /// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
+    pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
+
     /// Leaves the measured CPUs and chooses the clock.
     ///
     /// # Errors
     /// No clock can be had.
     pub fn prepare(machine: &Machine, settings: LiveSettings) -> Result<Live, RecordError> {
-        let home = Home::leave(&settings.cpus)?;
+        let home = Home::leave(&settings.cpus, None)?;
         let clock = platform::choose_clock(machine, None, CALIBRATION)?;
         Ok(Live { machine: machine.clone(), settings, clock, home })
     }
@@ -121,6 +124,23 @@ impl Live {
         clock::read_all(self.clock.kind)
     }
 
+    /// Whether deltas of at least `threshold` can be told from shorter ones: for whoever would rather know
+    /// before anything is opened or waited for.
+    ///
+    /// # Errors
+    /// The threshold does not fit the counters.
+    pub fn check_threshold(&self, threshold: Ticks) -> Result<(), RecordError> {
+        if (Ticks(1)..=Live::LARGEST_THRESHOLD).contains(&threshold) {
+            return Ok(());
+        }
+        let rate = self.clock.rate;
+        Err(RecordError::Threshold {
+            threshold: rate.nanos(threshold),
+            ticks: threshold.0,
+            most: rate.nanos(Live::LARGEST_THRESHOLD),
+        })
+    }
+
     /// Measures. Deltas of at least `threshold` are stalls. Ends early when `stop` becomes true.
     ///
     /// # Errors
@@ -133,13 +153,7 @@ impl Live {
     ) -> Result<Measured, RecordError> {
         let (kind, rate) = (self.clock.kind, self.clock.rate);
         let stopped = || stop.load(Ordering::Relaxed);
-        if !(Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&threshold) {
-            return Err(RecordError::Threshold {
-                threshold: rate.nanos(threshold),
-                ticks: threshold.0,
-                most: rate.nanos(SpinSettings::MAX_THRESHOLD),
-            });
-        }
+        self.check_threshold(threshold)?;
         let (evidence, blind) = self.evidence();
         let warm_up = if evidence.is_some() { WARM_UP_TRACED } else { WARM_UP };
         let spin = |cpu| {

@@ -57,8 +57,9 @@ pub fn record(
     let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
     let (kind, rate) = (clock.kind, clock.rate);
     let threshold = threshold_ticks(settings, &clock)?;
-    let home = Home::leave(&settings.cpus.cpus)?;
-    if settings.fifo_priority.is_some() && home.helpers.is_empty() {
+    let home = Home::leave(&settings.cpus.cpus, settings.idle_control())?;
+    // A probe that sleeps leaves time for everybody.
+    if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
         return Err(RecordError::WouldHang);
     }
     // Made before anything is measured: a full or read-only disk shows now.

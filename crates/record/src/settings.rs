@@ -11,7 +11,8 @@ pub struct WakeupChoice {
     pub period: Nanos,
     /// Whether deep idle states are kept off meanwhile.
     pub hold_latency: bool,
-    /// Which of the CPUs is only measured to compare the others with.
+    /// Which of the measured CPUs is there to compare with. It has our own threads too when no other CPU
+    /// is left for them.
     pub idle_control: Option<CpuId>,
 }
 
@@ -46,4 +47,10 @@ pub struct RecordSettings {
     pub runs_dir: PathBuf,
     /// The command line, for the manifest.
     pub command_line: Vec<String>,
+}
+
+impl RecordSettings {
+    pub(crate) fn idle_control(&self) -> Option<CpuId> {
+        self.wakeup.and_then(|choice| choice.idle_control)
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Circumstance {
     UnrecordedSwitches { count: u64, cpus: CpuSet },
     /// No thread was met.
     NobodyMet,
+    /// Our own threads run on the idle control.
+    ControlShared { cpu: CpuId },
     /// Our own threads run on the other hardware thread of a measured core.
     SiblingBusy { cpu: CpuId, siblings: CpuSet },
     /// Real-time throttling will stall the probe by itself.
@@ -89,6 +91,14 @@ impl Circumstance {
             Circumstance::NobodyMet => (
                 "nobody-met",
                 "No thread was followed for any time: none of the name was met, or it ended at once.".into(),
+            ),
+            Circumstance::ControlShared { cpu } => (
+                "idle-control-shared",
+                format!(
+                    "CPU {cpu}, the idle control, also runs our own threads, for no other CPU is free: \
+                     wake-ups that they make late are named for them. Measure fewer CPUs for a control \
+                     that is idle."
+                ),
             ),
             Circumstance::SiblingBusy { cpu, siblings } => (
                 "smt-sibling",

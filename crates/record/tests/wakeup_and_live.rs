@@ -2,10 +2,14 @@
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, CpuSet, IntervalRow, Nanos, Stall, Ticks};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Live, LiveSettings, Receiver, RecordSettings, WakeupChoice, record};
+use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::{
+    Live, LiveSettings, Observer, Progress, Receiver, RecordSettings, WakeupChoice, record,
+};
 use jitterscope_store::RunReader;
 use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
@@ -21,28 +25,33 @@ fn cpus() -> CpuSet {
     select_cpus(None, &topology, &current_affinity().unwrap()).unwrap().cpus
 }
 
+fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
+    RecordSettings {
+        cpus: CpuChoice { cpus: cpus(), because: None },
+        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
+        duration: Nanos(1_000_000_000),
+        warmup: Nanos(100_000_000),
+        threshold: Nanos(50_000),
+        interval: Nanos(100_000_000),
+        fifo_priority: None,
+        clock: None,
+        trace: false,
+        trace_buffer_kib: 4096,
+        trace_limit_bytes: 0,
+        label: "WAKE".into(),
+        runs_dir: runs_dir.to_path_buf(),
+        command_line: vec!["test".into()],
+    }
+}
+
 #[test]
 fn every_late_wake_up_is_stored_and_split_exactly() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let topology = Topology::read(&Machine::host());
-    let settings = RecordSettings {
-        cpus: select_cpus(None, &topology, &current_affinity().unwrap()).unwrap(),
-        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
-        duration: Nanos(1_000_000_000),
-        warmup: Nanos(100_000_000),
-        // So low that hardly any wake-up is in time.
-        threshold: Nanos(2_000),
-        interval: Nanos(100_000_000),
-        fifo_priority: None,
-        clock: None,
-        trace: true,
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 0,
-        label: "WAKE".into(),
-        runs_dir: dir.path().to_path_buf(),
-        command_line: vec!["test".into()],
-    };
+    let mut settings = wakeup_settings(dir.path());
+    // So low that hardly any wake-up is in time.
+    settings.threshold = Nanos(2_000);
+    settings.trace = true;
     let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let manifest = run.manifest();
@@ -156,4 +165,84 @@ fn a_receiver_that_gives_up_ends_the_measurement() {
     let measured = live.measure(threshold, &AtomicBool::new(false), &mut Stubborn).unwrap();
     assert!(measured.interrupted);
     assert!(measured.results[0].end < measured.results[0].planned_end);
+}
+
+/// What the kernel was asked for: the longest exit from idle, microseconds.
+fn asked_latency() -> std::io::Result<i32> {
+    let mut bytes = [0; 4];
+    File::open("/dev/cpu_dma_latency")?.read_exact(&mut bytes)?;
+    Ok(i32::from_ne_bytes(bytes))
+}
+
+#[test]
+fn the_latency_is_held_while_it_measures_and_no_longer() {
+    #[derive(Default)]
+    struct Looker(Vec<i32>);
+    impl Observer for Looker {
+        fn progress(&mut self, _progress: &Progress) {
+            self.0.extend(asked_latency());
+        }
+    }
+    let _turn = turn();
+    let before = match asked_latency() {
+        Ok(0) => return eprintln!("skipped: somebody else holds /dev/cpu_dma_latency at 0"),
+        Ok(before) => before,
+        Err(error) => return eprintln!("skipped: /dev/cpu_dma_latency: {error}"),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = wakeup_settings(dir.path());
+    for hold_latency in [true, false] {
+        settings.wakeup = Some(WakeupChoice { period: Nanos(500_000), hold_latency, idle_control: None });
+        let mut looker = Looker::default();
+        record(&Machine::host(), &settings, &AtomicBool::new(false), &mut looker).unwrap();
+        assert!(!looker.0.is_empty());
+        let expected = if hold_latency { 0 } else { before };
+        assert!(looker.0.iter().all(|asked| *asked == expected), "{hold_latency}: {:?}", looker.0);
+        assert_eq!(asked_latency().unwrap(), before);
+    }
+}
+
+#[test]
+fn an_idle_control_shares_its_cpu_with_us_only_when_no_other_is_left() {
+    let _turn = turn();
+    let allowed = current_affinity().unwrap();
+    let Some(control) = allowed.difference(&cpus()).last() else {
+        return eprintln!("skipped: this needs a CPU beside the measured one");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = wakeup_settings(dir.path());
+    settings.cpus.cpus = settings.cpus.cpus.iter().chain([control]).collect();
+    settings.wakeup =
+        Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: Some(control) });
+    let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let run = RunReader::open(&outcome.path).unwrap();
+    let manifest = run.manifest();
+    assert_eq!(manifest.idle_control(), Some(control));
+    assert_eq!(manifest.wakeups.len(), settings.cpus.cpus.len());
+    assert!(manifest.wakeups.iter().all(|wake| wake.wakeups > 100), "{:?}", manifest.wakeups);
+    let free = allowed.difference(&settings.cpus.cpus);
+    let shared = manifest.warnings.iter().any(|warning| warning.id == "idle-control-shared");
+    assert_eq!(shared, free.is_empty(), "{:?}", manifest.warnings);
+    let home: CpuSet = if free.is_empty() { [control].into_iter().collect() } else { free };
+    assert_eq!(manifest.self_noise.helper_cpus, home);
+    assert_eq!(current_affinity().unwrap(), allowed, "the thread is put back");
+}
+
+#[test]
+fn sleepers_of_a_real_time_class_on_every_cpu_can_be_ended() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = wakeup_settings(dir.path());
+    settings.cpus.cpus = current_affinity().unwrap();
+    settings.fifo_priority = Some(10);
+    settings.wakeup = Some(WakeupChoice { period: Nanos(50_000), hold_latency: false, idle_control: None });
+    match record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()) {
+        Ok(outcome) => {
+            let run = RunReader::open(&outcome.path).unwrap();
+            assert!(run.manifest().wakeups.iter().all(|wake| wake.wakeups > 100));
+            assert!(run.manifest().warnings.iter().any(|warning| warning.id == "no-free-cpu"));
+        }
+        Err(error) if error.to_string().contains("SCHED_FIFO") => eprintln!("skipped: {error}"),
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -85,6 +85,8 @@ pub struct OutlierBuffer {
     pub seen: u64,
     /// Outliers that fit.
     pub size: u64,
+    /// Whether a lower knee would bring more of them.
+    pub knee_decides: bool,
 }
 
 /// The screen of one CPU: with SLJ Test's own settings 28 lines of at most 80 columns.
@@ -99,9 +101,8 @@ pub fn render(
     let amounts: Vec<u128> =
         if settings.sum { bins.sums.clone() } else { bins.counts.iter().map(|n| u128::from(*n)).collect() };
     let total: u128 = amounts.iter().sum();
-    let what = if settings.sum { "Sum  " } else { "Count" };
-    let mut screen =
-        format!("Time    Ticks    {what}        Percent    Cumulative  Graph ln({}-e)\n", what.trim());
+    let what = if settings.sum { "Sum" } else { "Count" };
+    let mut screen = format!("Time    Ticks    {what:<5}        Percent    Cumulative  Graph ln({what}-e)\n");
     let largest = amounts.iter().copied().max().unwrap_or(0);
     let mut cumulative = 0;
     for (bin, amount) in amounts.iter().enumerate() {
@@ -190,7 +191,7 @@ fn advice(
     let counts: Vec<u128> = bins.counts.iter().map(|n| u128::from(*n)).collect();
     let below = if settings.sum { of(&bins.sums) } else { of(&counts) };
     let wrapped = outliers.is_some_and(|o| o.seen > o.size);
-    let roomy = outliers.is_some_and(|o| o.seen.saturating_mul(4) < o.size);
+    let roomy = outliers.is_some_and(|o| o.knee_decides && o.seen.saturating_mul(4) < o.size);
     let direction = if below < 90.0 || wrapped {
         Some("increasing")
     } else if below > 99.0 || roomy {

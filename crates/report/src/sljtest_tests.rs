@@ -117,10 +117,31 @@ fn advice_follows_the_lower_half_and_the_minimum() {
     advises(&[(5, 95), (60, 5)], false, &["Recommend min setting of 4 ticks"]);
     // By sum the few long ones weigh more.
     advises(&[(12, 95), (600, 5)], true, &["Recommend increasing knee setting from 50 ticks"]);
-    let text = screen(DEFAULTS, &[(12, 95), (60, 5)], Some(OutlierBuffer { seen: 11, size: 10 }));
+    let text = screen(
+        DEFAULTS,
+        &[(12, 95), (60, 5)],
+        Some(OutlierBuffer { seen: 11, size: 10, knee_decides: true }),
+    );
     assert!(text.contains("increasing knee"), "{text}");
-    let text = screen(DEFAULTS, &[(12, 95), (60, 5)], Some(OutlierBuffer { seen: 2, size: 10 }));
+    let text =
+        screen(DEFAULTS, &[(12, 95), (60, 5)], Some(OutlierBuffer { seen: 2, size: 10, knee_decides: true }));
     assert!(text.contains("decreasing knee"), "{text}");
+    // Where a lower knee would bring no more outliers into the file, there is no reason for one.
+    let text = screen(
+        DEFAULTS,
+        &[(12, 95), (60, 5)],
+        Some(OutlierBuffer { seen: 2, size: 10, knee_decides: false }),
+    );
+    assert!(!text.contains("knee setting"), "{text}");
+}
+
+#[test]
+fn sums_stand_under_their_heading_as_counts_do() {
+    let row = |sum| {
+        let text = screen(SljSettings { sum, ..DEFAULTS }, &QUIET, None);
+        text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(row(true).replace("Sum  ", "Count").replace("Sum", "Count"), row(false));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
-use jitterscope_export::{Delivery, Target, export_run};
+use jitterscope_export::{Delivery, ExportError, Target, distinct, export_run};
 use jitterscope_store::{RunReader, resolve};
 
 /// What targets there are.
@@ -16,10 +16,12 @@ Targets:
   hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU
   parquet://FOLDER               the run's own tables
   influx://HOST:PORT             InfluxDB 1, line protocol over UDP
-  influx+http://HOST:PORT/?db=NAME                    InfluxDB 1 (user=, password_file= or INFLUX_PASSWORD)
-  influx2+http://HOST:PORT/?org=ORG&bucket=NAME       InfluxDB 2 (token_file= or INFLUX_TOKEN)
-  influx3+http://HOST:PORT/?db=NAME                   InfluxDB 3 (token_file= or INFLUX_TOKEN)
-+https for +http where wanted; - as FILE is standard output.";
+  influx+http://HOST:PORT/?db=NAME               InfluxDB 1, with user= if wanted
+  influx2+http://HOST:PORT/?org=ORG&bucket=NAME  InfluxDB 2
+  influx3+http://HOST:PORT/?db=NAME              InfluxDB 3
++https for +http where wanted; - as FILE is standard output. Passwords are taken from password_file=
+or INFLUX_PASSWORD, tokens from token_file= or INFLUX_TOKEN, certificates from the system's store or
+SSL_CERT_FILE.";
 
 /// Arguments of `export`.
 #[derive(Args, Debug)]
@@ -41,12 +43,12 @@ pub struct ExportArgs {
 /// # Errors
 /// There is no such run, or a target cannot be opened or written.
 pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
-    only_one_stdout(&args.to)?;
+    places_apart(&args.to)?;
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
     for remark in args.to.iter().filter_map(Target::remark).filter(|_| !args.quiet) {
         output::talk(remark);
     }
-    let delivered = export_run(&run, &args.to)?;
+    let delivered = export_run(&run, &args.to).map_err(told_by_target)?;
     let mut exit = Exit::Ok;
     for (target, delivery) in args.to.iter().zip(&delivered) {
         if delivery.lost > 0 {
@@ -59,12 +61,17 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Two results on one stdout would be none.
-pub fn only_one_stdout(targets: &[Target]) -> Result<(), UsageError> {
+/// Two results in one file, or on one stdout, would be none.
+pub fn places_apart(targets: &[Target]) -> Result<(), UsageError> {
     if targets.iter().filter(|target| target.is_stdout()).count() > 1 {
         return Err(UsageError("only one target can be standard output".into()));
     }
-    Ok(())
+    distinct(targets).map_err(|error| UsageError(error.to_string()))
+}
+
+/// The error of a target: a wrong argument, or a failure.
+pub fn told_by_target(error: ExportError) -> anyhow::Error {
+    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
 }
 
 /// What became of a target's rows, in a line.

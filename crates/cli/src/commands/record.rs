@@ -16,6 +16,9 @@ use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, selec
 use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
 use jitterscope_store::StoreError;
 
+/// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
+const PERIOD: Nanos = Nanos(1_000_000);
+
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum ProbeKind {
@@ -74,9 +77,9 @@ pub struct RecordArgs {
     /// The shortest stall [default: 300ns, 50us for wakeup]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub threshold: Option<Nanos>,
-    /// wakeup: time between deadlines, 50us to 1s
-    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = period)]
-    pub period: Nanos,
+    /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<Nanos>,
     /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
     #[arg(long)]
     pub hold_latency: bool,
@@ -89,7 +92,7 @@ pub struct RecordArgs {
     /// Measure in the class SCHED_FIFO at this priority
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
-    /// Name of this configuration, for comparing runs [default: the probe's name]
+    /// Name of this configuration, for comparing runs [default: the probe]
     #[arg(long, short, value_name = "NAME")]
     pub label: Option<String>,
     /// The clock [default: the TSC where it can be trusted]
@@ -132,26 +135,19 @@ fn default_interval(duration: Nanos) -> Nanos {
     round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
 }
 
-/// The measured CPUs and one more, which nobody else uses if it can be helped. One is left for our own
-/// threads.
-fn with_idle_control(
-    args: &RecordArgs,
-    chosen: CpuChoice,
-    topology: &Topology,
-    allowed: &CpuSet,
-) -> anyhow::Result<(CpuChoice, CpuId)> {
-    if !matches!(args.probe, ProbeKind::Wakeup) {
-        return Err(UsageError("--idle-control goes with 'record wakeup'".into()).into());
-    }
-    let free = allowed.intersection(&topology.online).difference(&chosen.cpus);
-    let control = free.last().filter(|_| free.len() > 1).ok_or_else(|| {
+/// The CPU that is measured to compare with: one that is not measured for itself. With more than one to
+/// choose from, our own threads keep to the others.
+fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Result<CpuId, UsageError> {
+    let free = allowed.intersection(&topology.online).difference(chosen);
+    free.last().ok_or_else(|| {
         UsageError(format!(
-            "--idle-control needs a CPU that is neither measured nor the last one for our own threads; free are {}",
-            if free.is_empty() { "none".into() } else { free.to_string() }
+            "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
         ))
-    })?;
-    let cpus = chosen.cpus.iter().chain([control]).collect();
-    Ok((CpuChoice { cpus, because: chosen.because }, control))
+    })
+}
+
+fn default_label(probe: ProbeKind) -> String {
+    probe.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 fn period(text: &str) -> Result<Nanos, String> {
@@ -171,6 +167,21 @@ pub(super) fn trace_buffer(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Refuses what only a sleeping probe can do, when the spinning one was chosen.
+fn only_for_wakeup(args: &RecordArgs) -> Result<(), UsageError> {
+    let given = [
+        ("--period", args.period.is_some()),
+        ("--hold-latency", args.hold_latency),
+        ("--idle-control", args.idle_control),
+    ];
+    match (args.probe, given.iter().find(|(_, given)| *given)) {
+        (ProbeKind::Spin, Some((option, _))) => {
+            Err(UsageError(format!("{option} goes with 'record wakeup'; the spin probe never sleeps")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -179,6 +190,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(OtherProbe::Pipeline(args)) = &args.other {
         return pipeline::run(args, places);
     }
+    only_for_wakeup(args)?;
     let machine = Machine::host();
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
@@ -190,15 +202,17 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
-    let (cpus, idle_control) = match args.idle_control {
-        true => with_idle_control(args, cpus, &topology, &allowed).map(|(cpus, id)| (cpus, Some(id)))?,
-        false => (cpus, None),
-    };
-    let (wakeup, threshold, label) = match args.probe {
-        ProbeKind::Spin => (None, Nanos(300), "spin"),
+    let control = args.idle_control.then(|| idle_control(&cpus.cpus, &topology, &allowed)).transpose()?;
+    let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
+    let (wakeup, threshold) = match args.probe {
+        ProbeKind::Spin => (None, Nanos(300)),
         ProbeKind::Wakeup => {
-            let choice = WakeupChoice { period: args.period, hold_latency: args.hold_latency, idle_control };
-            (Some(choice), Nanos(50_000), "wakeup")
+            let choice = WakeupChoice {
+                period: args.period.unwrap_or(PERIOD),
+                hold_latency: args.hold_latency,
+                idle_control: control,
+            };
+            (Some(choice), Nanos(50_000))
         }
     };
     let settings = RecordSettings {
@@ -213,7 +227,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
-        label: args.label.clone().unwrap_or_else(|| label.into()),
+        label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
         runs_dir: places.runs()?,
         command_line: std::env::args().collect(),
     };

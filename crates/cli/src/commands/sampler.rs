@@ -1,6 +1,6 @@
 //! `sampler`: the jitter sampler's flags and series, written while it runs, with every stall.
 
-use super::export::{TARGETS, only_one_stdout, told};
+use super::export::{TARGETS, places_apart, told, told_by_target};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -9,7 +9,7 @@ use crate::units::{in_millis, in_nanos, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use hdrhistogram::Histogram;
-use jitterscope_export::{CsvRows, ExportError, Exporter, Pace, RunFacts, Target};
+use jitterscope_export::{CsvRows, ExportError, Exporter, Pace, RunFacts, Target, begin_all};
 use jitterscope_model::{Attribution, CpuList, IntervalRow, Nanos, ProbeResult, Stall};
 use jitterscope_platform::{Machine, Topology, current_affinity, host_facts, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
@@ -24,13 +24,13 @@ pub struct SamplerArgs {
     #[arg(short, long = "cpus", value_name = "LIST", allow_hyphen_values = true)]
     pub cpus: Option<CpuList>,
     /// How long: seconds, or a time with a unit
-    #[arg(short, long, default_value = "60", value_name = "SECONDS", value_parser = in_seconds)]
+    #[arg(short, long, default_value = "60", value_name = "SECONDS", value_parser = in_seconds, allow_negative_numbers = true)]
     pub duration: Nanos,
     /// Reporting interval: milliseconds, or a time with a unit
-    #[arg(short = 'r', long, default_value = "1000", value_name = "MSECS", value_parser = interval)]
+    #[arg(short = 'r', long, default_value = "1000", value_name = "MSECS", value_parser = interval, allow_negative_numbers = true)]
     pub interval: Nanos,
     /// The shortest delay to report: nanoseconds, or a time with a unit
-    #[arg(short, long, default_value = "300", value_name = "NSECS", value_parser = in_nanos)]
+    #[arg(short, long, default_value = "300", value_name = "NSECS", value_parser = in_nanos, allow_negative_numbers = true)]
     pub threshold: Nanos,
     /// Where to, and in which format; may be repeated [default: the series as CSV on standard output]
     #[arg(short, long = "output", value_name = "TARGET")]
@@ -63,6 +63,7 @@ pub fn run(args: &SamplerArgs, _places: &Places) -> anyhow::Result<Exit> {
         .map_err(|error| UsageError(format!("-c: {error}")))?
         .cpus;
     let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let measured_cpus = cpus.clone();
     let settings =
         LiveSettings { cpus, duration: args.duration, interval: args.interval, attribute: args.attribute };
     let live = Live::prepare(&machine, settings)?;
@@ -76,33 +77,29 @@ pub fn run(args: &SamplerArgs, _places: &Places) -> anyhow::Result<Exit> {
     for remark in targets.iter().filter_map(Target::remark) {
         output::talk(remark);
     }
-    let mut sinks = Vec::new();
-    for target in &targets {
-        match target.open(Pace::Live) {
-            Ok(sink) => sinks.push(sink),
-            Err(ExportError::StoredOnly(what)) => {
-                return Err(UsageError(ExportError::StoredOnly(what).to_string()).into());
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let threshold = rate.ticks(args.threshold);
+    live.check_threshold(threshold).map_err(usage_if_asked_wrongly)?;
+    let sinks: Result<Vec<_>, _> = targets.iter().map(|target| target.open(Pace::Live)).collect();
+    let mut sinks = sinks.map_err(told_by_target)?;
     let facts = RunFacts {
         id: String::new(),
         label: args.label.clone(),
         hostname: host_facts(&machine, &topology).hostname,
         probe: "spin".into(),
+        cpus: measured_cpus,
         threshold: args.threshold,
         interval: args.interval,
         rate,
         clock: live.read_clocks(),
     };
+    let mut beginning: Vec<&mut dyn Exporter> = Vec::new();
     for sink in &mut sinks {
-        sink.begin(&facts)?;
+        beginning.push(sink.as_mut());
     }
+    begin_all(&mut beginning, &facts).map_err(told_by_target)?;
     settings_lines(args, targets.iter().any(Target::is_stdout))?;
     let mut tee = Tee { sinks, failed: None };
-    let measured =
-        live.measure(rate.ticks(args.threshold), &stop, &mut tee).map_err(usage_if_asked_wrongly)?;
+    let measured = live.measure(threshold, &stop, &mut tee).map_err(usage_if_asked_wrongly)?;
     if let Some(why) = &measured.blind {
         output::talk(format_args!("stalls are not attributed: {why}"));
     }
@@ -179,7 +176,7 @@ fn targets(asked: &[Target]) -> Result<Vec<Target>, UsageError> {
             other => targets.push(other.clone()),
         }
     }
-    only_one_stdout(&targets)?;
+    places_apart(&targets)?;
     Ok(targets)
 }
 

@@ -5,11 +5,12 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::signals;
-use crate::units::{in_millis, in_seconds};
+use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::periods::{Effort, PeriodSearch};
 use jitterscope_analyze::sljtest::DeltaBins;
+use jitterscope_export::ExportError;
 use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
@@ -18,7 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Shortest delta that is recorded one by one. Storing one takes the probe nearly as long, and that time
 /// lies inside its next delta: a lower limit would record its own doing.
@@ -30,32 +32,34 @@ const INTERVAL: Nanos = Nanos(1_000_000_000);
 #[derive(Args, Debug)]
 pub struct SljtestArgs {
     /// Bins in the histogram
-    #[arg(short, long, default_value_t = 20, value_name = "BINS")]
-    pub bins: usize,
-    /// Write outliers to this file: ms since the start, us
+    #[arg(short, long, default_value = "20", value_name = "BINS", value_parser = whole, allow_negative_numbers = true)]
+    pub bins: u64,
+    /// Write outliers to this file, in order of time: ms since the start, us. It has every delta above the
+    /// knee that is also at least 150ns; shorter ones are in the histogram only (writing one down takes
+    /// about as long, and would show as the next)
     #[arg(short = 'f', long, value_name = "FILE")]
     pub outfile: Option<PathBuf>,
     /// Knee of the histogram, in ticks
-    #[arg(short, long, default_value_t = 50, value_name = "TICKS")]
+    #[arg(short, long, default_value = "50", value_name = "TICKS", value_parser = whole, allow_negative_numbers = true)]
     pub knee: u64,
     /// Minimum expected value, in ticks
-    #[arg(short, long, default_value_t = 10, value_name = "TICKS")]
+    #[arg(short, long, default_value = "10", value_name = "TICKS", value_parser = whole, allow_negative_numbers = true)]
     pub min: u64,
     /// Outliers to keep for --outfile, the last ones
-    #[arg(short, long, default_value = "10000", value_name = "OUTLIERS", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
-    pub outbuf: u32,
+    #[arg(short, long, default_value = "10000", value_name = "OUTLIERS", value_parser = outbuf, allow_negative_numbers = true)]
+    pub outbuf: usize,
     /// Wait before the test: milliseconds, or a time with a unit
-    #[arg(short, long, default_value = "0", value_name = "MSECS", value_parser = in_millis)]
+    #[arg(short, long, default_value = "0", value_name = "MSECS", value_parser = in_millis, allow_negative_numbers = true)]
     pub pause: Nanos,
     /// Length of the test: seconds, or a time with a unit
-    #[arg(short, long, default_value = "1", value_name = "SECONDS", value_parser = in_seconds)]
+    #[arg(short, long, default_value = "1", value_name = "SECONDS", value_parser = in_seconds, allow_negative_numbers = true)]
     pub runtime: Nanos,
     /// Show the sum of the deltas in each bin instead of their number
     #[arg(short, long)]
     pub sum: bool,
     /// Width of the screen, 54 to 120
-    #[arg(short, long, default_value_t = 80, value_name = "COLUMNS")]
-    pub width: usize,
+    #[arg(short, long, default_value = "80", value_name = "COLUMNS", value_parser = whole, allow_negative_numbers = true)]
+    pub width: u64,
     /// CPUs to measure, all at once [default: the isolated ones, else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub cpus: Option<CpuList>,
@@ -64,14 +68,19 @@ pub struct SljtestArgs {
     pub periods: bool,
 }
 
+fn outbuf(text: &str) -> Result<usize, String> {
+    match usize::try_from(whole(text)?) {
+        Ok(room @ 1..=100_000_000) => Ok(room),
+        _ => Err("must be 1 to 100000000".into()),
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
 /// Wrong arguments, a file that cannot be written, or nothing could be measured.
 pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
-    let settings =
-        SljSettings { bins: args.bins, knee: args.knee, min: args.min, sum: args.sum, width: args.width };
-    settings.check().map_err(|error| UsageError(error.to_string()))?;
+    let settings = settings(args)?;
     let file = args.outfile.as_deref().map(OutlierFile::open).transpose()?;
     let machine = Machine::host();
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
@@ -79,7 +88,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
         .map_err(|error| UsageError(format!("--cpus: {error}")))?
         .cpus;
     let stop = signals::stop_flag().context("signal handlers cannot be set")?;
-    std::thread::sleep(Duration::from_nanos(args.pause.0));
+    wait(args.pause, &stop)?;
     let live = LiveSettings {
         cpus: cpus.clone(),
         duration: args.runtime,
@@ -97,16 +106,16 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
     let threshold = Ticks(args.knee.saturating_add(1)).max(rate.ticks(SHORTEST_RECORD));
     let mut gatherer = Gatherer {
         settings,
-        room: args.outbuf as usize,
+        room: args.outbuf,
         cpus: BTreeMap::new(),
         periods: args.periods.then(|| PeriodSearch::new(Effort::FULL)),
     };
-    let measured = live.measure(threshold, &stop, &mut gatherer).map_err(usage_if_asked_wrongly)?;
+    let measured = live.measure(threshold, &stop, &mut gatherer)?;
     for result in &measured.results {
         let gathered = gatherer.cpus.entry(result.cpu).or_insert_with(|| OfCpu::new(settings));
         let mut bins = gathered.bins.clone();
         if result.dropped_records > 0 {
-            bins = DeltaBins::new(args.bins, Ticks(args.min), Ticks(args.knee));
+            bins = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));
             bins.add_above(result);
             output::talk(format_args!(
                 "CPU {}: {} outliers came too fast to be recorded; they are counted to three digits, and missing from --outfile",
@@ -114,7 +123,11 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
             ));
         }
         bins.add_below(result);
-        let buffer = OutlierBuffer { seen: gathered.seen, size: args.outbuf.into() };
+        let buffer = OutlierBuffer {
+            seen: gathered.seen,
+            size: args.outbuf as u64,
+            knee_decides: threshold.0 == args.knee + 1,
+        };
         let screen = render(settings, &bins, result, rate, file.is_some().then_some(buffer));
         if measured.results.len() > 1 {
             output::result(&format!("CPU {}", result.cpu))?;
@@ -146,11 +159,34 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
-    match error {
-        RecordError::Threshold { .. } => UsageError(format!("-k is too large: {error}")).into(),
-        other => other.into(),
+/// The settings, if a histogram can be made of them and a file beside the screen.
+fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (bins, width) = (size(args.bins), size(args.width));
+    let settings = SljSettings { bins, knee: args.knee, min: args.min, sum: args.sum, width };
+    settings.check().map_err(|error| UsageError(error.to_string()))?;
+    // Deltas up to the knee are counted a tick each.
+    let most = Live::LARGEST_THRESHOLD.0 - 1;
+    if args.knee > most {
+        return Err(UsageError(format!("-k {} is out of range: it can be at most {most} ticks", args.knee)));
     }
+    if args.outfile.as_deref() == Some(Path::new("-")) {
+        return Err(UsageError("-f -: standard output has the screen; name a file for the outliers".into()));
+    }
+    Ok(settings)
+}
+
+/// The pause before the test. In small steps, so that a signal ends it.
+fn wait(pause: Nanos, stop: &AtomicBool) -> Result<(), RecordError> {
+    let begun = Instant::now();
+    let pause = Duration::from_nanos(pause.0);
+    while let Some(left) = pause.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RecordError::InterruptedEarly);
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    Ok(())
 }
 
 /// The file of outliers: opened before the test, filled after it. One that was made for it and never
@@ -165,7 +201,7 @@ impl<'a> OutlierFile<'a> {
     fn open(path: &'a Path) -> anyhow::Result<OutlierFile<'a>> {
         let made = !path.exists();
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = opened.with_context(|| format!("{} cannot be written", path.display()))?;
+        let file = opened.map_err(|source| ExportError::file(path, source))?;
         Ok(OutlierFile { path, file, made })
     }
 
@@ -174,7 +210,7 @@ impl<'a> OutlierFile<'a> {
         let emptied = if regular { self.file.set_len(0) } else { Ok(()) };
         emptied
             .and_then(|()| self.file.write_all(text.as_bytes()))
-            .with_context(|| format!("{} cannot be written", self.path.display()))?;
+            .map_err(|source| ExportError::file(self.path, source))?;
         self.made = false;
         Ok(())
     }

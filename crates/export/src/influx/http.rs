@@ -118,7 +118,9 @@ impl Carrier for Http {
                 Ok(())
             }
             Answer::Refused(status, why) => Err(self.server.refusal(status, why)),
-            Answer::Later(_, why) => Err(ExportError::Unreachable { url: self.server.url.clone(), why }),
+            Answer::Later(_, why) => {
+                Err(ExportError::Unreachable { url: self.server.url.clone(), why, hint: "" })
+            }
         }
     }
 
@@ -263,7 +265,11 @@ impl Server {
         }
         match request.call() {
             Ok(_) => Ok(()),
-            Err(error) => Err(ExportError::Unreachable { url: place.base.clone(), why: error.to_string() }),
+            Err(error) => {
+                let why = why(&error);
+                let hint = hint(&why);
+                Err(ExportError::Unreachable { url: place.base.clone(), why, hint })
+            }
         }
     }
 
@@ -274,7 +280,7 @@ impl Server {
         }
         match request.send(lines) {
             Ok(response) => judge(response),
-            Err(error) => Answer::Later(None, error.to_string()),
+            Err(error) => Answer::Later(None, why(&error)),
         }
     }
 
@@ -285,6 +291,26 @@ impl Server {
             _ => "",
         };
         ExportError::Refused { url: self.url.clone(), status, why, hint }
+    }
+}
+
+/// What went wrong, without the library's own word before it.
+fn why(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// What to do about a handshake that failed. Its errors are known by their text only: ureq does not show
+/// their types.
+fn hint(why: &str) -> &'static str {
+    if why.contains("certificate") {
+        ". If you trust it, name a file with its authority's certificate in SSL_CERT_FILE"
+    } else if why.contains("InvalidContentType") {
+        ". It does not speak TLS there: leave out the s of https"
+    } else {
+        ""
     }
 }
 

@@ -123,6 +123,7 @@ mod tests {
             label: "a b".into(),
             hostname: "h,1".into(),
             probe: "spin".into(),
+            cpus: [CpuId(0)].into_iter().collect(),
             threshold: Nanos(300),
             interval: Nanos(1_000_000_000),
             rate: TickRate { hz: 2_000_000_000, ..TickRate::NANOSECONDS },

@@ -106,6 +106,10 @@ impl<C: Carrier> Influx<C> {
 }
 
 impl<C: Carrier> Exporter for Influx<C> {
+    fn may_refuse(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
         let lines = Lines::new(facts);
         // The first line goes alone and at once: a wrong database or token shows before the measurement.

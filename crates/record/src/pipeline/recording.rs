@@ -76,7 +76,7 @@ pub fn record_pipeline(
     setting.forced = !remarks.is_empty();
 
     let (pinned, measured) = cpus(settings, &allowed);
-    let home = Home::leave(&pinned)?;
+    let home = Home::leave(&pinned, None)?;
     // CPUs that are left for everything else when every thread has one.
     let floating = settings.roles().iter().filter(|role| settings.places.of(**role).cpu.is_none()).count();
     let all_taken = home.helpers.len() <= floating;

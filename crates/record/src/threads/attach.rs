@@ -56,7 +56,7 @@ pub fn attach(
     }
     let theirs: CpuSet = first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
     // Where they run is only known while they run; where they may not run, we disturb nobody.
-    let home = Home::leave(if theirs.is_empty() { &topology.online } else { &theirs })?;
+    let home = Home::leave(if theirs.is_empty() { &topology.online } else { &theirs }, None)?;
     let started = clock::read_all(kind).realtime_ns;
     let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
     writer.limit_trace(settings.trace_limit_bytes);

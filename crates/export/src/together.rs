@@ -1,0 +1,104 @@
+//! Several targets of one run: no two in one place, and all willing before the first is touched.
+
+use crate::Exporter;
+use crate::error::{ExportError, TargetError};
+use crate::facts::RunFacts;
+use crate::target::Target;
+use std::path::{Path, PathBuf};
+
+/// Whether every target has a place of its own.
+///
+/// # Errors
+/// Two would be written to the same file, folder, stream or server.
+pub fn distinct(targets: &[Target]) -> Result<(), TargetError> {
+    for (index, target) in targets.iter().enumerate() {
+        if targets[..index].iter().any(|earlier| same_place(earlier, target)) {
+            return Err(TargetError::Twice(target.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// Begins them all. Those that may say no come first: what another target had is then still there.
+///
+/// # Errors
+/// A target refuses.
+pub fn begin_all(sinks: &mut [&mut dyn Exporter], facts: &RunFacts) -> Result<(), ExportError> {
+    for picky in [true, false] {
+        for sink in sinks.iter_mut().filter(|sink| sink.may_refuse() == picky) {
+            sink.begin(facts)?;
+        }
+    }
+    Ok(())
+}
+
+fn same_place(a: &Target, b: &Target) -> bool {
+    match (a.path(), b.path()) {
+        (Some(a), Some(b)) => Place::of(a) == Place::of(b) && !is_special(a),
+        _ => a == b,
+    }
+}
+
+/// A file under whatever name: its folder without links, and its own name.
+#[derive(PartialEq, Eq)]
+struct Place(PathBuf);
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        if let Ok(real) = path.canonicalize() {
+            return Place(real);
+        }
+        // Not there yet: then its folder says which one it will be.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        Place(path.file_name().map_or(folder.clone(), |name| folder.join(name)))
+    }
+}
+
+/// Devices and pipes take from several writers.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(texts: &[&str]) -> Vec<Target> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn one_place_takes_one_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
+        let d = dir.path().display();
+        for (one, other) in [
+            (format!("csv://{d}/a"), format!("json://{d}/a")),
+            (format!("csv://{d}/a"), format!("csv://{d}/link?rows=series")),
+            (format!("csv://{d}/new"), format!("csv://{d}/../{}/new", file_name(dir.path()))),
+            ("csv://new".into(), "hlog://./new".into()),
+            ("csv://no/folder/new".into(), "hlog://./no/folder/new".into()),
+            ("influx://localhost:1".into(), "influx://localhost:1".into()),
+            ("csv://-".into(), "csv://-".into()),
+        ] {
+            let error = distinct(&targets(&[&one, &other])).unwrap_err().to_string();
+            assert!(error.contains("given twice"), "{one} {other}: {error}");
+        }
+        let apart = [
+            &format!("csv://{d}/a"),
+            &format!("csv://{d}/b"),
+            "influx://localhost:1",
+            "influx://localhost:2",
+        ];
+        distinct(&targets(&apart)).unwrap();
+        distinct(&targets(&["csv:///dev/null", "json:///dev/null"])).unwrap();
+    }
+
+    fn file_name(path: &Path) -> String {
+        path.file_name().unwrap().to_string_lossy().into_owned()
+    }
+}
