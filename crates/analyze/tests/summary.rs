@@ -61,7 +61,6 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             kind: "spin".into(),
             cpus: results.iter().map(|r| r.cpu).collect(),
             cpus_chosen_because: None,
-            idle_control: None,
             duration_ns: Nanos(10_000_000_000),
             warmup_ns: Nanos(1),
             threshold_ns: Nanos(300),
