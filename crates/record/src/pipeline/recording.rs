@@ -1,7 +1,7 @@
 //! One recording of the pipeline, step by step.
 
 use super::error::PipelineRecordError;
-use super::fit::{Misfit, Room, misfits, would_starve};
+use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Counting, Follower};
 use super::input;
 use super::journal::{JournalKeeper, check_replaceable, journal_path};
@@ -58,7 +58,16 @@ pub fn record_pipeline(
     let topology = Topology::read(machine);
     let allowed =
         current_affinity().map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
-    let misfits = fitting(machine, settings, &topology, &allowed)?;
+    let room = Room {
+        layout: CpuLayout::read(machine, &topology.online),
+        topology: topology.clone(),
+        allowed: allowed.clone(),
+        quota_millis: platform::cpu_quota_millis(machine),
+    };
+    let misfits = misfits(&room, &settings.roles(), &settings.places)?;
+    if !misfits.is_empty() && !settings.force {
+        return Err(PipelineRecordError::Misfit(misfits));
+    }
     let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
     if real_time && would_starve(&misfits) {
         return Err(PipelineRecordError::WouldHang);
@@ -72,6 +81,7 @@ pub fn record_pipeline(
     let input = input::open(&settings.input, settings.record_length)?;
     let mut setting = Setting::new(settings, &input);
     setting.forced = !remarks.is_empty();
+    remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(Remark::Free));
 
     let (pinned, measured) = cpus(settings, &allowed);
     let home = Home::leave(&pinned)?;
@@ -152,7 +162,8 @@ pub fn record_pipeline(
         return Err(RecordError::InterruptedEarly.into());
     }
     let last = end_of(&joined);
-    let (mut sink, _followed) = drain.finish(last);
+    let (mut sink, followed) = drain.finish(last);
+    let followed = followed.unwrap_or_default();
     for (tag, histogram) in tagged(&joined) {
         sink.tagged(&tag, joined.producer.start, last, histogram);
     }
@@ -179,8 +190,8 @@ pub fn record_pipeline(
         probe: probe_settings(settings, measured, &result),
         results: Vec::new(),
         wakeups: Vec::new(),
-        attributed: false,
-        sources: Vec::new(),
+        attributed: followed.attributed,
+        sources: followed.sources,
         counters: Vec::new(),
         edge_costs: Vec::new(),
         events_in_gaps: EventsInGaps::default(),
@@ -274,26 +285,6 @@ impl Lead {
         }
         interrupted
     }
-}
-
-/// Whether the threads have room; what does not fit and was forced otherwise.
-fn fitting(
-    machine: &Machine,
-    settings: &PipelineRecordSettings,
-    topology: &Topology,
-    allowed: &CpuSet,
-) -> Result<Vec<Misfit>, PipelineRecordError> {
-    let room = Room {
-        layout: CpuLayout::read(machine, &topology.online),
-        topology: topology.clone(),
-        allowed: allowed.clone(),
-        quota_millis: platform::cpu_quota_millis(machine),
-    };
-    let found = misfits(&room, &settings.roles(), &settings.places)?;
-    if !found.is_empty() && !settings.force {
-        return Err(PipelineRecordError::Misfit(found));
-    }
-    Ok(found)
 }
 
 /// CPUs that threads are pinned to, and all that the pipeline runs on.
