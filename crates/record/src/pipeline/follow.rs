@@ -1,6 +1,6 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
-use jitterscope_model::{Attribution, PipelineRole, SourceReport, Stall, ThreadRef, Ticks};
+use jitterscope_model::{Attribution, PipelineRole, Stall, ThreadRef, Ticks};
 use jitterscope_probe::pipeline::SlowMessage;
 
 /// A slow message and the stall that stands for it in the run.
@@ -32,14 +32,10 @@ pub(crate) trait Follower {
 }
 
 /// What was seen of the threads.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// Slow messages that were handed over: as many as the run has rows.
+    /// Slow messages that were handed over.
     pub(crate) slow_rows: u64,
-    /// Whether they were attributed.
-    pub(crate) attributed: bool,
-    /// What could be seen and what could not.
-    pub(crate) sources: Vec<SourceReport>,
 }
 
 /// Only counts.

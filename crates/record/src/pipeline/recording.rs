@@ -162,8 +162,7 @@ pub fn record_pipeline(
         return Err(RecordError::InterruptedEarly.into());
     }
     let last = end_of(&joined);
-    let (mut sink, followed) = drain.finish(last);
-    let followed = followed.unwrap_or_default();
+    let (mut sink, _followed) = drain.finish(last);
     for (tag, histogram) in tagged(&joined) {
         sink.tagged(&tag, joined.producer.start, last, histogram);
     }
@@ -190,8 +189,8 @@ pub fn record_pipeline(
         probe: probe_settings(settings, measured, &result),
         results: Vec::new(),
         wakeups: Vec::new(),
-        attributed: followed.attributed,
-        sources: followed.sources,
+        attributed: false,
+        sources: Vec::new(),
         counters: Vec::new(),
         edge_costs: Vec::new(),
         events_in_gaps: EventsInGaps::default(),
