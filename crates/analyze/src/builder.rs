@@ -114,11 +114,12 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
-    /// Looks for periods, with so much effort. Not in wake-ups: they begin at deadlines, which are
-    /// periodic themselves.
+    /// Looks for periods, with so much effort: in the stalls of a spinning probe. Wake-ups and messages
+    /// begin at deadlines, which are periodic themselves.
     #[must_use]
     pub fn periods(mut self, effort: Effort) -> SummaryBuilder<'m> {
-        self.periods = self.manifest.wakeups.is_empty().then(|| PeriodSearch::new(effort));
+        let spun = self.manifest.wakeups.is_empty() && !self.manifest.results.is_empty();
+        self.periods = spun.then(|| PeriodSearch::new(effort));
         self
     }
 

@@ -222,7 +222,9 @@ impl ThreadFollower {
 
     /// What a followed thread suffered after `since`, oldest first.
     fn history(&self, tid: i32, since: Ticks) -> impl Iterator<Item = &Episode> + Clone {
-        self.threads.get(&tid).into_iter().flat_map(move |thread| {
+        // Its last messages are split when a thread has ended.
+        let ended = || self.ended.iter().rev().find(|thread| thread.id.tid == tid);
+        self.threads.get(&tid).or_else(ended).into_iter().flat_map(move |thread| {
             let first = thread.history.partition_point(|episode| episode.end <= since);
             thread.history.range(first..)
         })

@@ -47,7 +47,6 @@ impl ThreadFollower {
                 self.cpus.entry(leg.cpu).or_default().close(leg.mark);
             }
             self.finished.extend(thread.pending.take());
-            thread.history.clear();
             self.ended.push(thread);
         }
     }

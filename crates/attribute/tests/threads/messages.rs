@@ -93,3 +93,17 @@ fn a_wait_whose_end_was_not_seen_still_counts() {
     let told = split(&follower, window([500, 500, 4000, 400, 450, 0]));
     assert_eq!(told, ["unexplained: no record 500", "consumer not running: hog 3000"]);
 }
+
+#[test]
+fn messages_are_split_also_when_their_threads_have_ended() {
+    let events = [
+        switch(0, 0, 0, 0, A),
+        switch(0, 1, 0, 0, B),
+        switch(1000, 1, B, 0, HOG),
+        switch(2000, 1, HOG, 0, B),
+        switch(3000, 1, B, 16, 0),
+        switch(3000, 0, A, 16, 0),
+    ];
+    let told = split(&run(&[A, B], &events), window([900, 900, 2100, 800, 850, 0]));
+    assert_eq!(told, ["unexplained: no record 200", "consumer not running: hog 1000"]);
+}

@@ -2,6 +2,7 @@
 
 use super::pipeline_properties::Properties;
 use super::record::ClockArg;
+use super::report::with_advice;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -98,7 +99,7 @@ pub struct PipelineArgs {
     /// Iterations over the input, warm-up included [default: 20 with -w or -n]
     #[arg(long, short = 'i', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
     pub iterations: Option<u64>,
-    /// Iterations of the warm-up [default: 10 with -i or -n]
+    /// Iterations of the warm-up [default: 10 with -i or -n, half of -i at most]
     #[arg(long, short = 'w', value_name = "N", conflicts_with_all = ["duration", "messages", "warmup"], help_heading = "Length")]
     pub warmup_iterations: Option<u64>,
     /// Records in an iteration [default: 10000 with -i or -w]
@@ -371,7 +372,8 @@ fn print(args: &PipelineArgs, path: &Path) -> anyhow::Result<Exit> {
         output::result(&json::render(&summary)?)?;
     } else {
         let formats = formats(&args.report);
-        output::result(&pipeline::render(&summary, of_pipeline, &formats, output::style()))?;
+        let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
+        output::result(&with_advice(text, path, &summary)?)?;
     }
     if args.report.contains(&ReportArg::Detailed) {
         detailed(args, &manifest, result)?;
@@ -425,4 +427,58 @@ fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: PipelineArgs,
+    }
+
+    fn of(line: &str) -> Result<(PipelineLength, u64, u64), String> {
+        let words = std::iter::once("pipeline").chain(line.split_whitespace());
+        let args = Command::try_parse_from(words).map_err(|error| error.to_string())?.args;
+        let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
+        length(&args, interval).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lengths_are_the_ancestors_where_its_letters_are_used() {
+        let script = of("-i 2500 -w 300 -n 4000 -r DETAILED -r LONG");
+        assert_eq!(script, Ok((PipelineLength::Messages(2200 * 4000), 300 * 4000, 4000)));
+        assert_eq!(of("-i 20"), Ok((PipelineLength::Messages(100_000), 100_000, 10_000)));
+        assert_eq!(of("-n 7"), Ok((PipelineLength::Messages(70), 70, 7)));
+        assert_eq!(of("-i 3"), Ok((PipelineLength::Messages(20_000), 10_000, 10_000)));
+        assert_eq!(of("-w 0 -i 1 -n 1"), Ok((PipelineLength::Messages(1), 0, 1)));
+        assert!(of("-i 2 -w 3").is_err() && of("-i 18446744073709551615 -w 0 -n 2").is_err());
+        for clash in ["-i 2 --duration 1s", "-n 5 --messages 5", "-w 2 --warmup 1s", "--rate 5 --interval 1s"]
+        {
+            assert!(of(clash).unwrap_err().contains("cannot be used with"), "{clash}");
+        }
+    }
+
+    #[test]
+    fn otherwise_they_are_times_or_counts() {
+        let second = PipelineLength::Time(Nanos(1_000_000_000));
+        assert_eq!(of("--duration 1s"), Ok((second, 100_000, INPUT_RECORDS)));
+        assert_eq!(of("--duration 1s --rate 1000 --warmup 2s"), Ok((second, 2_000, INPUT_RECORDS)));
+        assert_eq!(of("--duration 1s --interval 0s"), Ok((second, UNPACED_WARM_UP, INPUT_RECORDS)));
+        assert_eq!(
+            of("--messages 5 --interval 0s --warmup 0s"),
+            Ok((PipelineLength::Messages(5), 0, INPUT_RECORDS))
+        );
+    }
+
+    #[test]
+    fn rings_are_powers_of_two() {
+        assert_eq!((ring("2"), ring("524288")), (Ok(2), Ok(524_288)));
+        for bad in ["0", "1", "3", "-4", "134217728", "16k", ""] {
+            assert!(ring(bad).unwrap_err().contains("power of two"), "{bad}");
+        }
+    }
 }

@@ -78,12 +78,19 @@ fn print_summary(path: &Path, summary: &RunSummary, style: Style, as_json: bool)
     if as_json {
         return output::result(&json::render(summary)?);
     }
-    let mut text = text::render(summary, style);
+    output::result(&with_advice(text::render(summary, style), path, summary)?)
+}
+
+/// A report with the settings that answer it at its end.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyhow::Result<String> {
     if let Some(advice) = advice(path, summary)? {
         text.push('\n');
         text.push_str(&advice);
     }
-    output::result(&text)
+    Ok(text)
 }
 
 /// Which settings of this machine answer what was measured; nothing for a run of another machine, or one

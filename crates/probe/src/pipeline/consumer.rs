@@ -16,9 +16,7 @@ use rtrb::Producer;
 /// given: below 99 %, so that what lies above the 99th percentile of the measurement is there too.
 const SLOWER_THAN: f64 = 0.98;
 /// The highest threshold that is learnt: a warm-up that was worse than this says nothing of what is usual.
-const LEARNT_AT_MOST: Nanos = Nanos(1_000_000);
-/// What was learnt is never more than this: a disturbed warm-up must not blind the measurement.
-const MOST_LEARNT: Nanos = Nanos(100_000);
+const LEARNT_AT_MOST: Nanos = Nanos(100_000);
 /// The threshold when there is neither one given nor a warm-up to learn it from.
 const SLOW_WITHOUT_WARM_UP: Nanos = Nanos(10_000);
 
@@ -179,7 +177,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     fn end_warm_up(&mut self, control: &PipelineControl) {
         if self.settings.slow_above.is_none() && self.from_intended.count() > 0 {
             let usual = Nanos(self.from_intended.quantile_ns(SLOWER_THAN)).min(LEARNT_AT_MOST);
-            self.slow_above = self.rate.ticks(usual.min(MOST_LEARNT)).0.max(1);
+            self.slow_above = self.rate.ticks(usual).0.max(1);
         }
         self.forget();
         control.report_warm();

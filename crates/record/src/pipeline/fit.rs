@@ -145,6 +145,26 @@ pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<V
     Ok(found)
 }
 
+/// What the scheduler may do with threads that are not pinned, though there is room for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freedom {
+    /// Put two of them on hardware threads of one core.
+    pub(crate) one_core: bool,
+    /// Put them on different NUMA nodes.
+    pub(crate) many_nodes: bool,
+}
+
+/// What it may do; `None` when every thread is pinned or all places are alike.
+pub(crate) fn freedom(room: &Room, roles: &[PipelineRole], places: &Places) -> Option<Freedom> {
+    roles.iter().find(|role| places.of(**role).cpu.is_none())?;
+    let usable = room.usable();
+    let nodes: std::collections::BTreeSet<u32> =
+        usable.iter().filter_map(|cpu| room.layout.node(cpu)).collect();
+    let one_core = room.layout.cores_of(&usable) < usable.len();
+    let freedom = Freedom { one_core, many_nodes: nodes.len() > 1 };
+    (freedom != Freedom::default()).then_some(freedom)
+}
+
 fn names(roles: &[PipelineRole]) -> String {
     let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
     match names.split_last() {
@@ -324,6 +344,16 @@ mod tests {
         let refused = found(&big, 3, [None; 3]);
         assert_eq!(refused, [Misfit::Quota { threads: 3, quota_millis: 2_500 }]);
         assert!(refused[0].to_string().contains("grants 2.500"), "{}", refused[0]);
+    }
+
+    #[test]
+    fn what_the_scheduler_may_do_is_known() {
+        let large = room("0-7", &["0,4", "1,5"], &["0-3", "4-7"], None, "0-7");
+        let of = |room: &Room, cpus| freedom(room, &THREE[..2], &pinned(cpus));
+        assert_eq!(of(&large, [None; 3]), Some(Freedom { one_core: true, many_nodes: true }));
+        assert_eq!(of(&large, [Some(1), Some(2), None]), None);
+        let half = room("0-7", &["0,4", "1,5"], &["0-3", "4-7"], None, "0-3");
+        assert_eq!(of(&half, [None; 3]), None);
     }
 
     #[test]

@@ -132,7 +132,12 @@ impl JournalKeeper {
 /// Where a journal lies and how it is named to the user.
 pub(crate) fn journal_path(wanted: Option<&Path>, in_run: PathBuf) -> (PathBuf, String) {
     match wanted {
-        Some(path) => (path.to_path_buf(), path.display().to_string()),
+        Some(path) => {
+            // As a reader elsewhere will find it.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+            let shown = path.display().to_string();
+            (path, shown)
+        }
         None => {
             let name = in_run.file_name().map(|name| name.to_string_lossy().into_owned());
             (in_run, name.unwrap_or_default())

@@ -1,7 +1,7 @@
 //! One recording of the pipeline, step by step.
 
 use super::error::PipelineRecordError;
-use super::fit::{Misfit, Room, misfits, would_starve};
+use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Blind, Follower};
 use super::input;
 use super::journal::{JournalKeeper, check_replaceable, journal_path};
@@ -60,7 +60,16 @@ pub fn record_pipeline(
     let topology = Topology::read(machine);
     let allowed =
         current_affinity().map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
-    let misfits = fitting(machine, settings, &topology, &allowed)?;
+    let room = Room {
+        layout: CpuLayout::read(machine, &topology.online),
+        topology: topology.clone(),
+        allowed: allowed.clone(),
+        quota_millis: platform::cpu_quota_millis(machine),
+    };
+    let misfits = misfits(&room, &settings.roles(), &settings.places)?;
+    if !misfits.is_empty() && !settings.force {
+        return Err(PipelineRecordError::Misfit(misfits));
+    }
     let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
     if real_time && would_starve(&misfits) {
         return Err(PipelineRecordError::WouldHang);
@@ -74,6 +83,7 @@ pub fn record_pipeline(
     let input = input::open(&settings.input, settings.record_length)?;
     let mut setting = Setting::new(settings, &input);
     setting.forced = !remarks.is_empty();
+    remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(Remark::Free));
 
     let (pinned, measured) = cpus(settings, &allowed);
     let home = Home::leave(&pinned, None)?;
@@ -99,6 +109,10 @@ pub fn record_pipeline(
         .iter()
         .map(|reason| Circumstance::ClockFallback { reason: reason.clone() })
         .chain(before::throttling(machine).filter(|_| real_time))
+        .chain(pinned.iter().filter_map(|cpu| {
+            let siblings = Topology::siblings(machine, cpu).difference(&pinned).intersection(&home.helpers);
+            (!siblings.is_empty()).then_some(Circumstance::SiblingBusy { cpu, siblings })
+        }))
         .collect();
     let mut sources = Vec::new();
     let follower: Box<dyn Follower> = if settings.trace {
@@ -122,7 +136,7 @@ pub fn record_pipeline(
     };
 
     let mut pipeline = build(kind, rate, settings, input.map)?;
-    let mut journal = match pipeline.journal.take() {
+    let journal = match pipeline.journal.take() {
         Some(feed) => {
             let (path, shown) = journal_path(settings.journal.as_deref(), journal_in_run);
             Some(JournalKeeper::start((&path, shown), feed, settings.interval)?)
@@ -146,28 +160,8 @@ pub fn record_pipeline(
     drain.follower.threads(&refs);
     observer.step(Step::Threads(&refs));
 
-    threads.control.warm_up();
-    let mut next = Instant::now() + DRAIN_EVERY;
-    let warm = threads.wait(PipelineControl::warm, || {
-        if Instant::now() >= next {
-            drain.cycle(clock::now(kind));
-            next = Instant::now() + DRAIN_EVERY;
-        }
-        if let Some(journal) = &mut journal {
-            journal.tend();
-        }
-        !stopped()
-    })?;
-    observer.step(Step::WarmUpComplete);
-    if settings.pause > Nanos::ZERO && warm {
-        observer.step(Step::Pausing(settings.pause));
-        let until = Instant::now() + Duration::from_nanos(settings.pause.0);
-        while !stopped() && Instant::now() < until {
-            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
-            drain.cycle(clock::now(kind));
-        }
-    }
-    if stopped() {
+    let mut lead = Lead { kind, threads, drain, journal };
+    if !lead.warm_up(settings.pause, &stopped, observer)? {
         return Err(RecordError::InterruptedEarly.into());
     }
 
@@ -178,31 +172,11 @@ pub fn record_pipeline(
         PipelineLength::Time(time) => Some(start + rate.ticks(time)),
         PipelineLength::Messages(_) => None,
     };
-    let planned = planned(settings);
-    drain.sink.begin(clock_start, rate)?;
-    drain.begin(start, end);
-    threads.control.measure(start, end.unwrap_or(Ticks(u64::MAX)));
-    let mut interrupted = false;
-    while !threads.all_finished() {
-        std::thread::sleep(DRAIN_EVERY);
-        let now = clock::now(kind);
-        drain.cycle(now);
-        drain.sink.keep_room();
-        if let Some(journal) = &mut journal {
-            journal.tend();
-            if journal.has_ended() {
-                threads.control.close_journal();
-            }
-        }
-        let (stalls, worst) = drain.so_far();
-        let elapsed = rate.nanos(now.since(start)).min(planned);
-        observer.progress(&Progress { elapsed, total: planned, stalls, worst });
-        let no_room = journal.as_ref().is_some_and(JournalKeeper::is_exhausted);
-        if !interrupted && (stopped() || drain.sink.is_stuck() || no_room) {
-            interrupted = true;
-            threads.stop();
-        }
-    }
+    lead.drain.sink.begin(clock_start, rate)?;
+    lead.drain.begin(start, end);
+    lead.threads.control.measure(start, end.unwrap_or(Ticks(u64::MAX)));
+    let interrupted = lead.measure((start, rate), planned(settings), &stopped, observer);
+    let Lead { threads, drain, journal, .. } = lead;
     let mut joined = threads.join()?;
     let clock_end = clock::read_all(kind);
     if joined.producer.sent == 0 {
@@ -271,24 +245,81 @@ pub fn record_pipeline(
     Ok(Outcome { path: sink.finish(manifest)? })
 }
 
-/// Whether the threads have room; what does not fit and was forced otherwise.
-fn fitting(
-    machine: &Machine,
-    settings: &PipelineRecordSettings,
-    topology: &Topology,
-    allowed: &CpuSet,
-) -> Result<Vec<Misfit>, PipelineRecordError> {
-    let room = Room {
-        layout: CpuLayout::read(machine, &topology.online),
-        topology: topology.clone(),
-        allowed: allowed.clone(),
-        quota_millis: platform::cpu_quota_millis(machine),
-    };
-    let found = misfits(&room, &settings.roles(), &settings.places)?;
-    if !found.is_empty() && !settings.force {
-        return Err(PipelineRecordError::Misfit(found));
+/// What leads the threads through their phases and looks after them meanwhile.
+struct Lead {
+    kind: ClockKind,
+    threads: Threads,
+    drain: SlowDrain<Sink>,
+    journal: Option<JournalKeeper>,
+}
+
+impl Lead {
+    /// Warm-up and pause; false when stopped meanwhile.
+    fn warm_up(
+        &mut self,
+        pause: Nanos,
+        stopped: &dyn Fn() -> bool,
+        observer: &mut dyn PipelineObserver,
+    ) -> Result<bool, PipelineRecordError> {
+        self.threads.control.warm_up();
+        let (drain, journal, kind) = (&mut self.drain, &mut self.journal, self.kind);
+        let mut next = Instant::now() + DRAIN_EVERY;
+        let warm = self.threads.wait(PipelineControl::warm, || {
+            if Instant::now() >= next {
+                drain.cycle(clock::now(kind));
+                next = Instant::now() + DRAIN_EVERY;
+            }
+            if let Some(journal) = journal {
+                journal.tend();
+            }
+            !stopped()
+        })?;
+        if !warm {
+            return Ok(false);
+        }
+        observer.step(Step::WarmUpComplete);
+        if pause > Nanos::ZERO {
+            observer.step(Step::Pausing(pause));
+        }
+        let until = Instant::now() + Duration::from_nanos(pause.0);
+        while !stopped() && Instant::now() < until {
+            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
+            drain.cycle(clock::now(kind));
+        }
+        Ok(!stopped())
     }
-    Ok(found)
+
+    /// Looks after the threads until all have ended; whether that was before their time.
+    fn measure(
+        &mut self,
+        (start, rate): (Ticks, TickRate),
+        planned: Nanos,
+        stopped: &dyn Fn() -> bool,
+        observer: &mut dyn PipelineObserver,
+    ) -> bool {
+        let mut interrupted = false;
+        while !self.threads.all_finished() {
+            std::thread::sleep(DRAIN_EVERY);
+            let now = clock::now(self.kind);
+            self.drain.cycle(now);
+            self.drain.sink.keep_room();
+            if let Some(journal) = &mut self.journal {
+                journal.tend();
+                if journal.has_ended() {
+                    self.threads.control.close_journal();
+                }
+            }
+            let (stalls, worst) = self.drain.so_far();
+            let elapsed = rate.nanos(now.since(start)).min(planned);
+            observer.progress(&Progress { elapsed, total: planned, stalls, worst });
+            let no_room = self.journal.as_ref().is_some_and(JournalKeeper::is_exhausted);
+            if !interrupted && (stopped() || self.drain.sink.is_stuck() || no_room) {
+                interrupted = true;
+                self.threads.stop();
+            }
+        }
+        interrupted
+    }
 }
 
 /// CPUs that threads are pinned to, and all that the pipeline runs on.

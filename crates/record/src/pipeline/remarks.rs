@@ -1,6 +1,6 @@
 //! What the reader of a pipeline's report must know, each with what to do about it.
 
-use super::fit::Misfit;
+use super::fit::{Freedom, Misfit};
 use jitterscope_model::{CpuSet, JournalEnd, Nanos, PipelineResult, PipelineRole, Warning};
 
 /// A circumstance that limits what a run can say.
@@ -8,6 +8,8 @@ use jitterscope_model::{CpuSet, JournalEnd, Nanos, PipelineResult, PipelineRole,
 pub(crate) enum Remark {
     /// The placement was refused, and forced.
     Forced(Misfit),
+    /// Threads were left to the scheduler on a machine whose CPUs are not alike.
+    Free(Freedom),
     /// Our own thread shares the pipeline's CPUs.
     NoFreeCpu { cpus: CpuSet },
     /// Memory could be reclaimed meanwhile.
@@ -30,6 +32,18 @@ impl Remark {
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
             Remark::Forced(misfit) => ("forced-placement", format!("Measured all the same: {misfit}.")),
+            Remark::Free(Freedom { one_core, many_nodes }) => (
+                "not-pinned",
+                format!(
+                    "Threads were left to the scheduler, which may put them {}: that changes a message's way \
+                     from run to run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
+                    match (one_core, many_nodes) {
+                        (true, false) => "on two hardware threads of one core",
+                        (false, true) => "on different NUMA nodes",
+                        _ => "on two hardware threads of one core or on different NUMA nodes",
+                    }
+                ),
+            ),
             Remark::NoFreeCpu { cpus } => (
                 "no-free-cpu",
                 format!(

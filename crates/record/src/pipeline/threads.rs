@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a phase's end is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How often a phase's end is looked for: seldom, for where no CPU is free it disturbs the warm-up, from
+/// which the pipeline learns what is usual.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The name of a thread, within the kernel's 15 bytes.
 pub(crate) fn thread_name(role: PipelineRole) -> &'static str {
