@@ -69,17 +69,41 @@ pub fn split_wakeup<'e>(
 ) -> Vec<WakePart> {
     let mut state = State::new(stall.victim.tid);
     let mut parts = Parts { from: stall.start, rate, start: stall.start, found: Vec::new() };
-    for event in events {
-        if event.time >= stall.end {
-            break;
-        }
+    let events: Vec<&KernelEvent> = events.into_iter().take_while(|event| event.time < stall.end).collect();
+    let idle_is_told = idle_is_told(&events);
+    for (event, idle_is_told) in events.into_iter().zip(idle_is_told) {
         if event.time > stall.start {
             parts.until(event.time, &state);
         }
         state.take(event);
+        if state.running == Some(Running::Idle) && !idle_is_told {
+            state.running = Some(Running::Unrecorded);
+        }
     }
     parts.until(stall.end, &state);
     parts.found
+}
+
+/// Whether an idle CPU can be believed to be idle after each event. Kernels have been met that record
+/// nothing of some CPUs' idle threads: then the next switch is not one away from idle, or there is none
+/// though the victim runs in the end, and whatever ran in between left no trace.
+fn idle_is_told(events: &[&KernelEvent]) -> Vec<bool> {
+    let mut told = false;
+    let mut after: Vec<bool> = events
+        .iter()
+        .rev()
+        .map(|event| {
+            let here = told;
+            match &event.kind {
+                EventKind::SchedSwitch { prev, .. } => told = prev.tid == 0,
+                EventKind::CpuIdle { .. } => told = true,
+                _ => {}
+            }
+            here
+        })
+        .collect();
+    after.reverse();
+    after
 }
 
 /// The same as an attribution, for the store: phases that are nobody's are told by the part's name.
@@ -117,7 +141,8 @@ impl Parts {
             known.part.gross += net;
             return;
         }
-        let confidence = match (phase, state.running.is_some()) {
+        let known = !matches!(state.running, None | Some(Running::Unrecorded));
+        let confidence = match (phase, known) {
             (WakePhase::TimerLate | WakePhase::RunQueue, false) => Confidence::Low,
             (WakePhase::TimerLate | WakePhase::IdleExit, _) => Confidence::Medium,
             _ => Confidence::High,
@@ -133,6 +158,8 @@ impl Parts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Running {
     Idle,
+    /// The idle thread or who came after it: no record tells.
+    Unrecorded,
     Task(TaskRef),
 }
 
@@ -240,6 +267,10 @@ impl State {
                 IdleState::Unknown => idle_exit(String::new()),
                 IdleState::Left => late_timer("after idle had ended".into()),
             },
+            (Some(Running::Unrecorded), true) => (WakePhase::RunQueue, unrecorded()),
+            (Some(Running::Unrecorded), false) => {
+                late_timer("while the CPU idled or a thread ran, not recorded".into())
+            }
             (Some(Running::Task(task)), true) => {
                 let urgent = self.priority.is_some_and(|own| task.prio < own);
                 let phase = if urgent { WakePhase::HigherPriority } else { WakePhase::RunQueue };
@@ -253,6 +284,15 @@ impl State {
             ),
             (None, false) => late_timer(String::new()),
         }
+    }
+}
+
+fn unrecorded() -> Culprit {
+    Culprit {
+        kind: CulpritKind::Unresolved,
+        name: "unrecorded switch".into(),
+        detail: "the way out of idle, or a thread that ran before".into(),
+        sender: None,
     }
 }
 

@@ -163,3 +163,23 @@ proptest! {
         prop_assert_eq!(sum, rate.nanos(stall.length()).0);
     }
 }
+
+#[test]
+fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
+    let [entry, exit] = timer(1320, 1500);
+    // The idle thread's way out, to whomever, is not recorded.
+    let events = [switch(100, victim(), idle()), entry, waking(1400), exit];
+    assert_eq!(
+        split(&stall(1000, 1650), &events),
+        [
+            (WakePhase::TimerLate, "late timer".into(), 320),
+            (WakePhase::Interrupt, "local_timer".into(), 180),
+            (WakePhase::RunQueue, "unrecorded switch".into(), 150),
+        ]
+    );
+    // Somebody leaves the CPU who was never put on it.
+    let hog = task(77, "hog", 120);
+    let events = [switch(100, victim(), idle()), waking(1100), switch(1500, hog, victim())];
+    let told = split(&stall(1000, 1650), &events);
+    assert_eq!(told[1], (WakePhase::RunQueue, "unrecorded switch".into(), 400));
+}

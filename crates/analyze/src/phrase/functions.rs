@@ -210,6 +210,10 @@ pub(super) const VERDICTS: Table = &[
     ("under 1 us", "memory, a busy SMT sibling or the CPU itself"),
     ("outside this kernel", "no kernel event inside: hardware or firmware"),
     ("late timer", "the timer fired late though the CPU was not idle"),
+    (
+        "unrecorded switch",
+        "the kernel records nothing of this CPU's idle thread: out of idle, or another thread",
+    ),
     ("run-queue wait", "woken, but it is not known what ran instead"),
     ("frame left open", "its beginning was recorded, its end was not"),
     ("no verdict", "the stored run has no attribution for it"),
