@@ -118,11 +118,15 @@ impl Evidence {
     /// this call has all its events behind it afterwards: its thread was back in user code by then, so
     /// the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper) {
+        let sleepers = self.wakeups.is_some();
         for cpu in self.recorder.cpus(Role::Senders).iter() {
             let (decoder, attributor, names) = (&mut self.senders, &mut self.attributor, &self.names);
             let mut page = |bytes: &[u8]| {
                 let info = decoder.page(cpu, bytes, |event| {
                     names.learn(&event, true);
+                    if sleepers {
+                        names.learn_functions(&event);
+                    }
                     attributor.sender_event(&event);
                 });
                 keep(keeper, Role::Senders, cpu, bytes, info.ok());
@@ -132,7 +136,6 @@ impl Evidence {
         }
         for cpu in self.recorder.cpus(Role::Local).iter() {
             let (decoder, attributor, names) = (&mut self.local, &mut self.attributor, &self.names);
-            let sleepers = self.wakeups.is_some();
             let last_record = self.last_record.entry(cpu).or_default();
             let mut page = |bytes: &[u8]| {
                 // The loss concerns what lies before the page, so it is told before its events.
@@ -142,7 +145,7 @@ impl Evidence {
                 for event in events {
                     names.learn(&event, false);
                     if sleepers {
-                        names.learn_function(&event);
+                        names.learn_functions(&event);
                     }
                     attributor.event(event);
                 }
