@@ -57,15 +57,23 @@ impl LiveNames {
         }
     }
 
-    /// Names the function that an event runs, for the run to keep: attribution asks for those that it
+    /// Names the functions that an event tells of, for the run to keep: attribution asks for those that it
     /// tells apart only, and a wake-up's does not.
-    pub(crate) fn learn_function(&self, event: &KernelEvent) {
-        if let EventKind::NmiHandler { handler: addr, .. }
-        | EventKind::WorkStart { function: addr, .. }
-        | EventKind::TimerEntry { function: addr, .. }
-        | EventKind::HrtimerEntry { function: addr, .. }
-        | EventKind::CsdEntry { function: addr, .. } = event.kind
-        {
+    pub(crate) fn learn_functions(&self, event: &KernelEvent) {
+        let addrs = match event.kind {
+            EventKind::NmiHandler { handler: addr, .. }
+            | EventKind::WorkStart { function: addr, .. }
+            | EventKind::WorkQueued { function: addr, .. }
+            | EventKind::TimerEntry { function: addr, .. }
+            | EventKind::HrtimerEntry { function: addr, .. }
+            | EventKind::CsdEntry { function: addr, .. } => [Some(addr), None],
+            EventKind::CsdQueued { function, callsite, .. } => [Some(function), Some(callsite)],
+            EventKind::IpiSendCpu { callsite, callback, .. }
+            | EventKind::IpiSendCpumask { callsite, callback, .. } => [Some(callsite), Some(callback)],
+            _ => [None, None],
+        };
+        // 0 stands for no function.
+        for addr in addrs.into_iter().flatten().filter(|addr| addr.0 != 0) {
             self.function(addr);
         }
     }
