@@ -157,7 +157,11 @@ fn series() -> anyhow::Result<Vec<Claim>> {
         println!("{what:<16} {:>30} {:>30} {:>30}", with?.text(), bare?.text(), more?.text());
     }
     let noise = of("bare_samples_ratio")?;
-    println!("samples/s of turns with none, one to the next (noise): {}\n", noise.text());
+    println!("turns with none, one to the next (noise): samples/s {}", noise.text());
+    for (what, field) in [("stolen, %", "stolen_percent"), ("stalls a second", "stalls_per_second")] {
+        println!("{:>51} {}", what, of(&format!("bare_more_{field}"))?.text());
+    }
+    println!();
     let at_least = |what: &str, field: &str| {
         let ratio = of(field)?;
         Ok::<_, anyhow::Error>(Claim {
@@ -173,12 +177,17 @@ fn series() -> anyhow::Result<Vec<Claim>> {
         })
     };
     let no_more = |what: &str, field: &str| {
-        let more = of(field)?;
+        let (more, noise) = (of(field)?, of(&format!("bare_{field}"))?);
         Ok::<_, anyhow::Error>(Claim {
             what: what.into(),
             measured: more.text(),
             target: "0 in the interval".into(),
-            verdict: Verdict::of(more.low <= 0.0),
+            // Where others want the CPU too, the work of the outputs drives some of theirs over here.
+            verdict: match more.low <= 0.0 {
+                true => Verdict::Holds,
+                false if more.median <= noise.high => Verdict::Noise,
+                false => Verdict::Missed,
+            },
         })
     };
     Ok(vec![

@@ -101,6 +101,31 @@ fn sums_are_of_ticks_and_counts_of_deltas() {
     assert!(measured.ends_with(", 100.00% of runtime"), "{measured}");
 }
 
+/// Stalls that do not depend on the machine: another process on the measured CPU, again and again.
+struct Disturbed {
+    cpu: String,
+    child: Child,
+}
+
+impl Disturbed {
+    fn start() -> Disturbed {
+        let cpu = cpus().pop().unwrap();
+        let child = Command::new("taskset")
+            .args(["-c", &cpu, "sh", "-c", "while :; do sleep 0.002; done"])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        Disturbed { cpu, child }
+    }
+}
+
+impl Drop for Disturbed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn the_outlier_file_is_in_order_holds_the_last_ones_and_fits_the_screen() {
     let _turn = turn();
@@ -117,19 +142,21 @@ fn the_outlier_file_is_in_order_holds_the_last_ones_and_fits_the_screen() {
             .collect()
     };
     // Above 150 ns of any clock that a TSC has: every outlier is recorded.
-    let text = screen(dir.path(), &["-r", "500ms", "-k", "2000", "-f", "outliers.txt"]);
+    let disturbed = Disturbed::start();
+    let args = ["--cpus", &disturbed.cpu, "-r", "500ms", "-k", "2000", "-f", "outliers.txt"];
+    let text = screen(dir.path(), &args);
     let all = read();
     let above: u128 = bins(&text)[10..].iter().map(|(_, count)| count).sum();
     assert_eq!(all.len() as u128, above, "as many as there are above the knee:\n{text}");
-    assert!(!all.is_empty(), "half a second without a single tick of the timer:\n{text}");
+    assert!(all.len() > 10, "{text}");
     assert!(all.is_sorted_by(|a, b| a.0 < b.0), "{all:?}");
     assert!(all.iter().all(|(at, length)| (0.0..10_000.0).contains(at) && *length > 0.1), "{all:?}");
 
-    screen(dir.path(), &["-r", "500ms", "-k", "2000", "-f", "outliers.txt", "-o", "3"]);
+    screen(dir.path(), &[&args[..], &["-o", "3"]].concat());
     let last = read();
     assert_eq!(last.len(), 3, "{last:?}");
     assert!(last.is_sorted_by(|a, b| a.0 < b.0), "{last:?}");
-    // The last ones, not the first: on a ticking machine those lie in the end of the half second.
+    // The last ones, not the first.
     assert!(last[2].0 > 250.0, "{last:?}");
     assert_eq!(names(dir.path()), ["outliers.txt"]);
 }
@@ -212,10 +239,12 @@ fn the_sampler_writes_to_many_outputs_while_it_runs_with_every_stall() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let udp = format!("influx://{}", server.local_addr().unwrap());
-    let args = ["sampler", "-d", "3", "-r", "1", "-t", "500", "-o", "csv://j.csv", "-o", "json://j.jsonl"];
+    let disturbed = Disturbed::start();
+    let measure = ["sampler", "-c", &disturbed.cpu, "-d", "3", "-r", "1", "-t", "500"];
+    let files = ["-o", "csv://j.csv", "-o", "json://j.jsonl"];
     let more = ["-o", "hlog://j.hlog", "-o", "hgrm://j.hgrm", "-o", &udp];
     let begun = Instant::now();
-    let mut child = Running::start(dir.path(), &[&args[..], &more[..]].concat());
+    let mut child = Running::start(dir.path(), &[&measure[..], &files[..], &more[..]].concat());
     let (series, stalls) = (dir.path().join("j.csv"), dir.path().join("j-stalls.csv"));
     let lines = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default().lines().count();
     child.wait_for(|| {
@@ -246,7 +275,7 @@ fn the_sampler_writes_to_many_outputs_while_it_runs_with_every_stall() {
     let json = fs::read_to_string(dir.path().join("j.jsonl")).unwrap();
     let of = |kind: &str| json.lines().filter(|line| line.contains(&format!("\"type\":\"{kind}\""))).count();
     assert_eq!((of("run"), of("stall"), of("end")), (1, stalls.len(), 1));
-    assert!(of("interval") > 1000, "3 s in intervals of 1 ms");
+    assert!(of("interval") > 100, "3 s in intervals of 1 ms");
     assert_eq!(names(dir.path()), ["j-stalls.csv", "j.csv", "j.hgrm", "j.hlog", "j.jsonl"]);
 }
 
@@ -282,7 +311,12 @@ fn all_cpus_are_measured_at_once_each_under_its_number() {
     assert!(output.status.success(), "{}", stderr(&output));
     let rows = rows(&dir.path().join("intervals.csv"));
     for cpu in &cpus {
-        assert!(rows.iter().filter(|row| row[2] == *cpu).count() > 2, "CPU {cpu}: {rows:?}");
+        let own: Vec<_> = rows.iter().filter(|row| row[2] == *cpu).collect();
+        assert!(!own.is_empty(), "CPU {cpu} has no intervals");
+        assert!(own.windows(2).all(|two| two[0][0] == two[1][3]), "CPU {cpu} has a hole: {own:?}");
+        let length = |row: &[String]| row[0].parse::<u64>().unwrap() - row[3].parse::<u64>().unwrap();
+        let measured: u64 = own.iter().map(|row| length(row)).sum();
+        assert!(measured > 100_000_000, "CPU {cpu}: {own:?}");
     }
     let json = fs::read_to_string(dir.path().join("j.jsonl")).unwrap();
     assert!(json.lines().next().unwrap().contains("\"label\":\"LOADED\""), "{json}");
@@ -418,7 +452,8 @@ fn a_disk_that_fills_up_ends_it_with_whole_rows() {
     let _turn = turn();
     let Some(disk) = Small::mount(32) else { return };
     let begun = Instant::now();
-    let args = ["sampler", "-d", "600", "-r", "1", "-t", "300", "-o", "csv://j.csv?rows=intervals"];
+    // An interval is a row whether or not anything happened in it.
+    let args = ["sampler", "-d", "600", "-r", "1", "-o", "csv://j.csv?rows=intervals"];
     let output = jitterscope(disk.path(), &args);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("j.csv cannot be written: No space left"), "{}", stderr(&output));

@@ -164,7 +164,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let ratio = |a: &Turn, b: &Turn| a.samples_per_second / b.samples_per_second;
-    let neighbours = bare.chunks_exact(2);
+    // Turns without outputs against each other: what the machine alone does to each comparison.
+    let alone = |what: &dyn Fn(&Turn, &Turn) -> f64| {
+        median(bare.chunks_exact(2).map(|two| what(&two[0], &two[1])).collect())
+    };
     println!(
         "{}",
         json!({
@@ -172,8 +175,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             "outputs": targets.len(),
             "samples_ratio": paired(&with, &bare, ratio),
             "own_samples_ratio": paired(&with, &bare, |a, b| a.samples_per_own_second / b.samples_per_own_second),
-            // Turns without outputs against each other: what the machine alone does to such a ratio.
-            "bare_samples_ratio": median(neighbours.map(|two| ratio(&two[0], &two[1])).collect()),
+            "bare_samples_ratio": alone(&ratio),
+            "bare_more_stolen_percent": alone(&|a, b| a.stolen - b.stolen),
+            "bare_more_stalls_per_second": alone(&|a, b| a.stalls_per_second - b.stalls_per_second),
             "stolen_percent": each(&with, |turn| turn.stolen),
             "bare_stolen_percent": each(&bare, |turn| turn.stolen),
             "more_stolen_percent": paired(&with, &bare, |a, b| a.stolen - b.stolen),

@@ -23,6 +23,8 @@ pub(super) struct Spinner {
     intervals: Producer<IntervalMark>,
     interval: IntervalMark,
     next_interval: u64,
+    /// Whether the interval should have ended and found no room.
+    unsent: bool,
     dropped: u64,
     start: u64,
     end: u64,
@@ -47,6 +49,7 @@ impl Spinner {
             intervals,
             interval: IntervalMark::default(),
             next_interval: u64::MAX,
+            unsent: false,
             dropped: 0,
             start: 0,
             end: 0,
@@ -102,6 +105,11 @@ impl Spinner {
                 AtMark::Until((now + poll).min(spinner.next_interval).min(planned_end))
             }
         });
+        // It is measured no more: now there is time to wait for room.
+        while self.unsent && !self.intervals.is_abandoned() {
+            std::thread::yield_now();
+            self.unsent = self.intervals.push(self.interval).is_err();
+        }
     }
 
     /// The loop: reads the clock from `first` on and accounts for every delta; at the first read past
@@ -169,10 +177,12 @@ impl Spinner {
     #[cold]
     fn close_interval(&mut self, now: u64) {
         self.interval.end = Ticks(now);
-        // The drain thread empties this queue many times an interval; should it be held up for long,
-        // the interval is lost and its absence shows in the series.
-        let _ = self.intervals.push(self.interval);
-        self.interval = IntervalMark { start: Ticks(now), ..IntervalMark::default() };
+        // The drain thread empties this queue many times a second. Should it be held up for long, the
+        // interval goes on until there is room: it is longer then, and nothing of it is lost.
+        self.unsent = self.intervals.push(self.interval).is_err();
+        if !self.unsent {
+            self.interval = IntervalMark { start: Ticks(now), ..IntervalMark::default() };
+        }
         let step = self.settings.interval.0.max(1);
         let behind = now.saturating_sub(self.next_interval) / step;
         self.next_interval = self.next_interval.saturating_add((behind + 1) * step);

@@ -143,6 +143,11 @@ impl<C: Clock> WakeupProbe<C> {
                     measuring.close(now, settings.interval, &mut self.intervals);
                 }
                 if ended {
+                    // It is measured no more: now there is time to wait for room.
+                    while measuring.unsent && !self.intervals.is_abandoned() {
+                        std::thread::yield_now();
+                        measuring.unsent = self.intervals.push(measuring.interval).is_err();
+                    }
                     result.end = now;
                     break;
                 }
@@ -173,24 +178,27 @@ impl<C: Clock> WakeupProbe<C> {
 struct Measuring {
     interval: IntervalMark,
     next_interval: Ticks,
+    /// Whether the interval should have ended and found no room.
+    unsent: bool,
 }
 
 impl Measuring {
     fn from(now: Ticks, length: Ticks) -> Measuring {
         let interval = IntervalMark { start: now, ..IntervalMark::default() };
-        Measuring { interval, next_interval: now + length.max(Ticks(1)) }
+        Measuring { interval, next_interval: now + length.max(Ticks(1)), unsent: false }
     }
 
     fn close(&mut self, now: Ticks, length: Ticks, queue: &mut Producer<IntervalMark>) {
         self.interval.end = now;
-        // A full queue means that the drain thread was held up: the interval's absence will show.
-        let _ = queue.push(self.interval);
+        // A full queue means that the drain thread was held up: the interval goes on until there is room,
+        // and nothing of it is lost.
+        self.unsent = queue.push(self.interval).is_err();
+        if !self.unsent {
+            self.interval = IntervalMark { start: now, ..IntervalMark::default() };
+        }
         let step = length.0.max(1);
         let behind = now.since(self.next_interval).0 / step;
         let next = Ticks(self.next_interval.0.saturating_add((behind + 1) * step));
-        *self = Measuring {
-            interval: IntervalMark { start: now, ..IntervalMark::default() },
-            next_interval: next,
-        };
+        self.next_interval = next;
     }
 }
