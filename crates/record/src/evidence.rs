@@ -64,46 +64,18 @@ impl Evidence {
     /// this call has all its events behind it afterwards: its thread was back in user code by then, so
     /// the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper) {
-<<<<<<< HEAD
         let attributor = &mut self.attributor;
         let sleepers = self.wakeups.is_some();
         self.events.drain(keeper, |item, names| match item {
-            Item::Sender(event) => attributor.sender_event(&event),
+            Item::Sender(event) => {
+                if sleepers {
+                    names.learn_functions(&event);
+                }
+                attributor.sender_event(&event);
+            }
             Item::Local(event) => {
                 if sleepers {
-                    names.learn_function(&event);
-=======
-        let sleepers = self.wakeups.is_some();
-        for cpu in self.recorder.cpus(Role::Senders).iter() {
-            let (decoder, attributor, names) = (&mut self.senders, &mut self.attributor, &self.names);
-            let mut page = |bytes: &[u8]| {
-                let info = decoder.page(cpu, bytes, |event| {
-                    names.learn(&event, true);
-                    if sleepers {
-                        names.learn_functions(&event);
-                    }
-                    attributor.sender_event(&event);
-                });
-                keep(keeper, Role::Senders, cpu, bytes, info.ok());
-            };
-            // A CPU that went offline sends nothing; the local side reports it.
-            let _ = self.recorder.drain(Role::Senders, cpu, &mut page);
-        }
-        for cpu in self.recorder.cpus(Role::Local).iter() {
-            let (decoder, attributor, names) = (&mut self.local, &mut self.attributor, &self.names);
-            let last_record = self.last_record.entry(cpu).or_default();
-            let mut page = |bytes: &[u8]| {
-                // The loss concerns what lies before the page, so it is told before its events.
-                let mut events = Vec::new();
-                let info = decoder.page(cpu, bytes, |event| events.push(event)).ok();
-                note_loss(attributor, cpu, last_record, info);
-                for event in events {
-                    names.learn(&event, false);
-                    if sleepers {
-                        names.learn_functions(&event);
-                    }
-                    attributor.event(event);
->>>>>>> report
+                    names.learn_functions(&event);
                 }
                 attributor.event(event);
             }
