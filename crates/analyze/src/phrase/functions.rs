@@ -212,7 +212,7 @@ pub(super) const VERDICTS: Table = &[
     ("late timer", "the timer fired late though the CPU was not idle"),
     (
         "unrecorded switch",
-        "the kernel records nothing of this CPU's idle thread: out of idle, or another thread",
+        "who had the CPU is not known: the idle thread leaves no records",
     ),
     ("run-queue wait", "woken, but it is not known what ran instead"),
     ("frame left open", "its beginning was recorded, its end was not"),

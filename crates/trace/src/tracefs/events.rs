@@ -103,8 +103,7 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.
 pub(crate) fn missing_local(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
-    let (mut names, mut loses) =
-        missing(LOCAL.iter().chain(FOLLOWING.iter().map(|(wanted, _)| wanted)), has(tracefs));
+    let (mut names, mut loses) = missing(LOCAL.iter(), has(tracefs));
     let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
         names.push(format!("{VECTORS}:*"));
