@@ -210,10 +210,7 @@ pub(super) const VERDICTS: Table = &[
     ("under 1 us", "memory, a busy SMT sibling or the CPU itself"),
     ("outside this kernel", "no kernel event inside: hardware or firmware"),
     ("late timer", "the timer fired late though the CPU was not idle"),
-    (
-        "unrecorded switch",
-        "who had the CPU is not known: the idle thread leaves no records",
-    ),
+    ("unrecorded switch", "who had the CPU is not known: the idle thread leaves no records"),
     ("run-queue wait", "woken, but it is not known what ran instead"),
     ("frame left open", "its beginning was recorded, its end was not"),
     ("no verdict", "the stored run has no attribution for it"),

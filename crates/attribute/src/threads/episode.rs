@@ -5,7 +5,7 @@ use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::timeline::Timeline;
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, CulpritKind, KernelEvent, Part, Placement, Sender, Stall,
+    Attribution, Confidence, CpuId, Culprit, CulpritKind, KernelEvent, Nanos, Part, Placement, Sender, Stall,
     StallId, ThreadRef, TickRate, Ticks,
 };
 
@@ -106,27 +106,32 @@ impl Episode {
         let mut parts: Vec<Part> = Vec::new();
         for slice in &self.slices {
             let net = at(slice.end).saturating_sub(at(slice.start));
-            match parts.iter_mut().find(|part| part.culprit == slice.culprit) {
-                Some(part) => {
-                    part.net += net;
-                    part.gross += net;
-                }
-                None => parts.push(Part {
-                    culprit: slice.culprit.clone(),
-                    net,
-                    gross: net,
-                    placement: Placement::Inside,
-                    confidence: confidence(slice.culprit.kind),
-                    evidence: self.kind.as_str().to_owned(),
-                }),
-            }
+            add_part(&mut parts, &slice.culprit, net, self.kind.as_str());
         }
         (stall, Attribution { stall: id, parts })
     }
 }
 
+/// Adds time to the part of a culprit that rests on the same evidence, or begins one.
+pub(super) fn add_part(parts: &mut Vec<Part>, culprit: &Culprit, net: Nanos, evidence: &str) {
+    let same = |part: &&mut Part| part.culprit == *culprit && part.evidence == evidence;
+    if let Some(part) = parts.iter_mut().find(same) {
+        part.net += net;
+        part.gross += net;
+        return;
+    }
+    parts.push(Part {
+        culprit: culprit.clone(),
+        net,
+        gross: net,
+        placement: Placement::Inside,
+        confidence: confidence(culprit.kind),
+        evidence: evidence.to_owned(),
+    });
+}
+
 /// How sure a slice's culprit is.
-pub(super) fn confidence(kind: CulpritKind) -> Confidence {
+fn confidence(kind: CulpritKind) -> Confidence {
     match kind {
         CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Loss => Confidence::Low,
         CulpritKind::Switch | CulpritKind::PageFault => Confidence::Medium,

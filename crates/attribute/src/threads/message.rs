@@ -1,9 +1,9 @@
 //! A slow message between two followed threads, split among what held it up.
 
 use super::Episode;
-use super::episode::confidence;
+use super::episode::add_part;
 use crate::culprits;
-use jitterscope_model::{Attribution, Culprit, CulpritKind, Part, Placement, StallId, TickRate, Ticks};
+use jitterscope_model::{Attribution, CpuId, Culprit, CulpritKind, Part, StallId, TickRate, Ticks};
 
 /// What a part of a message's latency was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,7 +69,7 @@ struct Piece {
     end: Ticks,
     phase: MessagePhase,
     culprit: Culprit,
-    moved: bool,
+    moved_from: Option<CpuId>,
 }
 
 /// Splits the time from when a message was due to its reception. `producer` and `consumer` are what the
@@ -96,7 +96,7 @@ pub fn split_message<'e>(
     };
     cover(&mut pieces, (blocked_from, published), consumer.clone(), not_taking, |pieces, start, end| {
         let culprit = culprits::culprit(CulpritKind::Switch, "ring full", "the producer waited for a slot");
-        pieces.push(Piece { start, end, phase: MessagePhase::RingFull, culprit, moved: false });
+        pieces.push(Piece { start, end, phase: MessagePhase::RingFull, culprit, moved_from: None });
     });
     cover(&mut pieces, (published, window.received), consumer, not_taking, |pieces, from, to| {
         queueing_until(pieces, window.received_before, from, to);
@@ -115,14 +115,19 @@ fn cover<'e>(
     let mut at = from;
     let inside = episodes.skip_while(|episode| episode.end <= from);
     for episode in inside.take_while(|episode| episode.start < to) {
-        let moved = episode.migrated_from.is_some();
         for slice in episode.clipped(at, to) {
             if slice.start > at {
                 other(pieces, at, slice.start);
             }
             at = slice.end;
             let phase = phase(episode);
-            pieces.push(Piece { start: slice.start, end: slice.end, phase, culprit: slice.culprit, moved });
+            pieces.push(Piece {
+                start: slice.start,
+                end: slice.end,
+                phase,
+                culprit: slice.culprit,
+                moved_from: episode.migrated_from,
+            });
         }
     }
     if to > at {
@@ -135,7 +140,13 @@ fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: T
     let cut = busy_until.clamp(from, to);
     if cut > from {
         let culprit = culprits::culprit(CulpritKind::Switch, "earlier messages", "dealt with in their order");
-        pieces.push(Piece { start: from, end: cut, phase: MessagePhase::Queueing, culprit, moved: false });
+        pieces.push(Piece {
+            start: from,
+            end: cut,
+            phase: MessagePhase::Queueing,
+            culprit,
+            moved_from: None,
+        });
     }
     if to > cut {
         let culprit = culprits::culprit(
@@ -144,7 +155,7 @@ fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: T
             "outside this kernel, or the hand-over itself",
         );
         let phase = MessagePhase::Unexplained;
-        pieces.push(Piece { start: cut, end: to, phase, culprit, moved: false });
+        pieces.push(Piece { start: cut, end: to, phase, culprit, moved_from: None });
     }
 }
 
@@ -153,24 +164,11 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for piece in pieces {
         let net = at(piece.end).saturating_sub(at(piece.start));
-        let evidence = match piece.moved {
-            true => format!("{}, moved", piece.phase.as_str()),
-            false => piece.phase.as_str().to_owned(),
+        let evidence = match piece.moved_from {
+            Some(cpu) => format!("{}, moved from CPU {cpu}", piece.phase.as_str()),
+            None => piece.phase.as_str().to_owned(),
         };
-        match parts.iter_mut().find(|part| part.culprit == piece.culprit && part.evidence == evidence) {
-            Some(part) => {
-                part.net += net;
-                part.gross += net;
-            }
-            None => parts.push(Part {
-                culprit: piece.culprit.clone(),
-                net,
-                gross: net,
-                placement: Placement::Inside,
-                confidence: confidence(piece.culprit.kind),
-                evidence,
-            }),
-        }
+        add_part(&mut parts, &piece.culprit, net, &evidence);
     }
     parts
 }

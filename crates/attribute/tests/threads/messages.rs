@@ -107,3 +107,23 @@ fn messages_are_split_also_when_their_threads_have_ended() {
     let told = split(&run(&[A, B], &events), window([900, 900, 2100, 800, 850, 0]));
     assert_eq!(told, ["unexplained: no record 200", "consumer not running: hog 1000"]);
 }
+
+#[test]
+fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
+    let events = [
+        switch(0, 0, 0, 0, A),
+        switch(0, 1, 0, 0, B),
+        switch(1000, 1, B, 0, HOG),
+        migrate(1500, 0, B, 1, 0),
+        switch(2000, 0, A, 0, B),
+    ];
+    let told = split(&run(&[A, B], &events), window([900, 900, 2100, 800, 850, 0]));
+    assert_eq!(
+        told,
+        [
+            "unexplained: no record 200",
+            "consumer not running, moved from CPU 1: hog 500",
+            "consumer not running, moved from CPU 1: a 500",
+        ]
+    );
+}
