@@ -18,6 +18,8 @@ pub(crate) enum Circumstance {
     TooManyThreads { refused: u64, most: usize },
     /// The kernel does not record what some threads do.
     UnrecordedSwitches { count: u64, cpus: CpuSet },
+    /// CPUs went offline, with their trace buffers.
+    CpusGone { cpus: CpuSet },
     /// No thread was met.
     NobodyMet,
     /// Our own threads run on the idle control.
@@ -87,6 +89,10 @@ impl Circumstance {
                      threads there (often the idle thread). When a thread was put on the CPU is then taken \
                      from what the scheduler charged it for; who ran before it may be misnamed."
                 ),
+            ),
+            Circumstance::CpusGone { cpus } => (
+                "cpu-offline",
+                format!("CPU {cpus} went offline meanwhile; what ran there from then on was not seen."),
             ),
             Circumstance::NobodyMet => (
                 "nobody-met",

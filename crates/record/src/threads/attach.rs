@@ -134,6 +134,9 @@ pub fn attach(
         circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
     }
     circumstances.extend(Circumstance::of_switches(&follow.follower.unrecorded_switches()));
+    if !follow.events.gone.is_empty() {
+        circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+    }
     if threads.is_empty() {
         circumstances.push(Circumstance::NobodyMet);
     }
