@@ -331,24 +331,14 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
     }
 }
 
-/// First and last moment of the measurement on the measuring clock; `None` when nothing was measured.
-pub(crate) fn span(manifest: &RunManifest) -> Option<(Ticks, Ticks)> {
-    if let Some(pipeline) = &manifest.pipeline {
-        return Some((pipeline.start, pipeline.end));
-    }
-    let first = manifest.results.iter().map(|r| r.start).min()?;
-    let last = manifest.results.iter().map(|r| r.end).max()?;
-    Some((first, last))
-}
-
 /// Start of the measurement, nanoseconds since the epoch.
 pub(crate) fn started(manifest: &RunManifest) -> u64 {
-    manifest.realtime_ns(span(manifest).map_or(manifest.clock_start.ticks, |(first, _)| first))
+    manifest.realtime_ns(manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first))
 }
 
 /// From the first clock read of any CPU to the last of any.
 pub(crate) fn duration(manifest: &RunManifest) -> Nanos {
-    let (first, last) = span(manifest).unwrap_or_default();
+    let (first, last) = manifest.span().unwrap_or_default();
     manifest.rate.nanos(last.since(first))
 }
 

@@ -1,6 +1,5 @@
 //! Stolen time over the run, in few steps.
 
-use crate::builder::span;
 use crate::summary::{CpuHistory, History};
 use jitterscope_model::{CpuId, IntervalRow, Nanos, RunManifest, Ticks};
 
@@ -21,7 +20,7 @@ pub(crate) struct HistoryBuilder {
 
 impl HistoryBuilder {
     pub(crate) fn new(manifest: &RunManifest) -> HistoryBuilder {
-        let (began, ended) = span(manifest).unwrap_or_default();
+        let (began, ended) = manifest.span().unwrap_or_default();
         let span = ended.since(began);
         // A step is some whole intervals, or neighbours would differ by how many fell into each.
         let interval = manifest.rate.ticks(manifest.probe.interval_ns).0.max(1);

@@ -1,6 +1,5 @@
 //! The longest stalls, in bounded memory; those that began together count once.
 
-use crate::builder::span;
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstPart, WorstStall};
 use jitterscope_model::{Attribution, RunManifest, Stall, StallId, Ticks};
@@ -93,7 +92,7 @@ impl Worst {
 
     /// `groups`: stalls that began together, the longest of each first.
     pub(crate) fn finish(self, manifest: &RunManifest, groups: &[Vec<Start>]) -> Vec<WorstStall> {
-        let began = span(manifest).map_or(manifest.clock_start.ticks, |(first, _)| first);
+        let began = manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first);
         let leaders: HashMap<StallId, &[Start]> =
             groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
         let told: HashSet<StallId> =

@@ -208,6 +208,27 @@ pub struct RunManifest {
 }
 
 impl RunManifest {
+    /// First and last moment of the measurement on the measuring clock; `None` when nothing was measured.
+    #[must_use]
+    pub fn span(&self) -> Option<(Ticks, Ticks)> {
+        if let Some(pipeline) = &self.pipeline {
+            return Some((pipeline.start, pipeline.end));
+        }
+        let spun = self.results.iter().map(|r| (r.start, r.end));
+        let followed = self.threads.iter().map(|thread| (thread.from, thread.until));
+        spun.chain(followed).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    /// The time in which stalls were looked for, summed over CPUs where a probe had each for itself.
+    #[must_use]
+    pub fn measured_time(&self) -> Nanos {
+        if self.results.is_empty() {
+            let (first, last) = self.span().unwrap_or_default();
+            return self.rate.nanos(last.since(first));
+        }
+        self.results.iter().map(|r| self.rate.nanos(r.end.since(r.start))).sum()
+    }
+
     /// The CPU that was measured only to compare the others with.
     #[must_use]
     pub fn idle_control(&self) -> Option<crate::CpuId> {

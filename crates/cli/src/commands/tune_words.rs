@@ -93,10 +93,9 @@ pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
             sum.count += 1;
         }
     }
-    let measured_ns: Nanos = manifest.results.iter().map(|r| manifest.rate.nanos(r.end.since(r.start))).sum();
     Ok(Evidence {
         run: format!("{} ({})", manifest.id, manifest.label),
-        measured_ns,
+        measured_ns: manifest.measured_time(),
         culprits: sums.into_values().collect(),
     })
 }
