@@ -15,7 +15,7 @@ use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
-    RunManifest, SCHEMA_VERSION, Stall, Ticks, Warning,
+    RunManifest, SCHEMA_VERSION, Stall, Warning,
 };
 use std::collections::VecDeque;
 
