@@ -161,7 +161,7 @@ pub struct PipelineArgs {
     )]
     pub report: Vec<ReportArg>,
     /// Folder of the files of --report detailed
-    #[arg(long, short = 'd', default_value = ".", value_name = "DIR", help_heading = "Output")]
+    #[arg(long, short = 'd', default_value = ".", value_name = "DIR", value_parser = folder, help_heading = "Output")]
     pub output: PathBuf,
     /// Name of this configuration, for comparing runs
     #[arg(long, short = 't', default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
@@ -200,6 +200,17 @@ fn interval(text: &str) -> Result<Nanos, String> {
         Nanos(60_000_000_001..) => Err("must be at most 1m".into()),
         some => Ok(some),
     }
+}
+
+/// Everywhere else `-d` is a length of time; here it is the ancestor's.
+fn folder(text: &str) -> Result<PathBuf, String> {
+    if duration(text).is_ok() && !Path::new(text).is_dir() {
+        return Err(format!(
+            "is a length of time, and -d is the folder of files here, as perf-workshop has it: write --duration {text} \
+             (or ./{text} for the folder)"
+        ));
+    }
+    Ok(text.into())
 }
 
 fn reporting(text: &str) -> Result<Nanos, String> {
