@@ -1,10 +1,11 @@
-//! The developer's commands: `cargo xtask test | lint | deps | bench | fuzz`.
+//! The developer's commands: `cargo xtask test | lint | deps | bench | fuzz | miri`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod deps;
 mod fuzz;
 mod lint;
+mod miri;
 mod packages;
 mod shell;
 mod test;
@@ -38,6 +39,8 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
+    Miri,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,5 +50,6 @@ fn main() -> anyhow::Result<()> {
         Command::Deps => deps::run(),
         Command::Bench { what } => bench::run(what),
         Command::Fuzz { seconds } => fuzz::run(seconds),
+        Command::Miri => miri::run(),
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that must pass.
 
-use crate::{deps, lint, packages, shell};
+use crate::{deps, lint, miri, packages, shell};
 use clap::Args;
 
 /// Arguments of `cargo xtask test`.
@@ -19,6 +19,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         deps::run()?;
     }
     packages::install();
+    miri::run()?;
     // One test binary after the other, as cargo does: those that record share the measured CPU and
     // take turns by a lock of their own.
     shell::run("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])

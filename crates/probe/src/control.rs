@@ -67,3 +67,29 @@ impl Control {
         Ticks(self.end.load(Ordering::Acquire))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// Also for Miri, which tries other orders of the threads.
+    #[test]
+    fn who_sees_the_start_sees_the_end() {
+        let control = Arc::new(Control::new());
+        let theirs = Arc::clone(&control);
+        let probe = std::thread::spawn(move || {
+            theirs.report_ready();
+            while theirs.start() == Ticks(u64::MAX) {
+                std::hint::spin_loop();
+            }
+            (theirs.start(), theirs.end())
+        });
+        while control.ready() == 0 {
+            std::hint::spin_loop();
+        }
+        control.measure(Ticks(5), Ticks(9));
+        assert_eq!(probe.join().unwrap(), (Ticks(5), Ticks(9)));
+        assert!(!control.stopped());
+    }
+}

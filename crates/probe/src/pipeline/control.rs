@@ -102,3 +102,52 @@ impl PipelineControl {
         self.sent.0.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    /// Also for Miri, which tries other orders of the threads.
+    #[test]
+    fn who_sees_the_start_sees_the_end_and_who_sees_all_warm_sees_what_was_counted() {
+        let control = Arc::new(PipelineControl::new());
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let control = Arc::clone(&control);
+                thread::spawn(move || {
+                    control.report_ready();
+                    while !control.may_warm_up() {
+                        std::hint::spin_loop();
+                    }
+                    control.report_sent(7);
+                    control.report_warm();
+                    let window = loop {
+                        match control.window() {
+                            Some(window) => break window,
+                            None => std::hint::spin_loop(),
+                        }
+                    };
+                    while !control.stopped() {
+                        std::hint::spin_loop();
+                    }
+                    window
+                })
+            })
+            .collect();
+        while control.ready() < 2 {
+            std::hint::spin_loop();
+        }
+        control.warm_up();
+        while control.warm() < 2 {
+            std::hint::spin_loop();
+        }
+        assert_eq!(control.sent(), 7);
+        control.measure(Ticks(100), Ticks(900));
+        control.stop();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), (100, 900));
+        }
+    }
+}
