@@ -73,7 +73,7 @@ mod bench {
         let ring = usize::try_from(settings.ring).expect("a ring fits in memory");
         let builder = build_single_producer(ring, || Ping(0), BusySpin);
         let (mut poller, builder) = builder.new_event_poller();
-        let mut producer = builder.build();
+        let producer = builder.build();
         let interval = rate.ticks(Nanos(settings.interval_ns)).0;
         let together = Barrier::new(2);
         std::thread::scope(|scope| {
@@ -85,7 +85,7 @@ mod bench {
                 together.wait();
                 let mut send = |messages: u64| {
                     for _ in 0..messages {
-                        producer.publish(|ping| ping.0 = Tsc.now().0);
+                        producer.publish(|ping| ping.0 = Tsc.now_after_loads().0);
                         let next = Tsc.now().0 + interval;
                         while Tsc.now().0 < next {}
                     }
@@ -105,7 +105,7 @@ mod bench {
                     match poller.poll() {
                         Ok(mut pings) => {
                             for ping in &mut pings {
-                                transits[received] = Tsc.now().0.saturating_sub(ping.0);
+                                transits[received] = Tsc.now_after_loads().0.saturating_sub(ping.0);
                                 received += 1;
                             }
                         }
@@ -128,7 +128,8 @@ mod bench {
 
     pub fn main() {
         let settings = settings();
-        let clock = platform::choose_clock(&Machine::host(), None, Duration::from_millis(100)).expect("a clock");
+        let clock =
+            platform::choose_clock(&Machine::host(), None, Duration::from_millis(100)).expect("a clock");
         let rate = clock.rate;
         let mut transits = ping(settings, rate);
         transits.sort_unstable();

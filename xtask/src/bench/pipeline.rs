@@ -71,7 +71,10 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let course = Course { cpus, input: input(&folder)?, folder };
     shell::run("cargo", &["build", "--quiet", "--release", "--locked", "-p", "jitterscope"])?;
-    shell::run("cargo", &["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--no-run"])?;
+    shell::run(
+        "cargo",
+        &["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--no-run"],
+    )?;
     let java = Java::prepare(&course.folder)?;
     let mut rounds: Vec<(Contender, Vec<Transit>)> = Contender::ALL
         .into_iter()
@@ -215,7 +218,8 @@ fn ping(course: &Course) -> anyhow::Result<Transit> {
         ("accumulator_cpu", course.cpus.1.into()),
     ]
     .map(|(name, value)| format!("{name}={value}"));
-    let mut args = vec!["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--"];
+    let mut args =
+        vec!["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--"];
     args.extend(settings.iter().map(String::as_str));
     output::of_ping(&shell::output("cargo", &args)?)
 }

@@ -62,7 +62,10 @@ impl Java {
         let classes = folder.join("classes");
         let jars = format!("{}/*", jars.display());
         let to = classes.display().to_string();
-        shell::run("javac", &["-Xlint:all", "-Werror", "-cp", &jars, "-d", &to, "benches/java/Pipeline.java"])?;
+        shell::run(
+            "javac",
+            &["-Xlint:all", "-Werror", "-cp", &jars, "-d", &to, "benches/java/Pipeline.java"],
+        )?;
         Ok(Some(Java { class_path: format!("{jars}:{to}") }))
     }
 

@@ -90,7 +90,8 @@ pub fn of_ping(text: &str) -> anyhow::Result<Transit> {
 
 /// From Java's `result key=value ...`.
 pub fn of_java(text: &str) -> anyhow::Result<Transit> {
-    let line = text.lines().find_map(|line| line.strip_prefix("result ")).context("Java printed no result")?;
+    let line =
+        text.lines().find_map(|line| line.strip_prefix("result ")).context("Java printed no result")?;
     let number = |name: &str| -> anyhow::Result<u64> {
         let value = line.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let value = value.with_context(|| format!("Java printed no '{name}'"))?;
