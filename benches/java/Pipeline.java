@@ -19,7 +19,7 @@ import org.HdrHistogram.Histogram;
  * file, stamps and publishes them, and an accumulator that records transit and inter-message time.
  *
  * <p>Arguments: input file, bytes of a record, slots of the ring, messages of the warm-up, measured
- * messages, nanoseconds between publications, nanoseconds of pause after the warm-up. Prints
+ * messages (both multiples of the records in the file, which is an iteration), nanoseconds between publications, nanoseconds of pause after the warm-up. Prints
  * {@code threads PRODUCER ACCUMULATOR} (names of threads) and waits for a line on its input, so that who
  * started it can pin them; in the end prints {@code result key=value ...}, times in nanoseconds.
  *
@@ -36,6 +36,7 @@ public final class Pipeline {
         final ByteBuffer payload;
         boolean lastInFile;
         boolean lastInStream;
+        boolean measured;
         long sequence;
         int sequenceInFile;
         long published;
@@ -59,6 +60,17 @@ public final class Pipeline {
             this.warmUp = warmUp;
         }
 
+        /** Forgets the warm-up, as often as it has iterations: compiled code has seen this branch. */
+        private void iterationEnds(Message message) {
+            if (!message.measured) {
+                transit.reset();
+                inter.reset();
+                if (expected == warmUp) {
+                    warm.countDown();
+                }
+            }
+        }
+
         @Override
         public void onEvent(Message message, long sequence, boolean endOfBatch) {
             long now = System.nanoTime();
@@ -71,10 +83,8 @@ public final class Pipeline {
                 inter.recordValue(Math.min(now - previous, AN_HOUR));
             }
             previous = now;
-            if (message.sequence == warmUp - 1) {
-                transit.reset();
-                inter.reset();
-                warm.countDown();
+            if (message.lastInFile) {
+                iterationEnds(message);
             }
         }
     }
@@ -107,19 +117,28 @@ public final class Pipeline {
             try (FileChannel channel = FileChannel.open(input, StandardOpenOption.READ)) {
                 MappedByteBuffer file = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
                 file.load();
-                stream(file, 0, warmUp);
+                iterations(file, 0, warmUp, false);
                 accumulator.warm.await();
                 Thread.sleep(pause / 1_000_000L);
-                stream(file, warmUp, warmUp + messages);
+                iterations(file, warmUp, warmUp + messages, true);
             } catch (IOException | InterruptedException | RuntimeException error) {
                 failure = error;
             }
         }
 
-        private void stream(MappedByteBuffer file, long from, long until) {
+        /** The whole file, over and over. */
+        private void iterations(MappedByteBuffer file, long from, long until, boolean measured) {
             int records = file.capacity() / length;
-            for (long n = from; n < until; n++) {
-                publish(file, n, (int) (n % records), records, n == until - 1);
+            for (long n = from; n < until; n += records) {
+                iteration(file, n, records, measured, n + records == until);
+            }
+        }
+
+        private void iteration(MappedByteBuffer file, long first, int records, boolean measured, boolean last) {
+            for (int n = 0; n < records; n++) {
+                boolean lastInFile = n == records - 1;
+                // In this order: what is compiled is thrown away when a branch is first taken.
+                publish(file, first + n, n, measured, lastInFile, lastInFile && last);
                 long next = System.nanoTime() + interval;
                 while (System.nanoTime() < next) {
                     Thread.onSpinWait();
@@ -127,7 +146,8 @@ public final class Pipeline {
             }
         }
 
-        private void publish(MappedByteBuffer file, long n, int inFile, int records, boolean last) {
+        private void publish(
+                MappedByteBuffer file, long n, int inFile, boolean measured, boolean lastInFile, boolean last) {
             long slot = ring.next();
             try {
                 Message message = ring.get(slot);
@@ -136,7 +156,8 @@ public final class Pipeline {
                 message.payload.put(file);
                 message.sequence = n;
                 message.sequenceInFile = inFile;
-                message.lastInFile = inFile == records - 1;
+                message.lastInFile = lastInFile;
+                message.measured = measured;
                 message.lastInStream = last;
                 message.published = System.nanoTime();
             } finally {
@@ -165,6 +186,11 @@ public final class Pipeline {
         long[] settings = new long[4];
         for (int i = 0; i < settings.length; i++) {
             settings[i] = Long.parseLong(args[3 + i]);
+        }
+        long records = Files.size(input) / length;
+        if (records == 0 || settings[0] % records != 0 || settings[1] % records != 0) {
+            System.err.println("the input's " + records + " records do not divide warm-up and messages");
+            System.exit(2);
         }
         CountDownLatch go = new CountDownLatch(1);
         ThreadFactory consumers = body -> new Thread(body, ACCUMULATOR);

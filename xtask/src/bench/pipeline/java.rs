@@ -1,7 +1,7 @@
 //! The harness under `benches/java`: fetched, compiled, started, its threads pinned from outside.
 
 use super::output::{self, Transit};
-use super::{Course, INTERVAL_NS, MESSAGES, PAUSE_NS, RECORD_LENGTH, RING, WARM_UP};
+use super::{Course, INTERVAL_NS, MESSAGES, PAUSE_NS, RECORD_LENGTH, WARM_UP};
 use crate::shell;
 use anyhow::{Context, bail};
 use std::fs;
@@ -11,15 +11,9 @@ use std::process::{Child, Command, Stdio};
 
 /// From Maven Central, in these versions.
 const ARTIFACTS: [&str; 2] = ["com.lmax:disruptor:4.0.0", "org.hdrhistogram:HdrHistogram:2.2.2"];
-/// The ancestor's flags where today's Java still has them, but for its heap of 4 GiB, of which hardly
-/// anything is used: this one is enough, and keeps Java's memory as small as it can fairly be.
-const FLAGS: [&str; 5] = [
-    "-Xms64m",
-    "-Xmx64m",
-    "-XX:+UnlockDiagnosticVMOptions",
-    "-XX:GuaranteedSafepointInterval=600000",
-    "-XX:+DisableExplicitGC",
-];
+/// The ancestor's flags where today's Java still has them.
+const FLAGS: [&str; 3] =
+    ["-XX:+UnlockDiagnosticVMOptions", "-XX:GuaranteedSafepointInterval=600000", "-XX:+DisableExplicitGC"];
 
 /// The harness, compiled.
 pub struct Java {
@@ -69,11 +63,12 @@ impl Java {
         Ok(Some(Java { class_path: format!("{jars}:{to}") }))
     }
 
-    /// One measurement.
-    pub fn run(&self, course: &Course) -> anyhow::Result<Transit> {
-        let numbers = [RECORD_LENGTH, RING, WARM_UP, MESSAGES, INTERVAL_NS, PAUSE_NS].map(|n| n.to_string());
+    /// One measurement, in a heap of this size.
+    pub fn run(&self, course: &Course, ring: u64, heap: &str) -> anyhow::Result<Transit> {
+        let numbers = [RECORD_LENGTH, ring, WARM_UP, MESSAGES, INTERVAL_NS, PAUSE_NS].map(|n| n.to_string());
         let mut child = Command::new("java")
             .args(FLAGS)
+            .args([format!("-Xms{heap}"), format!("-Xmx{heap}")])
             .args(["-cp", &self.class_path, "Pipeline"])
             .arg(&course.input)
             .args(numbers)
