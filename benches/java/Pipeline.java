@@ -51,13 +51,20 @@ public final class Pipeline {
         final Histogram transit = new Histogram(AN_HOUR, 3);
         final Histogram inter = new Histogram(AN_HOUR, 3);
         final CountDownLatch warm = new CountDownLatch(1);
+        private final CountDownLatch ready;
         private final long warmUp;
         private long previous;
         private long expected;
         long disordered;
 
-        Accumulator(long warmUp) {
+        Accumulator(CountDownLatch ready, long warmUp) {
+            this.ready = ready;
             this.warmUp = warmUp;
+        }
+
+        @Override
+        public void onStart() {
+            ready.countDown();
         }
 
         /** Forgets the warm-up, as often as it has iterations: compiled code has seen this branch. */
@@ -192,6 +199,8 @@ public final class Pipeline {
             System.err.println("the input's " + records + " records do not divide warm-up and messages");
             System.exit(2);
         }
+        // A thread has its name, by which it is found from outside, once it runs.
+        CountDownLatch ready = new CountDownLatch(2);
         CountDownLatch go = new CountDownLatch(1);
         ThreadFactory consumers = body -> new Thread(body, ACCUMULATOR);
         Disruptor<Message> disruptor = new Disruptor<>(
@@ -200,11 +209,12 @@ public final class Pipeline {
                 consumers,
                 ProducerType.SINGLE,
                 new BusySpinWaitStrategy());
-        Accumulator accumulator = new Accumulator(settings[0]);
+        Accumulator accumulator = new Accumulator(ready, settings[0]);
         disruptor.handleEventsWith(accumulator);
         RingBuffer<Message> ring = disruptor.start();
         Producer producer = new Producer(ring, accumulator, input, length, settings);
         Thread thread = new Thread(() -> {
+            ready.countDown();
             try {
                 go.await();
             } catch (InterruptedException error) {
@@ -213,6 +223,7 @@ public final class Pipeline {
             producer.run();
         }, PRODUCER);
         thread.start();
+        ready.await();
 
         System.out.println("threads " + PRODUCER + " " + ACCUMULATOR);
         System.out.flush();
