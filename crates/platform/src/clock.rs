@@ -110,6 +110,15 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn an_ordered_stamp_lies_between_its_neighbours() {
+        // Each waits for those before it; a plain read may overlap, but not run backwards on one CPU.
+        let stamps = [(); 4].map(|()| Tsc.now_after_loads());
+        assert!(stamps.windows(2).all(|pair| pair[0] < pair[1]), "{stamps:?}");
+        assert!(MonotonicRaw.now() <= MonotonicRaw.now_after_loads());
+    }
+
+    #[test]
     fn readings_move_forwards_on_every_clock() {
         let first = read_all(ClockKind::MonotonicRaw);
         let second = read_all(ClockKind::MonotonicRaw);
