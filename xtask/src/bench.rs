@@ -1,5 +1,7 @@
 //! Measured claims: each a ratio within one run, or a count, never an absolute time.
 
+mod pipeline;
+
 use crate::shell;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -14,6 +16,8 @@ pub enum What {
     Decode,
     /// The probe with all of the sampler's outputs on, beside the probe with none
     Series,
+    /// The pipeline probe beside a bare ping and beside Java's Disruptor
+    Pipeline,
 }
 
 /// One claim and what was measured.
@@ -50,6 +54,9 @@ pub fn run(what: Option<What>) -> anyhow::Result<()> {
     }
     if what.is_none_or(|w| w == What::Series) {
         claims.extend(series()?);
+    }
+    if what.is_none_or(|w| w == What::Pipeline) {
+        claims.extend(pipeline::claims()?);
     }
     println!("{:<44} {:>26} {:>18}", "claim", "measured", "target");
     for claim in &claims {

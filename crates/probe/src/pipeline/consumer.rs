@@ -118,7 +118,8 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
 impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     #[inline]
     fn receive(&mut self, message: &Message, control: &PipelineControl) {
-        let now = self.clock.now().0;
+        // Not before the ring's cursor was seen to have moved: the CPU would read ahead.
+        let now = self.clock.now_after_loads().0;
         self.disordered += u64::from(message.sequence != self.expected);
         self.expected = message.sequence + 1;
         if self.received == 0 {

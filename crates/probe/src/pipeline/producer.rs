@@ -187,7 +187,8 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 message.sequence = sequence;
                 message.in_file = in_file as u32;
                 message.flags = flags;
-                published = clock.now().0;
+                // Not before the record has come from memory, or its way from there would count as transit.
+                published = clock.now_after_loads().0;
                 waited = if waiting_since == 0 { 0 } else { published.saturating_sub(waiting_since) };
                 message.waited = waited;
                 message.published = published;
