@@ -16,6 +16,7 @@ mod hints;
 mod home;
 mod kernel_events;
 mod live;
+mod manifest;
 mod names;
 mod observer;
 pub mod pipeline;

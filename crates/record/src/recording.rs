@@ -5,16 +5,14 @@ use crate::drain::Drain;
 use crate::error::RecordError;
 use crate::evidence::{Evidence, EvidenceSettings};
 use crate::home::Home;
+use crate::manifest::Common;
 use crate::observer::Observer;
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::sink::Sink;
 use crate::warnings::Circumstance;
 use crate::{after, audit, before};
-use jitterscope_model::{
-    CpuId, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, TickRate, Ticks,
-    WakeupConditions,
-};
+use jitterscope_model::{CpuId, Nanos, ProbeSettings, RunManifest, TickRate, Ticks, WakeupConditions};
 use jitterscope_platform::{self as platform, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
 use jitterscope_store::RunWriter;
@@ -147,38 +145,33 @@ pub fn record(
     if interrupted {
         circumstances.push(Circumstance::Interrupted);
     }
-    let manifest = RunManifest {
-        schema_version: SCHEMA_VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").into(),
-        id: String::new(),
-        label: settings.label.clone(),
-        command_line: settings.command_line.clone(),
+    let common = Common {
+        label: &settings.label,
+        command_line: &settings.command_line,
         host,
+        audit,
         clock: kind,
         rate,
-        clock_start,
-        clock_end,
+        clocks: (clock_start, clock_end),
         probe: probe_settings(settings),
+        home: &home,
+        interrupted,
+    };
+    let mut manifest = RunManifest {
         results,
         wakeups,
-        threads: Vec::new(),
-        pipeline: None,
         attributed: found.attributed,
         sources,
         counters: found.counters,
         edge_costs: found.edge_costs,
         events_in_gaps: found.events_in_gaps,
-        audit,
-        self_noise: SelfNoise {
-            helper_cpus: home.helpers.clone(),
-            helper_cpu_ns: home.cpu_time(),
-            peak_rss_bytes: platform::peak_rss_bytes(),
-            ..found.costs
-        },
-        trace: StoredTrace::default(),
-        interrupted,
         warnings: circumstances.iter().map(Circumstance::warning).collect(),
+        ..common.manifest()
     };
+    let costs = found.costs;
+    manifest.self_noise.entry_cost_ns = costs.entry_cost_ns;
+    manifest.self_noise.exit_cost_ns = costs.exit_cost_ns;
+    manifest.self_noise.cost_samples = costs.cost_samples;
     Ok(Outcome { path: found.sink.finish(manifest)? })
 }
 

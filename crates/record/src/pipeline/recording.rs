@@ -15,14 +15,14 @@ use super::tracing::Tracing;
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::KernelEvents;
+use crate::manifest::Common;
 use crate::observer::Progress;
 use crate::recording::Outcome;
 use crate::sink::{Rows, Sink};
 use crate::warnings::Circumstance;
 use crate::{after, audit, before};
 use jitterscope_model::{
-    ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, SCHEMA_VERSION,
-    SelfNoise, StoredTrace, TickRate, Ticks,
+    ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, TickRate, Ticks,
 };
 use jitterscope_platform::clock::MonotonicRaw;
 use jitterscope_platform::{
@@ -210,37 +210,26 @@ pub fn record_pipeline(
         circumstances.push(Circumstance::Interrupted);
     }
     let warnings = circumstances.iter().map(Circumstance::warning);
-    let manifest = RunManifest {
-        schema_version: SCHEMA_VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").into(),
-        id: String::new(),
-        label: settings.label.clone(),
-        command_line: settings.command_line.clone(),
+    let common = Common {
+        label: &settings.label,
+        command_line: &settings.command_line,
         host,
+        audit,
         clock: kind,
         rate,
-        clock_start,
-        clock_end,
+        clocks: (clock_start, clock_end),
         probe: probe_settings(settings, measured, &result),
-        results: Vec::new(),
-        wakeups: Vec::new(),
+        home: &home,
+        interrupted,
+    };
+    let manifest = RunManifest {
         threads: followed_threads,
         attributed,
         sources,
-        counters: Vec::new(),
-        edge_costs: Vec::new(),
         events_in_gaps,
-        audit,
-        self_noise: SelfNoise {
-            helper_cpus: home.helpers.clone(),
-            helper_cpu_ns: home.cpu_time(),
-            peak_rss_bytes: platform::peak_rss_bytes(),
-            ..SelfNoise::default()
-        },
-        trace: StoredTrace::default(),
-        interrupted,
         warnings: warnings.chain(remarks.iter().map(Remark::warning)).collect(),
         pipeline: Some(result),
+        ..common.manifest()
     };
     Ok(Outcome { path: sink.finish(manifest)? })
 }

@@ -1,11 +1,13 @@
 //! Following the threads of others for a while.
 
 use super::follow::Follow;
+use super::rows::{EpisodeRows, INTERVAL};
 use super::settings::{AttachSettings, Target};
 use super::target::{self, Started, TargetError};
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::manifest::Common;
 use crate::observer::{Observer, Progress};
 use crate::recording::Outcome;
 use crate::sink::{Rows, Sink};
@@ -13,12 +15,10 @@ use crate::warnings::Circumstance;
 use crate::{after, audit};
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, EventsInGaps, IntervalRow, Nanos, ProbeSettings, RunManifest, SCHEMA_VERSION,
-    SelfNoise, StallId, StoredTrace, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CpuSet, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::{self as platform, Machine, Topology, clock};
 use jitterscope_store::RunWriter;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,8 +30,6 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 const JOIN_WITHIN: Nanos = Nanos(1_000);
 /// Threads followed at most.
 const MOST_THREADS: usize = 4096;
-/// Length of a reporting interval.
-const INTERVAL: Nanos = Nanos(1_000_000_000);
 /// Without an end of its own, the measurement is taken to end here: a hundred years.
 const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
@@ -151,47 +149,36 @@ pub fn attach(
     let events_in_gaps =
         EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
     let duration_ns = settings.duration.unwrap_or_else(|| rate.nanos(last.since(start)));
-    let manifest = RunManifest {
-        schema_version: SCHEMA_VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").into(),
-        id: String::new(),
-        label: settings.label.clone(),
-        command_line: settings.command_line.clone(),
+    let probe = ProbeSettings {
+        kind: "attach".into(),
+        cpus: topology.online.clone(),
+        cpus_chosen_because: None,
+        duration_ns,
+        warmup_ns: Nanos::ZERO,
+        threshold_ns: settings.threshold,
+        interval_ns: INTERVAL,
+        fifo_priority: None,
+        wakeup: None,
+    };
+    let common = Common {
+        label: &settings.label,
+        command_line: &settings.command_line,
         host: platform::host_facts(machine, &topology),
+        audit: audit::read(machine),
         clock: kind,
         rate,
-        clock_start,
-        clock_end: ClockReading { ticks: last, ..clock_end },
-        probe: ProbeSettings {
-            kind: "attach".into(),
-            cpus: topology.online.clone(),
-            cpus_chosen_because: None,
-            duration_ns,
-            warmup_ns: Nanos::ZERO,
-            threshold_ns: settings.threshold,
-            interval_ns: INTERVAL,
-            fifo_priority: None,
-            wakeup: None,
-        },
-        results: Vec::new(),
-        wakeups: Vec::new(),
+        clocks: (clock_start, ClockReading { ticks: last, ..clock_end }),
+        probe,
+        home: &home,
+        interrupted,
+    };
+    let manifest = RunManifest {
         threads,
-        pipeline: None,
         attributed: true,
         sources,
-        counters: Vec::new(),
-        edge_costs: Vec::new(),
         events_in_gaps,
-        audit: audit::read(machine),
-        self_noise: SelfNoise {
-            helper_cpus: home.helpers.clone(),
-            helper_cpu_ns: home.cpu_time(),
-            peak_rss_bytes: platform::peak_rss_bytes(),
-            ..SelfNoise::default()
-        },
-        trace: StoredTrace::default(),
-        interrupted,
         warnings: circumstances.iter().map(Circumstance::warning).collect(),
+        ..common.manifest()
     };
     Ok(Outcome { path: sink.finish(manifest)? })
 }
@@ -239,87 +226,4 @@ fn is_over(machine: &Machine, target: &Target, command: Option<&mut Started>, fo
         // One of the name may begin at any time.
         _ => false,
     }
-}
-
-/// Writes episodes as stalls.
-struct EpisodeRows {
-    threshold: Ticks,
-    rate: TickRate,
-    next_id: u64,
-    worst: Nanos,
-    interval_start: Ticks,
-    sums: BTreeMap<jitterscope_model::CpuId, Sums>,
-}
-
-struct Sums {
-    count: u64,
-    max: Nanos,
-    stolen: Nanos,
-    lengths: hdrhistogram::Histogram<u64>,
-}
-
-impl EpisodeRows {
-    fn new(threshold: Nanos, rate: TickRate, start: Ticks) -> EpisodeRows {
-        EpisodeRows {
-            threshold: rate.ticks(threshold),
-            rate,
-            next_id: 0,
-            worst: Nanos::ZERO,
-            interval_start: start,
-            sums: BTreeMap::new(),
-        }
-    }
-
-    fn take_in(&mut self, follow: &mut Follow, now: Ticks, sink: &mut Sink) {
-        for episode in follow.follower.take_episodes() {
-            if episode.length() < self.threshold {
-                continue;
-            }
-            let (stall, attribution) = episode.as_stall(StallId(self.next_id), self.rate);
-            self.next_id += 1;
-            let length = self.rate.nanos(stall.length());
-            self.worst = self.worst.max(length);
-            if let Some(sums) = sums_of(&mut self.sums, stall.cpu) {
-                sums.count += 1;
-                sums.max = sums.max.max(length);
-                sums.stolen += length;
-                sums.lengths.saturating_record(length.0);
-            }
-            sink.stall(&stall, Some(&attribution));
-        }
-        let interval = self.rate.ticks(INTERVAL);
-        if now.since(self.interval_start) >= interval {
-            self.close_interval(now, sink);
-        }
-    }
-
-    /// Stalls count in the interval in which they were taken in, within a drain of their end.
-    fn close_interval(&mut self, now: Ticks, sink: &mut Sink) {
-        for (cpu, sums) in std::mem::take(&mut self.sums) {
-            let row = IntervalRow {
-                cpu,
-                start: self.interval_start,
-                end: now,
-                count: sums.count,
-                max: sums.max,
-                stolen: sums.stolen,
-            };
-            sink.interval(&row, &sums.lengths);
-        }
-        self.interval_start = now;
-    }
-}
-
-fn sums_of(
-    sums: &mut BTreeMap<jitterscope_model::CpuId, Sums>,
-    cpu: jitterscope_model::CpuId,
-) -> Option<&mut Sums> {
-    use std::collections::btree_map::Entry;
-    Some(match sums.entry(cpu) {
-        Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(room) => {
-            let lengths = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
-            room.insert(Sums { count: 0, max: Nanos::ZERO, stolen: Nanos::ZERO, lengths })
-        }
-    })
 }

@@ -2,6 +2,7 @@
 
 mod attach;
 mod follow;
+mod rows;
 mod settings;
 mod target;
 

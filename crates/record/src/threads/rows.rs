@@ -1,0 +1,89 @@
+//! What followed threads suffered, as the rows of a run.
+
+use super::follow::Follow;
+use crate::sink::{Rows, Sink};
+use jitterscope_model::{CpuId, IntervalRow, Nanos, StallId, TickRate, Ticks};
+use std::collections::BTreeMap;
+
+/// Length of a reporting interval.
+pub(super) const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+/// Writes episodes as stalls.
+pub(super) struct EpisodeRows {
+    threshold: Ticks,
+    rate: TickRate,
+    pub(super) next_id: u64,
+    pub(super) worst: Nanos,
+    interval_start: Ticks,
+    sums: BTreeMap<CpuId, Sums>,
+}
+
+struct Sums {
+    count: u64,
+    max: Nanos,
+    stolen: Nanos,
+    lengths: hdrhistogram::Histogram<u64>,
+}
+
+impl EpisodeRows {
+    pub(super) fn new(threshold: Nanos, rate: TickRate, start: Ticks) -> EpisodeRows {
+        EpisodeRows {
+            threshold: rate.ticks(threshold),
+            rate,
+            next_id: 0,
+            worst: Nanos::ZERO,
+            interval_start: start,
+            sums: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take_in(&mut self, follow: &mut Follow, now: Ticks, sink: &mut Sink) {
+        for episode in follow.follower.take_episodes() {
+            if episode.length() < self.threshold {
+                continue;
+            }
+            let (stall, attribution) = episode.as_stall(StallId(self.next_id), self.rate);
+            self.next_id += 1;
+            let length = self.rate.nanos(stall.length());
+            self.worst = self.worst.max(length);
+            if let Some(sums) = sums_of(&mut self.sums, stall.cpu) {
+                sums.count += 1;
+                sums.max = sums.max.max(length);
+                sums.stolen += length;
+                sums.lengths.saturating_record(length.0);
+            }
+            sink.stall(&stall, Some(&attribution));
+        }
+        let interval = self.rate.ticks(INTERVAL);
+        if now.since(self.interval_start) >= interval {
+            self.close_interval(now, sink);
+        }
+    }
+
+    /// Stalls count in the interval in which they were taken in, within a drain of their end.
+    pub(super) fn close_interval(&mut self, now: Ticks, sink: &mut Sink) {
+        for (cpu, sums) in std::mem::take(&mut self.sums) {
+            let row = IntervalRow {
+                cpu,
+                start: self.interval_start,
+                end: now,
+                count: sums.count,
+                max: sums.max,
+                stolen: sums.stolen,
+            };
+            sink.interval(&row, &sums.lengths);
+        }
+        self.interval_start = now;
+    }
+}
+
+fn sums_of(sums: &mut BTreeMap<CpuId, Sums>, cpu: CpuId) -> Option<&mut Sums> {
+    use std::collections::btree_map::Entry;
+    Some(match sums.entry(cpu) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(room) => {
+            let lengths = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
+            room.insert(Sums { count: 0, max: Nanos::ZERO, stolen: Nanos::ZERO, lengths })
+        }
+    })
+}
