@@ -319,10 +319,13 @@ fn ctrl_c_keeps_what_was_measured() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    let mut rest = String::new();
-    talk.read_to_string(&mut rest).unwrap();
+    // Both ends at once: the result is larger than a pipe.
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        talk.read_to_string(&mut rest).map(|_| rest)
+    });
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{rest}");
+    assert!(output.status.success(), "{}", rest.join().unwrap().unwrap());
     let value = json(&output);
     assert_eq!(value["run"]["interrupted"], true);
     let sent = value["pipeline"]["producer"]["sent"].as_u64().unwrap();
@@ -370,4 +373,33 @@ fn a_full_disk_is_a_failure_that_keeps_what_was_measured() {
     assert_eq!(value["pipeline"]["journal"]["ended"]["disk_full"], true);
     let read = json(&run(dir.path(), &["journal", journal, "--json", "--limit", "0"]));
     assert_eq!((&read["summary"]["records"], &read["summary"]["damage"]), (&written.into(), &Value::Null));
+}
+
+#[test]
+fn its_whole_histograms_are_exported() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let output =
+        record(dir.path(), &["--two-thread", "--messages", "3000", "--no-trace", "--quiet", "-t", "E"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let export = |to: &str| run(dir.path(), &["export", "E", "--quiet", "--to", to]);
+    let table = stdout(&export("hgrm://-"));
+    assert!(table.contains("Total count    =         3000"), "{table}");
+    let lateness = stdout(&export("hgrm://-?of=pipeline-producer-lateness"));
+    assert!(lateness.contains("Total count    =         3000") && lateness != table, "{lateness}");
+    let log = stdout(&export("hlog://-"));
+    for tag in
+        ["pipeline-accumulator-transit", "pipeline-producer-inter", "pipeline-accumulator-from-intended"]
+    {
+        assert_eq!(log.lines().filter(|line| line.starts_with(&format!("Tag={tag},"))).count(), 1, "{log}");
+    }
+    let file = dir.path().join("none.hgrm");
+    let wrong = export(&format!("hgrm://{}?of=nothing", file.display()));
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        stderr(&wrong).contains("no histogram 'nothing', only pipeline-producer-inter, "),
+        "{}",
+        stderr(&wrong)
+    );
+    assert!(!file.exists());
 }

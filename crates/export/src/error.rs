@@ -123,6 +123,16 @@ pub enum ExportError {
         /// Those measured.
         cpus: CpuSet,
     },
+    /// A table of a histogram that the run does not have.
+    #[error("{}: this run has no histogram '{tag}', only {}", path.display(), told(known))]
+    NoSuchHistogram {
+        /// The file.
+        path: PathBuf,
+        /// As asked.
+        tag: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
     /// A histogram cannot be made or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
@@ -135,7 +145,10 @@ impl ExportError {
     /// Whether the target was asked for wrongly, as opposed to something being wrong with its place.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. })
+        matches!(
+            self,
+            ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. } | ExportError::NoSuchHistogram { .. }
+        )
     }
 
     /// A file that cannot be written.
@@ -143,6 +156,11 @@ impl ExportError {
     pub fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File { path: path.to_path_buf(), source }
     }
+}
+
+/// Tags in a line.
+fn told(known: &[String]) -> String {
+    if known.is_empty() { "those of its intervals".into() } else { known.join(", ") }
 }
 
 /// "No such file" of a file that was to be made says little.

@@ -5,7 +5,7 @@ use crate::facts::RunFacts;
 use crate::output::Output;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, CpuId, IntervalRow, ProbeResult, Stall};
+use jitterscope_model::{Attribution, CpuId, IntervalRow, ProbeResult, Stall, Ticks};
 use std::fmt::Write;
 
 /// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
@@ -15,13 +15,20 @@ const STEPS: u32 = 5;
 pub(crate) struct Hgrm {
     output: Output,
     cpu: Option<CpuId>,
+    /// The tag of the histogram to write, in place of the stalls.
+    of: Option<String>,
+    /// Tags of the run's whole histograms.
+    known: Vec<String>,
     all: Option<Histogram<u64>>,
 }
 
+/// What a pipeline is about, when nothing else was asked for.
+const OF_PIPELINE: &str = "pipeline-accumulator-transit";
+
 impl Hgrm {
-    /// Of one CPU, or of all.
-    pub(crate) fn new(output: Output, cpu: Option<CpuId>) -> Hgrm {
-        Hgrm { output, cpu, all: None }
+    /// Of one CPU's stalls or of all, or of a histogram by its tag.
+    pub(crate) fn new(output: Output, cpu: Option<CpuId>, of: Option<String>) -> Hgrm {
+        Hgrm { output, cpu, of, known: Vec::new(), all: None }
     }
 }
 
@@ -35,7 +42,11 @@ impl Exporter for Hgrm {
             let (path, cpus) = (self.output.path().to_path_buf(), facts.cpus.clone());
             return Err(ExportError::NoSuchCpu { path, cpu, cpus });
         }
-        self.output.begin()
+        if facts.probe == "pipeline" && self.cpu.is_none() {
+            self.of.get_or_insert(OF_PIPELINE.into());
+        }
+        // What is asked for by its tag may not be there; the file is left alone until that is known.
+        if self.of.is_some() { Ok(()) } else { self.output.begin() }
     }
 
     fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {
@@ -43,7 +54,7 @@ impl Exporter for Hgrm {
     }
 
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
-        if self.cpu.is_some_and(|cpu| cpu != row.cpu) {
+        if self.of.is_some() || self.cpu.is_some_and(|cpu| cpu != row.cpu) {
             return Ok(());
         }
         match &mut self.all {
@@ -53,7 +64,22 @@ impl Exporter for Hgrm {
         Ok(())
     }
 
+    fn whole(&mut self, tag: &str, _span: (Ticks, Ticks), times: &Histogram<u64>) -> Result<(), ExportError> {
+        if self.of.as_deref() == Some(tag) {
+            self.all = Some(times.clone());
+        }
+        self.known.push(tag.to_owned());
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+        if let Some(tag) = self.of.take() {
+            if self.all.is_none() {
+                let path = self.output.path().to_path_buf();
+                return Err(ExportError::NoSuchHistogram { path, tag, known: self.known });
+            }
+            self.output.begin()?;
+        }
         let (text, rows) = match &self.all {
             Some(all) => (table(all), all.len()),
             None => (String::new(), 0),

@@ -1,5 +1,6 @@
 //! `hlog`: HdrHistogram's V2 interval log as jHiccup writes it and HdrHistogram's log processors read
-//! it: a line an interval and CPU, tagged `<probe>-cpu<N>`, Interval_Max in milliseconds, values in ns.
+//! it: a line an interval and CPU, tagged `<probe>-cpu<N>`, of a pipeline a line
+//! each of its whole histograms, too; Interval_Max in milliseconds, values in ns.
 
 use crate::error::ExportError;
 use crate::facts::RunFacts;
@@ -8,7 +9,7 @@ use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use jitterscope_model::{Attribution, IntervalRow, Nanos, ProbeResult, Stall};
+use jitterscope_model::{Attribution, IntervalRow, Nanos, ProbeResult, Stall, Ticks};
 use std::time::{Duration, UNIX_EPOCH};
 
 const NANOS_PER_MS: f64 = 1e6;
@@ -44,6 +45,26 @@ impl Hlog {
             writer.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|e| failed(&e))?;
         }
         Ok(text)
+    }
+}
+
+impl Hlog {
+    /// A histogram as a line.
+    fn line(
+        &mut self,
+        tag: &str,
+        (start, end): (Ticks, Ticks),
+        histogram: &Histogram<u64>,
+    ) -> Result<(), ExportError> {
+        let Some(facts) = &self.facts else { return Ok(()) };
+        let since = Duration::from_nanos(facts.rate.nanos(start.since(facts.clock.ticks)).0);
+        let length = Duration::from_nanos(facts.rate.nanos(end.since(start)).0);
+        let mut builder = IntervalLogWriterBuilder::new();
+        let text = self.text(&mut builder, Some((tag, since, length, histogram)))?;
+        // The library can only be had whole: the header that it begins with is cut off.
+        let line = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| !line.starts_with(b"#"));
+        self.written += 1;
+        self.output.write(line.unwrap_or_default())
     }
 }
 
@@ -96,14 +117,11 @@ impl Exporter for Hlog {
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
         let Some(facts) = &self.facts else { return Ok(()) };
         let tag = format!("{}-cpu{}", facts.probe, row.cpu);
-        let start = Duration::from_nanos(facts.rate.nanos(row.start.since(facts.clock.ticks)).0);
-        let length = Duration::from_nanos(facts.rate.nanos(row.end.since(row.start)).0);
-        let mut builder = IntervalLogWriterBuilder::new();
-        let text = self.text(&mut builder, Some((&tag, start, length, lengths)))?;
-        // The library can only be had whole: the header that it begins with is cut off.
-        let line = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| !line.starts_with(b"#"));
-        self.written += 1;
-        self.output.write(line.unwrap_or_default())
+        self.line(&tag, (row.start, row.end), lengths)
+    }
+
+    fn whole(&mut self, tag: &str, span: (Ticks, Ticks), times: &Histogram<u64>) -> Result<(), ExportError> {
+        self.line(tag, span, times)
     }
 
     fn tick(&mut self) -> Result<(), ExportError> {

@@ -7,7 +7,7 @@
 //! | `csv://FILE` | stalls, one a line; `?rows=intervals` for the intervals, `?rows=series` for those with a stall |
 //! | `json://FILE` | JSON lines: the run, its stalls with their culprits, its intervals, its end |
 //! | `hlog://FILE` | HdrHistogram V2 interval log, a tag a CPU, values in ns |
-//! | `hgrm://FILE` | percentiles of all stalls, values in ns; `?cpu=N` for one CPU |
+//! | `hgrm://FILE` | percentiles of all stalls, values in ns; `?cpu=N` for one CPU; of a pipeline its accumulator's transit, `?of=TAG` for another of its histograms |
 //! | `parquet://FOLDER` | the store's own tables (stored runs only) |
 //! | `influx://HOST:PORT` | line protocol over UDP, as InfluxDB 1 takes it |
 //! | `influx+http://HOST:PORT/?db=NAME` | InfluxDB 1, `/write` |
@@ -42,7 +42,7 @@ pub use target::{Pace, Target};
 pub use together::{begin_all, distinct};
 
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall, Ticks};
 
 /// Takes a run's rows in one format. Rows come in about the order of time; the calls must not wait for
 /// anything slower than a local disk when the run is live.
@@ -70,6 +70,19 @@ pub trait Exporter: Send {
     /// # Errors
     /// As [`Exporter::stall`].
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError>;
+
+    /// A histogram of the whole measurement, in nanoseconds, under a tag of its own: a pipeline's times.
+    ///
+    /// # Errors
+    /// As [`Exporter::stall`].
+    fn whole(
+        &mut self,
+        _tag: &str,
+        _span: (Ticks, Ticks),
+        _times: &Histogram<u64>,
+    ) -> Result<(), ExportError> {
+        Ok(())
+    }
 
     /// Some time has passed: what was held back to be written together may go out.
     ///

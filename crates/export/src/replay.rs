@@ -7,8 +7,8 @@ use crate::target::{Pace, Target};
 use crate::together::begin_all;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::Attribution;
-use jitterscope_store::{RunReader, StoreError};
+use jitterscope_model::{Attribution, Ticks};
+use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
 /// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
 /// their order.
@@ -38,6 +38,7 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
             match &row {
                 Row::Stall(stall, attribution) => exporter.stall(stall, attribution.as_ref())?,
                 Row::Interval(interval, lengths) => exporter.interval(interval, lengths)?,
+                Row::Whole(stored, span) => exporter.whole(&stored.tag, *span, &stored.histogram)?,
             }
         }
         Ok(())
@@ -57,6 +58,7 @@ enum Sink {
 enum Row {
     Stall(jitterscope_model::Stall, Option<Attribution>),
     Interval(jitterscope_model::IntervalRow, Histogram<u64>),
+    Whole(StoredHistogram, (Ticks, Ticks)),
 }
 
 struct Rows<'a>(&'a RunReader);
@@ -95,6 +97,10 @@ impl Rows<'_> {
         }
         for stall in stalls {
             send_stall(stall?, &mut take)?;
+        }
+        let span = run.manifest().span().unwrap_or_default();
+        for whole in histograms {
+            take(Row::Whole(whole?, span))?;
         }
         Ok(())
     }

@@ -48,6 +48,8 @@ pub enum Target {
         path: PathBuf,
         /// One CPU only.
         cpu: Option<CpuId>,
+        /// The histogram of this tag, of a whole pipeline.
+        of: Option<String>,
     },
     /// The store's tables.
     Parquet {
@@ -76,7 +78,9 @@ impl Target {
             }
             Target::Json { path } => Box::new(Json::new(Output::open(path, pace)?)),
             Target::Hlog { path } => Box::new(Hlog::new(Output::open(path, pace)?)),
-            Target::Hgrm { path, cpu } => Box::new(Hgrm::new(Output::open(path, pace)?, *cpu)),
+            Target::Hgrm { path, cpu, of } => {
+                Box::new(Hgrm::new(Output::open(path, pace)?, *cpu, of.clone()))
+            }
             Target::Parquet { .. } => return Err(ExportError::StoredOnly("parquet")),
             Target::InfluxUdp { address } => Box::new(influx::udp(address, pace)?),
             Target::InfluxHttp(place) => Box::new(influx::http(place, pace)?),
@@ -162,14 +166,15 @@ impl FromStr for Target {
             }
             "hgrm" => {
                 let path = parts.path()?;
-                let mut cpu = None;
+                let (mut cpu, mut of) = (None, None);
                 for (key, value) in &parts.options {
                     match *key {
                         "cpu" => cpu = Some(CpuId(value.parse().map_err(|_| parts.value("cpu", value))?)),
-                        _ => return Err(parts.unknown(key, "cpu=N")),
+                        "of" if !value.is_empty() => of = Some((*value).to_owned()),
+                        _ => return Err(parts.unknown(key, "cpu=N, of=TAG")),
                     }
                 }
-                Ok(Target::Hgrm { path, cpu })
+                Ok(Target::Hgrm { path, cpu, of })
             }
             "json" => parts.plain().map(|path| Target::Json { path }),
             "hlog" => parts.plain().map(|path| Target::Hlog { path }),
@@ -361,7 +366,10 @@ mod tests {
             target("csv://b?rows=series"),
             Ok(Target::Csv { path: "b".into(), rows: Some(CsvRows::Series) })
         );
-        assert_eq!(target("hgrm:///x?cpu=3"), Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)) }));
+        assert_eq!(
+            target("hgrm:///x?cpu=3"),
+            Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)), of: None })
+        );
         assert_eq!(target("influx://[::1]:8089"), Ok(Target::InfluxUdp { address: "[::1]:8089".into() }));
         for authority in ["h", "h:1", "h/a/path", "[::1]", "[::1]:8086", "10.0.0.1:8086"] {
             assert!(target(&format!("influx+http://{authority}/?db=a")).is_ok(), "{authority}");

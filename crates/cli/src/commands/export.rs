@@ -13,7 +13,8 @@ Targets:
   csv://FILE                     stalls; ?rows=intervals or ?rows=series for the intervals
   json://FILE                    JSON lines: run, stalls with culprits, intervals, end
   hlog://FILE                    HdrHistogram V2 interval log, one tag a CPU, values in ns
-  hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU
+  hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU. Of a pipeline its
+                                 accumulator's transit, ?of=TAG for another of its histograms
   parquet://FOLDER               the run's own tables
   influx://HOST:PORT             InfluxDB 1, line protocol over UDP
   influx+http://HOST:PORT/?db=NAME               InfluxDB 1, with user= if wanted
