@@ -39,11 +39,12 @@ impl RunLine {
     /// The line of a run.
     #[must_use]
     pub fn new(manifest: &RunManifest) -> RunLine {
-        let results = &manifest.results;
-        let sum = |of: fn(&jitterscope_model::ProbeResult) -> u64| {
-            results.iter().map(of).fold(0, u64::saturating_add)
-        };
-        let longest = results.iter().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
+        // The idle control is measured only to compare with, and in no sum.
+        let control = manifest.probe.wakeup.as_ref().and_then(|wakeup| wakeup.idle_control);
+        let results = || manifest.results.iter().filter(|result| Some(result.cpu) != control);
+        let sum =
+            |of: fn(&jitterscope_model::ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
+        let longest = results().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
         let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
         let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
         let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
@@ -57,7 +58,7 @@ impl RunLine {
                 Some(_) => manifest.probe.cpus.clone(),
                 None => {
                     let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
-                    results.iter().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
+                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
                 }
             },
             duration_ns: duration(manifest),

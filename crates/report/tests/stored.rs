@@ -140,3 +140,21 @@ fn the_list_calls_nothing_stolen_that_no_spinning_probe_measured() {
         assert!(value["runs"][0]["stolen_fraction"].is_null(), "{value}");
     }
 }
+
+#[test]
+fn the_list_leaves_the_idle_control_out() {
+    let of = |control: Option<u32>| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = late(&[0, 1], control);
+        // The idle CPU woke latest: that is not the run's worst.
+        run.manifest.results[0].max_ticks = u64::MAX / 1_000_000;
+        store(&run, dir.path());
+        let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
+        serde_json::from_str::<serde_json::Value>(&list::json(&runs, &problems).unwrap()).unwrap()["runs"][0]
+            .clone()
+    };
+    let (all, without) = (of(None), of(Some(0)));
+    assert!(all["max_ns"].as_u64() > without["max_ns"].as_u64(), "{all} {without}");
+    assert!(all["stalls"].as_u64() > without["stalls"].as_u64(), "{all} {without}");
+    assert_eq!((&all["cpus"], &without["cpus"]), (&"0-1".into(), &"1".into()));
+}
