@@ -14,17 +14,20 @@ pub struct RunLine {
     pub started_realtime_ns: u64,
     /// The user's name for the configuration.
     pub label: String,
-    /// `spin`, `wakeup` or `pipeline`.
+    /// `spin`, `wakeup`, `pipeline` or `attach`.
     pub probe: String,
-    /// CPUs measured, or that the pipeline could run on.
+    /// CPUs measured, that the pipeline could run on, or that followed threads ran on.
     pub cpus: CpuSet,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Stalls of all CPUs, or slow messages of all consumers.
-    pub stalls: u64,
-    /// Stolen time, of the measured time of all CPUs; 0 for a pipeline, whose messages wait side by side.
-    pub stolen_fraction: f64,
-    /// The longest delta, or the longest that a message took from its intended time; null when nothing was measured.
+    /// Stalls of all CPUs, or slow messages of all consumers; null for followed threads, of which the
+    /// manifest has no number.
+    pub stalls: Option<u64>,
+    /// Stolen time, of the measured time of all CPUs; null where no probe spun: lateness, and messages that
+    /// wait side by side, are not time that was stolen.
+    pub stolen_fraction: Option<f64>,
+    /// The longest delta, the longest that a message took from its intended time, or the longest that a
+    /// followed thread waited for a CPU; null when nothing was measured.
     pub max_ns: Option<Nanos>,
     /// Whether its stalls have culprits.
     pub attributed: bool,
@@ -36,13 +39,16 @@ impl RunLine {
     /// The line of a run.
     #[must_use]
     pub fn new(manifest: &RunManifest) -> RunLine {
-        let results = &manifest.results;
-        let sum = |of: fn(&jitterscope_model::ProbeResult) -> u64| {
-            results.iter().map(of).fold(0, u64::saturating_add)
-        };
-        let longest = results.iter().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
+        // The idle control is measured only to compare with, and in no sum.
+        let control = manifest.probe.wakeup.as_ref().and_then(|wakeup| wakeup.idle_control);
+        let results = || manifest.results.iter().filter(|result| Some(result.cpu) != control);
+        let sum =
+            |of: fn(&jitterscope_model::ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
+        let longest = results().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
         let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
         let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
+        let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
+        let waited = waited.filter(|_| manifest.probe.kind == "attach");
         RunLine {
             id: manifest.id.clone(),
             started_realtime_ns: started(manifest),
@@ -50,12 +56,17 @@ impl RunLine {
             probe: manifest.probe.kind.clone(),
             cpus: match &manifest.pipeline {
                 Some(_) => manifest.probe.cpus.clone(),
-                None => results.iter().map(|r| r.cpu).collect(),
+                None => {
+                    let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
+                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
+                }
             },
             duration_ns: duration(manifest),
-            stalls: sum(|r| r.stalls) + consumers().map(|c| c.slow).sum::<u64>(),
-            stolen_fraction: share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0)),
-            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest),
+            stalls: (manifest.probe.kind != "attach")
+                .then(|| sum(|r| r.stalls) + consumers().map(|c| c.slow).sum::<u64>()),
+            stolen_fraction: (manifest.probe.kind == "spin")
+                .then(|| share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0))),
+            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited),
             attributed: manifest.attributed,
             interrupted: manifest.interrupted,
         }

@@ -38,11 +38,21 @@ pub fn style() -> Style {
         .is_some_and(|value| value.to_ascii_uppercase().replace('-', "").contains("UTF8"));
     Style {
         color: true,
-        width: 80,
+        width: width(),
         unicode: unicode && io::stdout().is_terminal(),
         all_cpus: false,
         periods: false,
     }
+}
+
+/// The least that every screen is made for.
+const COLUMNS: usize = 80;
+
+/// Columns of the terminal that stdout is, [`COLUMNS`] at least; just these for a file or a pipe, so that what
+/// is saved does not depend on where it was made.
+fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout());
+    terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0).max(COLUMNS))
 }
 
 /// Prints a result. Colours are stripped where they are not wanted.

@@ -477,3 +477,43 @@ fn a_disk_that_fills_up_ends_it_with_whole_rows() {
         assert_eq!(names(disk.path()), ["j.csv"], "{target}");
     }
 }
+
+#[test]
+fn the_fronts_and_export_speak_json() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let value = json(&screen(dir.path(), &["-r", "300ms", "--json", "-f", "o.txt", "--periods"]));
+    assert_eq!(value["schema_version"], 1);
+    let cpu = &value["cpus"][0];
+    let bins = cpu["bins"].as_array().unwrap();
+    assert_eq!((bins.len(), bins[0]["upper_ticks"].as_u64()), (20, Some(14)));
+    assert!(bins[19]["upper_ticks"].is_null(), "the last bin is open: {value}");
+    let total: u64 = bins.iter().map(|bin| bin["count"].as_u64().unwrap()).sum();
+    assert_eq!(cpu["statistics"]["samples"].as_u64(), Some(total), "{value}");
+    let sum: u64 = bins.iter().map(|bin| bin["sum_ticks"].as_u64().unwrap()).sum();
+    let ns = sum as f64 * 1e9 / value["ticks_per_second"].as_f64().unwrap();
+    assert!((ns - cpu["statistics"]["measured_ns"].as_f64().unwrap()).abs() < 2.0, "{value}");
+    assert!(cpu["recommendations"].is_array() && value["periods"]["rows"].is_array(), "{value}");
+    let kept = cpu["outliers"]["kept"].as_u64().unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("o.txt")).unwrap().lines().count() as u64, kept);
+    let output = jitterscope(dir.path(), &["sljtest", "--json", "-s"]);
+    assert_eq!(output.status.code(), Some(2), "sums are in the JSON anyway");
+
+    let output = jitterscope(dir.path(), &["sampler", "-d", "300ms", "-r", "100ms", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines: Vec<_> = stdout(&output).lines().map(json).collect();
+    assert_eq!((&lines[0]["type"], &lines[lines.len() - 1]["type"]), (&"run".into(), &"end".into()));
+    let output = jitterscope(dir.path(), &["sampler", "-d", "300ms", "--json", "-o", "csv://-"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+
+    let record = ["record", "-d", "300ms", "--warmup", "50ms", "--no-trace", "-q"];
+    assert!(jitterscope(dir.path(), &record).status.success());
+    let output = jitterscope(dir.path(), &["export", "--json", "--to", "hgrm://h", "--to", "parquet://p"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let value = json(&stdout(&output));
+    assert_eq!(value["targets"][0]["target"], "hgrm://h");
+    assert_eq!((&value["targets"][1]["delivered"], &value["targets"][1]["lost"]), (&3.into(), &0.into()));
+    let output = jitterscope(dir.path(), &["export", "--json", "--to", "csv://-"]);
+    assert_eq!(output.status.code(), Some(2), "one of them only can have stdout");
+}

@@ -79,8 +79,8 @@ impl fmt::Display for Nanos {
         let ns = self.0;
         let (value, unit) = match ns {
             0..=999 => return f.pad(&format!("{ns} ns")),
-            1_000..=999_949 => (ns as f64 / 1e3, "us"),
-            999_950..=999_949_999 => (ns as f64 / 1e6, "ms"),
+            1_000..=999_499 => (ns as f64 / 1e3, "us"),
+            999_500..=999_499_999 => (ns as f64 / 1e6, "ms"),
             _ => (ns as f64 / 1e9, "s"),
         };
         let digits = if value < 9.995 {
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn nanos_print_three_digits() {
-        let shown = [0, 17, 999, 1_000, 12_345, 999_949, 999_950, 1_300_000, 47_800_000, 61_000_000_000]
+        let shown = [0, 17, 999, 1_000, 12_345, 999_499, 999_500, 1_300_000, 47_800_000, 61_000_000_000]
             .map(|n| Nanos(n).to_string());
         assert_eq!(
             shown,
             [
-                "0 ns", "17 ns", "999 ns", "1.00 us", "12.3 us", "1000 us", "1.00 ms", "1.30 ms", "47.8 ms",
+                "0 ns", "17 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.00 ms", "1.30 ms", "47.8 ms",
                 "61.0 s"
             ]
         );

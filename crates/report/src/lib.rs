@@ -9,6 +9,7 @@ mod load;
 mod number;
 pub mod pipeline;
 pub mod sljtest;
+pub mod sljtest_json;
 mod style;
 pub mod text;
 pub mod timeline;

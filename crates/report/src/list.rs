@@ -1,7 +1,7 @@
 //! The list of runs.
 
 use crate::number;
-use crate::style::{Style, Tone, fit, pad};
+use crate::style::{Style, Tone, fit, pad, wrap};
 use jitterscope_analyze::RunLine;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{Problem, RunEntry};
@@ -14,11 +14,12 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
     if runs.is_empty() {
         out.push_str("No runs yet. Record one with: jitterscope record\n");
     } else {
-        let label_width = style.columns() - 66;
+        let label_width = style.columns() - 69;
         let head = format!(
-            "{:<6}  {:<19}  {}  {:<8} {:>8} {:>9} {:>7}",
+            "{:<6}  {:<16}  {:<8}  {}  {:<6} {:>8} {:>7} {:>7}",
             "id",
             "started (UTC)",
+            "probe",
             pad("label", label_width),
             "cpus",
             "length",
@@ -27,23 +28,32 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         );
         out.push_str(&style.paint(Tone::Heading, &head));
         out.push('\n');
+        let mut unstolen = false;
         for run in runs {
             let line = RunLine::new(&run.manifest);
             let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
-            let stolen = match line.probe.as_str() {
-                "pipeline" => "-".into(),
-                _ => number::percent(line.stolen_fraction),
-            };
+            unstolen |= line.stolen_fraction.is_none();
+            // Minutes are enough here: the id tells runs apart, and --json has the nanoseconds.
+            let started = number::utc(line.started_realtime_ns);
             out.push_str(&format!(
-                "{}  {:<19}  {}  {} {:>8} {:>9} {:>7}\n",
+                "{}  {}  {}  {}  {} {:>8} {:>7} {:>7}\n",
                 pad(&line.id, 6),
-                number::utc(line.started_realtime_ns),
+                started.get(..16).unwrap_or(&started),
+                pad(&line.probe, 8),
                 pad(&line.label, label_width),
-                pad(&line.cpus.to_string(), 8),
+                pad(&if line.cpus.is_empty() { "-".into() } else { line.cpus.to_string() }, 6),
                 number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },
-                stolen,
+                line.stolen_fraction.map_or_else(|| "-".into(), number::percent),
                 worst,
             ));
+        }
+        if unstolen {
+            let text = "stolen: only a spinning probe can tell. worst: the longest stall, latest wake-up, slowest \
+                        message, or longest wait of a followed thread.";
+            for line in wrap(text, style.columns()) {
+                out.push_str(&style.paint(Tone::Dim, &line));
+                out.push('\n');
+            }
         }
         if runs.iter().any(|run| run.manifest.interrupted) {
             out.push_str(&style.paint(Tone::Dim, "* ended before its time"));

@@ -125,7 +125,7 @@ pub fn render(
             screen.push('\n');
         }
     }
-    let advice = advice(settings, bins, result, outliers);
+    let advice = recommendations(settings, bins, result, outliers);
     // Two lines are kept for advice, so that the screen has the same height without it.
     screen.push_str(&"\n".repeat(2usize.saturating_sub(advice.len())));
     statistics(&mut screen, result, rate);
@@ -175,7 +175,8 @@ fn statistics(screen: &mut String, result: &ProbeResult, rate: TickRate) {
     debug_assert!(ok.is_ok(), "a String takes everything");
 }
 
-fn advice(
+/// The advice below the statistics: a better minimum, a better knee.
+pub(crate) fn recommendations(
     settings: SljSettings,
     bins: &DeltaBins,
     result: &ProbeResult,

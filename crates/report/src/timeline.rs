@@ -4,6 +4,43 @@ use crate::number::{moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, tame, wrap};
 use jitterscope_model::{CpuId, Nanos, StallId};
 
+/// What a stall was to its victim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StallKind {
+    /// A gap between two clock reads of a spinning probe.
+    #[default]
+    Gap,
+    /// A wake-up after its deadline.
+    LateWakeup,
+    /// A message that was dealt with long after its intended publication.
+    SlowMessage,
+    /// A followed thread that wanted to run and did not.
+    Wait,
+}
+
+impl StallKind {
+    /// Of the runs of a probe.
+    #[must_use]
+    pub fn of_probe(probe: &str) -> StallKind {
+        match probe {
+            "wakeup" => StallKind::LateWakeup,
+            "pipeline" => StallKind::SlowMessage,
+            "attach" => StallKind::Wait,
+            _ => StallKind::Gap,
+        }
+    }
+
+    /// What it is called, what leads to the victim's name, how it began and how it ended.
+    fn words(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            StallKind::Gap => ("stall", "it stalled", "last clock read before", "first clock read after"),
+            StallKind::LateWakeup => ("late wake-up", "of", "the deadline", "awake"),
+            StallKind::SlowMessage => ("slow message", "read by", "intended publication", "dealt with"),
+            StallKind::Wait => ("wait", "of", "it could run from here on", "it ran"),
+        }
+    }
+}
+
 /// A stall to be shown. Times are relative to its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineView {
@@ -11,8 +48,8 @@ pub struct TimelineView {
     pub stall: StallId,
     /// Where.
     pub cpu: CpuId,
-    /// Whether it slept when this began: a late wake-up.
-    pub sleeper: bool,
+    /// What kind of stall.
+    pub kind: StallKind,
     /// Name of the thread that was stalled.
     pub victim: String,
     /// Length.
@@ -61,10 +98,7 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         out.push_str(text.trim_end());
         out.push('\n');
     };
-    let (what, victim, from, to) = match view.sleeper {
-        true => ("late wake-up", "of", "the deadline", "awake"),
-        false => ("stall", "it stalled", "last clock read before", "first clock read after"),
-    };
+    let (what, victim, from, to) = view.kind.words();
     let title = format!("{what} {} on CPU {}: {}", view.stall.0, view.cpu, view.duration);
     line(&style.paint(Tone::Strong, &title));
     line(&style.paint(

@@ -5,7 +5,7 @@ mod common;
 use common::{Scenario, busy, late, part, source};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
-use jitterscope_report::timeline::{TimelineRow, TimelineView};
+use jitterscope_report::timeline::{StallKind, TimelineRow, TimelineView};
 use jitterscope_report::{Style, text, timeline};
 
 /// The text, after checking what holds for every report.
@@ -343,7 +343,7 @@ fn a_stall_as_a_timeline() {
     let view = TimelineView {
         stall: StallId(42),
         cpu: CpuId(1),
-        sleeper: false,
+        kind: StallKind::of_probe("spin"),
         victim: "js-spin/1".into(),
         duration: Nanos(1_302_113),
         start_realtime_ns: 1_795_213_189_826_000_000,
@@ -373,9 +373,17 @@ fn a_stall_as_a_timeline() {
         assert!(line.len() <= 80, "{line}");
     }
     insta::assert_snapshot!(text);
-    let late = timeline::render(&TimelineView { sleeper: true, ..view }, Style::default());
-    assert!(late.starts_with("late wake-up 42 on CPU 1: 1.30 ms\n"), "{late}");
-    assert!(late.contains(" the deadline\n") && late.contains(" awake\n"), "{late}");
+    for (probe, title, from, to) in [
+        ("wakeup", "late wake-up 42 on CPU 1: 1.30 ms\n", " the deadline\n", " awake\n"),
+        ("pipeline", "slow message 42 on CPU 1: 1.30 ms\n", " intended publication\n", " dealt with\n"),
+        ("attach", "wait 42 on CPU 1: 1.30 ms\n", " it could run from here on\n", " it ran\n"),
+    ] {
+        let view = TimelineView { kind: StallKind::of_probe(probe), ..view.clone() };
+        let text = timeline::render(&view, Style::default());
+        assert!(text.starts_with(title), "{text}");
+        assert!(text.contains(from) && text.contains(to), "{text}");
+        assert!(!text.contains("clock read"), "{text}");
+    }
 }
 
 fn message_times(plain: &[(u64, u64)]) -> MessageTimes {

@@ -116,8 +116,45 @@ fn the_list_has_a_line_a_run_and_tells_what_it_cannot_read() {
     assert_eq!(value["runs"][0]["path"], paths[0].display().to_string());
     assert_eq!(value["runs"][1]["interrupted"], true);
     assert_eq!(value["problems"].as_array().unwrap().len(), 1);
+    assert_eq!(value["runs"][0]["stolen_fraction"].as_f64().map(|share| share > 0.0), Some(true));
     assert_eq!(
         list::render(&[], &[], Style::default()),
         "No runs yet. Record one with: jitterscope record\n"
     );
+}
+
+#[test]
+fn the_list_calls_nothing_stolen_that_no_spinning_probe_measured() {
+    for probe in ["wakeup", "pipeline", "attach"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = busy(&[0, 1]);
+        run.manifest.probe.kind = probe.into();
+        store(&run, dir.path());
+        let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
+        let shown = list::render(&runs, &problems, Style::default());
+        let row = shown.lines().nth(1).unwrap();
+        assert!(row.contains(probe) && !row.contains('%') && row.contains(" - "), "{shown}");
+        assert!(shown.contains("stolen: only a spinning probe can tell"), "{shown}");
+        assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
+        let value: serde_json::Value = serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+        assert!(value["runs"][0]["stolen_fraction"].is_null(), "{value}");
+    }
+}
+
+#[test]
+fn the_list_leaves_the_idle_control_out() {
+    let of = |control: Option<u32>| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = late(&[0, 1], control);
+        // The idle CPU woke latest: that is not the run's worst.
+        run.manifest.results[0].max_ticks = u64::MAX / 1_000_000;
+        store(&run, dir.path());
+        let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
+        serde_json::from_str::<serde_json::Value>(&list::json(&runs, &problems).unwrap()).unwrap()["runs"][0]
+            .clone()
+    };
+    let (all, without) = (of(None), of(Some(0)));
+    assert!(all["max_ns"].as_u64() > without["max_ns"].as_u64(), "{all} {without}");
+    assert!(all["stalls"].as_u64() > without["stalls"].as_u64(), "{all} {without}");
+    assert_eq!((&all["cpus"], &without["cpus"]), (&"0-1".into(), &"1".into()));
 }

@@ -209,7 +209,7 @@ pub(super) const VERDICTS: Table = &[
     ("frequency change", "the CPU changed its frequency"),
     ("under 1 us", "memory, a busy SMT sibling or the CPU itself"),
     ("outside this kernel", "no kernel event inside: hardware or firmware"),
-    ("late timer", "the timer fired late though the CPU was not idle"),
+    ("late timer", "the timer fired late, and the CPU was not seen to idle"),
     ("unrecorded switch", "who had the CPU is not known: the idle thread leaves no records"),
     ("run-queue wait", "woken, but it is not known what ran instead"),
     ("frame left open", "its beginning was recorded, its end was not"),

@@ -5,7 +5,9 @@ use crate::output;
 use crate::places::Places;
 use clap::Args;
 use jitterscope_export::{Delivery, ExportError, Target, distinct, export_run};
+use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{RunReader, resolve};
+use serde_json::json;
 
 /// What targets there are.
 pub const TARGETS: &str = "\
@@ -37,6 +39,9 @@ pub struct ExportArgs {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print JSON on what became of each target
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Runs it.
@@ -45,17 +50,23 @@ pub struct ExportArgs {
 /// There is no such run, or a target cannot be opened or written.
 pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     places_apart(&args.to)?;
+    if args.json && args.to.iter().any(Target::is_stdout) {
+        return Err(UsageError("--json: standard output is a target; name a file for it".into()).into());
+    }
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
     for remark in args.to.iter().filter_map(Target::remark).filter(|_| !args.quiet) {
         output::talk(remark);
     }
     let delivered = export_run(&run, &args.to).map_err(told_by_target)?;
+    if args.json {
+        output::result(&serde_json::to_string_pretty(&deliveries_json(&args.to, &delivered))?)?;
+    }
     let mut exit = Exit::Ok;
     for (target, delivery) in args.to.iter().zip(&delivered) {
         if delivery.lost > 0 {
             exit = Exit::Failed;
         }
-        if !args.quiet || delivery.lost > 0 {
+        if !(args.quiet || args.json) || delivery.lost > 0 {
             output::talk(told(target, delivery));
         }
     }
@@ -78,19 +89,37 @@ pub fn told_by_target(error: ExportError) -> anyhow::Error {
 /// What became of a target's rows, in a line.
 pub fn told(target: &Target, delivery: &Delivery) -> String {
     let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
+    let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = match target {
-        Target::Parquet { .. } => format!("{target}: {delivered} tables"),
-        _ if *confirmed => format!("{target}: {delivered} rows"),
-        _ => format!("{target}: {delivered} rows sent (whether they arrived is unknown)"),
+        Target::Parquet { .. } => format!("{target}: {}", counted(*delivered, "table")),
+        _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
+        _ => format!("{target}: {} sent, whether they arrived is unknown", counted(*delivered, "row")),
     };
     if *lost > 0 {
         text.push_str(&format!(", {lost} lost"));
     }
     if *retries > 0 {
-        text.push_str(&format!(", {retries} deliveries repeated"));
+        let times = if *retries == 1 { "delivery" } else { "deliveries" };
+        text.push_str(&format!(", {retries} {times} repeated"));
     }
     if let Some(problem) = problem {
         text.push_str(&format!(" ({problem})"));
     }
     text
+}
+
+fn deliveries_json(targets: &[Target], delivered: &[Delivery]) -> serde_json::Value {
+    let of = |(target, delivery): (&Target, &Delivery)| {
+        let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
+        json!({
+            "target": target.to_string(),
+            "delivered": delivered,
+            "lost": lost,
+            "retries": retries,
+            "confirmed": confirmed,
+            "problem": problem,
+        })
+    };
+    let targets: Vec<_> = targets.iter().zip(delivered).map(of).collect();
+    json!({ "schema_version": SCHEMA_VERSION, "targets": targets })
 }

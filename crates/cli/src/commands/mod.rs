@@ -8,7 +8,6 @@ pub mod doctor;
 pub mod export;
 pub mod journal;
 pub mod list;
-mod periods;
 pub mod pipeline;
 mod pipeline_properties;
 pub mod record;

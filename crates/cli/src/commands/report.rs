@@ -11,7 +11,7 @@ use jitterscope_analyze::{RunSummary, WorstStall};
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
-use jitterscope_report::timeline::{self, TimelineRow, TimelineView};
+use jitterscope_report::timeline::{self, StallKind, TimelineRow, TimelineView};
 use jitterscope_report::{Style, json, load_periods, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Goal, audit};
@@ -129,11 +129,19 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
     let together = worst.together.as_ref().map(|together| {
         format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
     });
-    let remarks = together.into_iter().chain(problem).collect();
+    // Its producer's CPU is not in the timeline: whoever stalled it there is among the culprits alone.
+    let elsewhere = summary.pipeline.is_some().then(|| {
+        format!(
+            "The timeline has what ran on CPU {}, where the message was read; what held up its producer on \
+             another CPU is among the shares below.",
+            worst.cpu
+        )
+    });
+    let remarks = together.into_iter().chain(elsewhere).chain(problem).collect();
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,
-        sleeper: summary.wakeup.is_some(),
+        kind: StallKind::of_probe(&summary.probe.kind),
         victim: stall.victim.comm.to_string(),
         duration: worst.duration_ns,
         start_realtime_ns: worst.start_realtime_ns,

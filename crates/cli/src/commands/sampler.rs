@@ -41,6 +41,9 @@ pub struct SamplerArgs {
     /// Record kernel events and name each stall's culprit in what is written
     #[arg(long)]
     pub attribute: bool,
+    /// Print JSON lines, as -o json://- does: run, stalls, intervals, end
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn interval(text: &str) -> Result<Nanos, String> {
@@ -55,7 +58,12 @@ fn interval(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// Wrong arguments, a target that cannot be opened or written, or nothing could be measured.
 pub fn run(args: &SamplerArgs, _places: &Places) -> anyhow::Result<Exit> {
-    let targets = targets(&args.output)?;
+    let mut asked = args.output.clone();
+    let lines = Target::Json { path: "-".into() };
+    if args.json && !asked.contains(&lines) {
+        asked.push(lines);
+    }
+    let targets = targets(&asked)?;
     let machine = Machine::host();
     let topology = Topology::read(&machine);
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;

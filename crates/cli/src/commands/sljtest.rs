@@ -1,6 +1,5 @@
 //! `sljtest`: SLJ Test's flags and screen, over a probe that reads without a hole.
 
-use super::periods;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -8,13 +7,15 @@ use crate::signals;
 use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
 use clap::Args;
-use jitterscope_analyze::periods::{Effort, PeriodSearch};
+use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
 use jitterscope_analyze::sljtest::DeltaBins;
 use jitterscope_export::ExportError;
-use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, Ticks};
+use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, TickRate, Ticks};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
 use jitterscope_report::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
+use jitterscope_report::sljtest_json::{SljCpu, json};
+use jitterscope_report::text::periods_table;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -66,6 +67,9 @@ pub struct SljtestArgs {
     /// List the significant periods of the outliers, for each culprit where the kernel's events can be had
     #[arg(long)]
     pub periods: bool,
+    /// Print JSON: bins (numbers and sums), statistics, recommendations and periods
+    #[arg(long, conflicts_with_all = ["sum", "width"])]
+    pub json: bool,
 }
 
 fn outbuf(text: &str) -> Result<usize, String> {
@@ -111,6 +115,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
         periods: args.periods.then(|| PeriodSearch::new(Effort::FULL)),
     };
     let measured = live.measure(threshold, &stop, &mut gatherer)?;
+    let mut binned = Vec::new();
     for result in &measured.results {
         let gathered = gatherer.cpus.entry(result.cpu).or_insert_with(|| OfCpu::new(settings));
         let mut bins = gathered.bins.clone();
@@ -128,14 +133,15 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
             size: args.outbuf as u64,
             knee_decides: threshold.0 == args.knee + 1,
         };
-        let screen = render(settings, &bins, result, rate, file.is_some().then_some(buffer));
-        if measured.results.len() > 1 {
-            output::result(&format!("CPU {}", result.cpu))?;
-        }
-        output::result(&screen)?;
+        binned.push((result, bins, file.is_some().then_some(buffer)));
         if let Some(why) = &result.ended_early {
             output::talk(why);
         }
+    }
+    let cpus: Vec<SljCpu<'_>> =
+        binned.iter().map(|(result, bins, outliers)| SljCpu { bins, result, outliers: *outliers }).collect();
+    if !args.json {
+        screens(settings, rate, &cpus)?;
     }
     let start = measured.results.iter().map(|result| result.start).min().unwrap_or_default();
     let end = measured.results.iter().map(|result| result.end).max().unwrap_or_default();
@@ -150,13 +156,32 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
             ));
         }
     }
-    if let Some(search) = gatherer.periods {
-        if let Some(why) = &measured.blind {
-            output::talk(format_args!("outliers are not attributed: {why}"));
-        }
-        output::result(&periods::text(search, start, end, rate))?;
+    if args.periods
+        && let Some(why) = &measured.blind
+    {
+        output::talk(format_args!("outliers are not attributed: {why}"));
+    }
+    let periods = gatherer
+        .periods
+        .take()
+        .map(|search| PeriodSummary::from(search.finish(start, end, rate, FALSE_ALARM)));
+    if args.json {
+        output::result(&json(settings, rate, &cpus, periods.as_ref())?)?;
+    } else if let Some(periods) = &periods {
+        output::result(&periods_table(periods, cpus.len() > 1, output::style()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// The screen of each CPU.
+fn screens(settings: SljSettings, rate: TickRate, cpus: &[SljCpu<'_>]) -> anyhow::Result<()> {
+    for cpu in cpus {
+        if cpus.len() > 1 {
+            output::result(&format!("CPU {}", cpu.result.cpu))?;
+        }
+        output::result(&render(settings, cpu.bins, cpu.result, rate, cpu.outliers))?;
+    }
+    Ok(())
 }
 
 /// The settings, if a histogram can be made of them and a file beside the screen.

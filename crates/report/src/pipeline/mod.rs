@@ -17,6 +17,7 @@ use jitterscope_analyze::{PipelineSummary, RunSummary};
 pub fn render(summary: &RunSummary, pipeline: &PipelineSummary, formats: &[Format], style: Style) -> String {
     let mut page = Page::new(style);
     text::render(&mut page, summary, pipeline);
+    crate::text::periods::render(&mut page, summary);
     page.warnings(summary);
     format!("{}{}", ancestor::render(pipeline, formats), page.into_text())
 }

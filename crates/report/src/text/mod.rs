@@ -6,12 +6,14 @@ mod culprits;
 mod headline;
 mod over_time;
 mod percentiles;
-mod periods;
+pub(crate) mod periods;
 pub(crate) mod threads;
 mod trust;
 mod unattributed;
 mod wakeup;
 mod worst;
+
+pub use periods::periods_table;
 
 use crate::style::{Style, Tone, fit, wrap};
 use jitterscope_analyze::RunSummary;
@@ -57,6 +59,7 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     if let Some(attribution) = &summary.attribution {
         culprits::render(&mut page, summary, attribution);
     }
+    periods::render(&mut page, summary);
     worst::render(&mut page, summary);
     trust::of_followed(&mut page, summary);
     page.warnings(summary);

@@ -2,7 +2,7 @@
 
 use super::{Page, cpus_text};
 use crate::number::{count, percent_cell};
-use crate::style::{Tone, fit, tame};
+use crate::style::{Style, Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::{PeriodRow, PeriodSummary};
 use jitterscope_model::CpuSet;
@@ -22,22 +22,42 @@ struct Merged<'r> {
     hit: f64,
 }
 
-pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+pub(crate) fn render(page: &mut Page, summary: &RunSummary) {
     let asked = page.style.periods;
-    let Some(periods) = &summary.periods else {
-        if asked && summary.wakeup.is_some() {
-            page.heading("PERIODS", "");
-            page.prose(
-                None,
-                2,
-                "Not looked for: wake-ups begin at deadlines, which are periodic themselves.",
-            );
+    if let Some(periods) = &summary.periods {
+        if asked || !periods.rows.is_empty() {
+            table(page, periods, summary.probe.cpus.len() > 1);
         }
         return;
-    };
-    if periods.rows.is_empty() && !asked {
-        return;
     }
+    if asked {
+        page.heading("PERIODS", "");
+        page.prose(None, 2, not_looked_for(summary));
+    }
+}
+
+/// Why a run has no periods.
+fn not_looked_for(summary: &RunSummary) -> &'static str {
+    if summary.wakeup.is_some() {
+        return "Not looked for: wake-ups begin at deadlines, which are periodic themselves.";
+    }
+    if summary.pipeline.is_some() {
+        return "Not looked for: messages are published at a rate, which is periodic itself. Measure the \
+                pipeline's CPUs with `record spin` to see what comes regularly there.";
+    }
+    "Not looked for: threads that were followed are stalled only when they want to run, so a period need not \
+     show. Measure their CPUs with `record spin` to see what comes regularly there."
+}
+
+/// Periods alone, each line within `style`'s width.
+#[must_use]
+pub fn periods_table(periods: &PeriodSummary, several_cpus: bool, style: Style) -> String {
+    let mut page = Page::new(Style { periods: true, ..style });
+    table(&mut page, periods, several_cpus);
+    page.into_text()
+}
+
+fn table(page: &mut Page, periods: &PeriodSummary, several: bool) {
     page.heading("PERIODS", "stalls that come regularly");
     if periods.rows.is_empty() {
         let text = match periods.searched {
@@ -48,9 +68,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         return remarks(page, periods, 0);
     }
     let merged = merged(&periods.rows);
-    let shown = if asked { merged.len() } else { FEW.min(merged.len()) };
+    let shown = if page.style.periods { merged.len() } else { FEW.min(merged.len()) };
     page.line(&page.style.paint(Tone::Dim, "    every  looked at  in step     hit  culprit"));
-    let several = summary.probe.cpus.len() > 1;
     for (at, row) in merged[..shown].iter().enumerate() {
         line(page, row, several);
         // Once for all that have it.

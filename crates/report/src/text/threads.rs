@@ -23,7 +23,7 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
     page.heading(heading, "shares of the time that each was followed");
-    let head = "     tid  name             CPUs    running  waiting  blocked  interr.  longest wait";
+    let head = "    tid  name             CPUs   running  waiting  blocked  interr. longest wait";
     page.line(&page.style.paint(Tone::Dim, head));
     for thread in threads.iter().take(ROWS) {
         row(page, thread);
@@ -61,7 +61,7 @@ fn row(page: &mut Page, thread: &ThreadAccount) {
     let cell = |part: Nanos| percent_cell(share(part, thread));
     let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
     let line = format!(
-        "{:>8}  {:<15}  {:<6} {:>8} {:>8} {:>8} {:>8} {:>13}",
+        "{:>7}  {:<15}  {:<6} {:>7} {:>8} {:>8} {:>8} {:>12}",
         thread.tid,
         fit(&name(thread), 15),
         fit(&cpus.to_string(), 6),

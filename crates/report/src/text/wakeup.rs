@@ -253,11 +253,11 @@ fn phase(page: &mut Page, row: &PhaseRow) {
 /// What a phase is; at most 24 columns, for they stand beside the numbers.
 fn meaning(phase: &str) -> &'static str {
     match phase {
-        "late timer" => "no interrupt yet, busy",
+        "late timer" => "no interrupt yet",
         "idle exit" => "no interrupt yet, idle",
         "interrupt" => "handlers ran",
         "higher priority" => "a more urgent thread ran",
-        "run-queue wait" => "an equal or lesser ran",
+        "run-queue wait" => "no more urgent one seen",
         "dispatch" => "woken, on its way",
         _ => "",
     }
