@@ -91,10 +91,12 @@ pub(crate) fn is_exit(kind: &EventKind) -> bool {
     )
 }
 
-/// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown.
+/// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown. Not
+/// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
+/// record. Kernels have been met that record no switch away from some threads.
 pub(crate) fn culprit_of(index: usize, scene: &Scene<'_>) -> Culprit {
     let frame = &scene.timeline.frames[index];
-    if !frame.closed && !frame.rule.endless {
+    if !frame.closed && !frame.rule.endless && !frame.is_thread() {
         return outside::left_open(frame.rule.evidence);
     }
     named(index, scene)

@@ -296,3 +296,12 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
         ]
     );
 }
+
+#[test]
+fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
+    let mut attributor = attributor(false);
+    let other = task(75, "unseen", 120);
+    let got = attribute(&mut attributor, &stall(1000, 5000), &[switch(1100, victim(), other)]);
+    assert_eq!(shown(&got)[1], "thread/unseen 3900");
+    assert_eq!(got.parts[1].confidence, jitterscope_model::Confidence::Low);
+}
