@@ -112,6 +112,9 @@ pub struct GrowingFile {
     file: File,
     piece: u64,
     length: u64,
+    /// Whether there was no file of this name before.
+    made: bool,
+    finished: bool,
 }
 
 impl GrowingFile {
@@ -121,6 +124,7 @@ impl GrowingFile {
     /// It cannot be opened for writing.
     pub fn create(path: &Path, piece: u64) -> Result<GrowingFile, MapError> {
         let page = rustix::param::page_size() as u64;
+        let made = !path.exists();
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -129,7 +133,7 @@ impl GrowingFile {
             .open(path)
             .map_err(MapError::of(path))?;
         let piece = piece.max(1).div_ceil(page) * page;
-        Ok(GrowingFile { path: path.to_path_buf(), file, piece, length: 0 })
+        Ok(GrowingFile { path: path.to_path_buf(), file, piece, length: 0, made, finished: false })
     }
 
     /// Extends the file by a piece, with its room on disk reserved and every page written to, so that
@@ -175,9 +179,24 @@ impl GrowingFile {
     ///
     /// # Errors
     /// The disk fails.
-    pub fn finish(self, used: u64) -> Result<(), MapError> {
+    pub fn finish(mut self, used: u64) -> Result<(), MapError> {
+        self.finished = true;
         let closed = self.file.set_len(used.min(self.length)).and_then(|()| self.file.sync_all());
         closed.map_err(MapError::of(&self.path))
+    }
+}
+
+/// Given up before anything was worth keeping: reserved room is no file that a reader could use. One that
+/// was made goes, one that was there before is empty. Whoever fills pieces must have ended.
+impl Drop for GrowingFile {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nobody is left to be told; at worst the zeros stay, and readers take them for unused room.
+            let _ = self.file.set_len(0);
+            if self.made {
+                let _ = fs::remove_file(&self.path);
+            }
+        }
     }
 }
 
@@ -213,6 +232,21 @@ mod tests {
         assert_eq!(read.as_ref().len(), page + 10);
         assert!(read.as_ref()[..page].iter().all(|b| *b == 1));
         assert!(read.as_ref()[page..].iter().all(|b| *b == 2));
+    }
+
+    #[test]
+    fn what_was_given_up_leaves_no_reserved_room_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+        fs::write(&old, "an earlier one").unwrap();
+        for path in [&new, &old] {
+            let mut file = GrowingFile::create(path, 1).unwrap();
+            let piece = file.next_piece().unwrap();
+            assert!(fs::metadata(path).unwrap().len() > 0);
+            drop((file, piece));
+        }
+        assert!(!new.exists());
+        assert_eq!(fs::metadata(&old).unwrap().len(), 0);
     }
 
     #[test]
