@@ -13,6 +13,7 @@ mod event;
 mod gap;
 mod journal;
 mod manifest;
+mod pipeline_properties;
 mod pipeline_result;
 mod probe_result;
 mod source;
@@ -30,6 +31,7 @@ pub use manifest::{
     ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
     RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,
 };
+pub use pipeline_properties::{BadProperty, PipelineProperties};
 pub use pipeline_result::{
     JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,

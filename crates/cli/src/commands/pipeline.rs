@@ -1,6 +1,6 @@
 //! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
 
-use super::pipeline_properties::Properties;
+use super::pipeline_properties::load_or_make;
 use super::record::ClockArg;
 use super::report::with_advice;
 use crate::exit::{Exit, UsageError};
@@ -13,7 +13,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jitterscope_analyze::PipelineSummary;
 use jitterscope_export::write_message_times;
-use jitterscope_model::{CpuId, Nanos, PipelinePacing, PipelineResult, PipelineRole, RunManifest};
+use jitterscope_model::{
+    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
+};
 use jitterscope_platform::Machine;
 use jitterscope_record::pipeline::{
     InputChoice, PipelineError, PipelineLength, PipelineRecordError, PipelineRecordSettings,
@@ -251,13 +253,13 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
 fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineRecordSettings> {
     let properties = match &args.properties {
         Some(path) => {
-            let (properties, made) = Properties::load_or_make(path)?;
+            let (properties, made) = load_or_make(path)?;
             if made && !args.quiet {
                 output::talk(format_args!("{} was not there and has been made", path.display()));
             }
             properties
         }
-        None => Properties::default(),
+        None => PipelineProperties::default(),
     };
     let journaller = match args.journaller {
         _ if args.two_thread => false,

@@ -1,217 +1,40 @@
-//! perf-workshop's properties file: where its threads run, and whether there is a journaller.
+//! perf-workshop's properties file, made on first use.
 
+use crate::exit::UsageError;
 use anyhow::Context;
-use jitterscope_model::{CpuId, PipelineRole};
+use jitterscope_model::PipelineProperties;
 use std::path::Path;
 
-const PREFIX: &str = "perf.workshop.";
-const JOURNALLER: &str = "journaller.enabled";
-
-/// What the file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Properties {
-    /// The CPU of a thread, where one is given.
-    cpus: Vec<(PipelineRole, CpuId)>,
-    /// Whether there is a journaller, where the file says so.
-    pub journaller: Option<bool>,
-}
-
-/// A value that cannot be meant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: '{value}' for {key} is not a CPU: leave it empty, or write one number, for example 3")]
-pub struct BadValue {
-    line: usize,
-    key: String,
-    value: String,
-}
-
-impl Properties {
-    /// Reads a file; makes it, with nothing pinned and no journaller, when it is not there, as the ancestor
-    /// does. Whether it was made is told.
-    ///
-    /// # Errors
-    /// It cannot be read or made, or a value cannot be meant.
-    pub fn load_or_make(path: &Path) -> anyhow::Result<(Properties, bool)> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::write(path, template())
-                    .with_context(|| format!("{} cannot be made", path.display()))?;
-                return Ok((Properties::parse(&template())?, true));
-            }
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let properties = Properties::parse(&text)
-            .map_err(|bad| crate::exit::UsageError(format!("{}: {bad}", path.display())))?;
-        Ok((properties, false))
-    }
-
-    /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// A thread's CPU is no number.
-    pub fn parse(text: &str) -> Result<Properties, BadValue> {
-        let mut properties = Properties::default();
-        for (line, key, value) in pairs(text) {
-            let Some(name) = key.strip_prefix(PREFIX) else { continue };
-            if name == JOURNALLER {
-                // As Java's Boolean.valueOf: everything else is false.
-                properties.journaller = Some(value.eq_ignore_ascii_case("true"));
-            }
-            let role = ROLES.into_iter().find(|role| name.strip_prefix("affinity.") == Some(role.as_str()));
-            let Some(role) = role else { continue };
-            // The last one of a key counts.
-            properties.cpus.retain(|(of, _)| *of != role);
-            match value.trim() {
-                "" => {}
-                number => {
-                    let cpu = number.parse().map_err(|_| BadValue { line, key, value: value.clone() })?;
-                    properties.cpus.push((role, CpuId(cpu)));
-                }
-            }
+/// Reads a file; makes it, with nothing pinned and no journaller, when it is not there, as the ancestor
+/// does. Whether it was made is told.
+///
+/// # Errors
+/// It cannot be read or made, or a value cannot be meant.
+pub fn load_or_make(path: &Path) -> anyhow::Result<(PipelineProperties, bool)> {
+    let (text, made) = match std::fs::read(path) {
+        Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let text = PipelineProperties::template();
+            std::fs::write(path, &text).with_context(|| format!("{} cannot be made", path.display()))?;
+            (text, true)
         }
-        Ok(properties)
-    }
-
-    /// The CPU of a thread.
-    pub fn cpu(&self, role: PipelineRole) -> Option<CpuId> {
-        self.cpus.iter().find(|(of, _)| *of == role).map(|(_, cpu)| *cpu)
-    }
-}
-
-const ROLES: [PipelineRole; 3] =
-    [PipelineRole::Producer, PipelineRole::Journaller, PipelineRole::Accumulator];
-
-fn template() -> String {
-    let mut text = String::from(
-        "# Where the pipeline's threads run: one CPU each, or nothing to leave it to the scheduler.\n",
-    );
-    for role in ROLES {
-        text.push_str(&format!("{PREFIX}affinity.{role}=\n"));
-    }
-    text.push_str(&format!("# Whether there is a journaller.\n{PREFIX}{JOURNALLER}=false\n"));
-    text
-}
-
-/// Keys and values with their line numbers, by the rules of `java.util.Properties`: comments begin with `#`
-/// or `!`, a key ends at `=`, `:` or white space, a backslash at a line's end continues it, before anything
-/// else it takes that literally (`\t`, `\n`, `\r`, `\f` and `\uXXXX` apart).
-fn pairs(text: &str) -> Vec<(usize, String, String)> {
-    let mut pairs = Vec::new();
-    let mut lines = text.lines().enumerate();
-    while let Some((at, line)) = lines.next() {
-        let mut whole = line.trim_start_matches(is_blank).to_owned();
-        if whole.is_empty() || whole.starts_with(['#', '!']) {
-            continue;
-        }
-        while ends_in_continuation(&whole) {
-            whole.pop();
-            let Some((_, next)) = lines.next() else { break };
-            whole.push_str(next.trim_start_matches(is_blank));
-        }
-        let (key, value) = split(&whole);
-        pairs.push((at + 1, unescape(key), unescape(value)));
-    }
-    pairs
-}
-
-fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\u{c}')
-}
-
-/// An odd number of backslashes: an even one is that many halved, literally.
-fn ends_in_continuation(line: &str) -> bool {
-    line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
-}
-
-fn split(line: &str) -> (&str, &str) {
-    let mut escaped = false;
-    let end = line.char_indices().find(|(_, c)| {
-        let ends = !escaped && (is_blank(*c) || matches!(c, '=' | ':'));
-        escaped = *c == '\\' && !escaped;
-        ends
-    });
-    let Some((end, _)) = end else { return (line, "") };
-    let (key, rest) = line.split_at(end);
-    let rest = rest.trim_start_matches(is_blank);
-    let value = rest.strip_prefix(['=', ':']).unwrap_or(rest);
-    (key, value.trim_start_matches(is_blank))
-}
-
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
-        match chars.next() {
-            Some('t') => out.push('\t'),
-            Some('n') => out.push('\n'),
-            Some('r') => out.push('\r'),
-            Some('f') => out.push('\u{c}'),
-            Some('u') => {
-                let digits: String = chars.clone().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
-                if code.is_some() {
-                    chars.nth(3);
-                }
-                // Half of a surrogate pair, or no number: nothing that a key or a CPU could have.
-                out.push(code.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER));
-            }
-            Some(other) => out.push(other),
-            None => {}
-        }
-    }
-    out
+        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    };
+    let properties =
+        PipelineProperties::parse(&text).map_err(|bad| UsageError(format!("{}: {bad}", path.display())))?;
+    Ok((properties, made))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn the_ancestors_file_is_understood() {
-        let text = "#override properties for perf workshop\n#Thu Sep 24 14:17:31 BST 2015\n\
-                    perf.workshop.affinity.journaller=\nperf.workshop.affinity.producer=1\n\
-                    perf.workshop.journaller.enabled=true\nperf.workshop.affinity.accumulator=3\n";
-        let read = Properties::parse(text).unwrap();
-        assert_eq!(read.cpu(PipelineRole::Producer), Some(CpuId(1)));
-        assert_eq!(read.cpu(PipelineRole::Accumulator), Some(CpuId(3)));
-        assert_eq!((read.cpu(PipelineRole::Journaller), read.journaller), (None, Some(true)));
-    }
-
-    #[test]
-    fn javas_syntax_is_understood() {
-        let text = "! a comment\n\n  perf.workshop.affinity.producer : 2 \nperf.workshop.affinity.\\\n    \
-                    accumulator 4\nperf.workshop.journaller\\u002eenabled=TRUE\nother=x\n\
-                    perf.workshop.affinity.producer=5\n";
-        let read = Properties::parse(text).unwrap();
-        assert_eq!(read.cpu(PipelineRole::Producer), Some(CpuId(5)), "the last one counts");
-        assert_eq!(read.cpu(PipelineRole::Accumulator), Some(CpuId(4)));
-        assert_eq!(read.journaller, Some(true));
-        assert_eq!(
-            Properties::parse("perf.workshop.journaller.enabled=yes").unwrap().journaller,
-            Some(false)
-        );
-    }
-
-    #[test]
-    fn what_is_no_cpu_is_named_with_its_line() {
-        let bad = Properties::parse("\nperf.workshop.affinity.producer=1,2\n").unwrap_err();
-        assert_eq!((bad.line, bad.value.as_str()), (2, "1,2"));
-        assert!(bad.to_string().contains("line 2: '1,2' for perf.workshop.affinity.producer"), "{bad}");
-    }
 
     #[test]
     fn an_absent_file_is_made_and_read_the_next_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf-workshop.properties");
-        let (made, was_made) = Properties::load_or_make(&path).unwrap();
-        let (read, made_again) = Properties::load_or_make(&path).unwrap();
+        let (made, was_made) = load_or_make(&path).unwrap();
+        let (read, made_again) = load_or_make(&path).unwrap();
         assert_eq!((was_made, made_again), (true, false));
         assert_eq!(made, read);
         assert_eq!(made.journaller, Some(false));
@@ -219,37 +42,6 @@ mod tests {
         for key in ["affinity.producer=", "affinity.journaller=", "affinity.accumulator="] {
             assert!(text.contains(&format!("perf.workshop.{key}\n")), "{text}");
         }
-        assert!(Properties::load_or_make(&dir.path().join("no/where")).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics(text in ".{0,300}") {
-            let _ = Properties::parse(&text);
-        }
-
-        #[test]
-        fn no_line_noise_panics(parts in proptest::collection::vec(
-            prop_oneof![
-                Just("perf.workshop."), Just("affinity.producer"), Just("="), Just(":"), Just("\\"), Just("\n"),
-                Just("\\u"), Just("00e9"), Just("7"), Just("#"), Just(" "), Just("true"), Just("\u{e9}"),
-            ],
-            0..60,
-        )) {
-            let _ = Properties::parse(&parts.concat());
-        }
-
-        #[test]
-        fn what_is_written_is_read(producer in proptest::option::of(0u32..5000), accumulator in 0u32..5000, journaller: bool) {
-            let producer_text = producer.map_or(String::new(), |cpu| cpu.to_string());
-            let text = format!(
-                "perf.workshop.affinity.producer={producer_text}\nperf.workshop.affinity.accumulator = {accumulator}\n\
-                 perf.workshop.journaller.enabled={journaller}\n"
-            );
-            let read = Properties::parse(&text).unwrap();
-            prop_assert_eq!(read.cpu(PipelineRole::Producer), producer.map(CpuId));
-            prop_assert_eq!(read.cpu(PipelineRole::Accumulator), Some(CpuId(accumulator)));
-            prop_assert_eq!(read.journaller, Some(journaller));
-        }
+        assert!(load_or_make(&dir.path().join("no/where")).is_err());
     }
 }
