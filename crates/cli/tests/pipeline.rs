@@ -333,6 +333,24 @@ fn ctrl_c_keeps_what_was_measured() {
     assert_eq!(json(&run(dir.path(), &["report", "latest", "--json"])), value);
 }
 
+#[test]
+fn ctrl_c_in_the_warm_up_leaves_no_run_and_no_journal_of_zeros() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let args = ["record", "pipeline", "--force", "--no-trace", "--warmup", "1h", "--journal", "journal"];
+    let mut child = command(dir.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut talk = wait_for(&mut child, "Producer thread has pid: ");
+    assert!(fs::metadata(&journal).unwrap().len() > 0, "its room is reserved while it warms up");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    talk.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{rest}");
+    assert!(!journal.exists());
+    assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
+}
+
 /// A small file system, while it lives.
 struct SmallDisk(PathBuf);
 
