@@ -13,7 +13,7 @@ pub enum Exit {
     Usage,
     /// It worked, and a limit that was asked for was exceeded.
     Exceeded,
-    /// Something that `--require` asked for is not available.
+    /// Something that `--require` asked for, or that the command cannot do without, is not available.
     Unavailable,
 }
 

@@ -216,7 +216,11 @@ impl RunManifest {
         }
         let spun = self.results.iter().map(|r| (r.start, r.end));
         let followed = self.threads.iter().map(|thread| (thread.from, thread.until));
-        spun.chain(followed).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+        let met = spun.chain(followed).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        // Who waited in vain for threads has looked for them all that time.
+        met.or_else(|| {
+            (self.probe.kind == "attach").then_some((self.clock_start.ticks, self.clock_end.ticks))
+        })
     }
 
     /// The time in which stalls were looked for, summed over CPUs where a probe had each for itself.

@@ -49,7 +49,7 @@ pub enum RecordError {
     #[error(transparent)]
     Target(#[from] crate::threads::TargetError),
     /// Threads cannot be followed without the kernel's events.
-    #[error("threads cannot be followed without kernel events: {reason}. {fix}")]
+    #[error("threads cannot be followed without kernel events: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]
     Blind {
         /// Why there are none.
         reason: String,

@@ -1,7 +1,7 @@
 //! `attach`: what becomes of the time of the user's own threads.
 
 use super::report::print_run;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
@@ -128,6 +128,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Target(TargetError::Gone { .. } | TargetError::NoSuchName(_)) => {
             UsageError(error.to_string()).into()
         }
+        RecordError::Blind { .. } => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

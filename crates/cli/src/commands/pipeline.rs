@@ -70,7 +70,9 @@ pub enum ReportArg {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
-                        the first -w of them as warm-up."
+                        the first -w of them as warm-up. Its -s, threads that spin to disturb the others, is \
+                        left out: to measure under load, start the load beside it; selftest injects \
+                        disturbances that are known."
 )]
 pub struct PipelineArgs {
     /// Bytes of a record
@@ -144,6 +146,9 @@ pub struct PipelineArgs {
     /// perf-workshop's properties file, made when it is not there; flags win over it
     #[arg(long, short = 'o', value_name = "FILE", help_heading = "Threads")]
     pub properties: Option<PathBuf>,
+    /// perf-workshop's; refused with a word on what to use
+    #[arg(short = 's', hide = true)]
+    pub spinners: bool,
     /// Measure even where the machine is too small for the threads
     #[arg(long, help_heading = "Threads")]
     pub force: bool,
@@ -234,6 +239,14 @@ fn ring(text: &str) -> Result<u64, String> {
 /// # Errors
 /// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
+    if args.spinners {
+        return Err(UsageError(
+            "perf-workshop's -s disturbed its threads with others that spin; here nothing does: start a load \
+             of your own beside it, or let 'jitterscope selftest' inject disturbances that are known"
+                .into(),
+        )
+        .into());
+    }
     let machine = Machine::host();
     check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     fits_in_memory(args, &machine)?;

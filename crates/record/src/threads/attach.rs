@@ -148,12 +148,11 @@ pub fn attach(
     sink.context(&follow.events.context());
     let events_in_gaps =
         EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
-    let duration_ns = settings.duration.unwrap_or_else(|| rate.nanos(last.since(start)));
     let probe = ProbeSettings {
         kind: "attach".into(),
         cpus: topology.online.clone(),
         cpus_chosen_because: None,
-        duration_ns,
+        duration_ns: settings.duration.unwrap_or_default(),
         warmup_ns: Nanos::ZERO,
         threshold_ns: settings.threshold,
         interval_ns: INTERVAL,

@@ -52,7 +52,10 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(cpus)));
     }
     if run.interrupted {
-        let text = format!("ended before its time: {} of {}", span(run.duration_ns), span(run.planned_ns));
+        let text = match run.planned_ns {
+            Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
+            planned => format!("ended before its time: {} of {}", span(run.duration_ns), span(planned)),
+        };
         page.prose(Some(Tone::Warning), 0, &text);
     }
 }
