@@ -195,6 +195,7 @@ fn run_and_wait_agree_with_perf_sched_timehist() {
         eprintln!("skipped: perf is not installed (Debian's linux-perf)");
         return;
     }
+    let _mounts = PerfsMount::watch();
     let Some(cpu) = traced_idle_cpu() else {
         eprintln!("skipped: the kernel records no switches of any CPU's idle thread, so perf cannot tell");
         return;
@@ -265,6 +266,33 @@ fn compare(report: &Value, data: &Path) {
         compared += 1;
     }
     assert!(compared >= 2, "{report:#}");
+}
+
+/// perf mounts tracefs and leaves it; this takes away what was not there before.
+struct PerfsMount {
+    before: bool,
+}
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+impl PerfsMount {
+    fn watch() -> PerfsMount {
+        PerfsMount { before: PerfsMount::is_there() }
+    }
+
+    fn is_there() -> bool {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        mounts.lines().any(|line| line.contains(&format!(" {TRACEFS} ")))
+    }
+}
+
+impl Drop for PerfsMount {
+    fn drop(&mut self) {
+        if !self.before && PerfsMount::is_there() {
+            // Should it be in use by somebody else by now, it stays.
+            let _ = Command::new("umount").arg(TRACEFS).status();
+        }
+    }
 }
 
 /// A CPU whose idle thread's switches the kernel records. On some virtual machines it does not, on all

@@ -113,6 +113,8 @@ pub fn attach(
             break;
         }
     }
+    // Ctrl-C reaches the command, too, and its end may be noticed first.
+    interrupted |= stop.load(Ordering::Relaxed);
     let clock_end = clock::read_all(kind);
     let last = clock_end.ticks.min(end);
     if let Some(command) = &mut command {
@@ -120,7 +122,7 @@ pub fn attach(
         command.end();
         circumstances.extend(
             by_itself
-                .filter(|status| !status.success())
+                .filter(|status| !status.success() && !interrupted)
                 .map(|status| Circumstance::CommandFailed { status: status.to_string() }),
         );
     }
