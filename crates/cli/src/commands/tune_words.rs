@@ -78,7 +78,21 @@ impl Scope {
 pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
     let manifest = reader.manifest();
     let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
-    for attribution in reader.attributions()? {
+    // Messages that queue up behind one stall share its time; what ran in their threads' stead does not.
+    for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
+        let key = (ran.kind.as_str(), ran.name.to_string(), ran.detail.to_string());
+        let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
+            kind: ran.kind,
+            name: ran.name.to_string(),
+            detail: ran.detail.to_string(),
+            total_ns: Nanos::ZERO,
+            count: 0,
+        });
+        sum.total_ns += ran.sum_ns;
+        sum.count += ran.count;
+    }
+    let followed = !manifest.threads.is_empty();
+    for attribution in reader.attributions()?.take_while(|_| !followed) {
         for part in attribution?.parts {
             let c = part.culprit;
             let key = (c.kind.as_str(), c.name.to_string(), c.detail.to_string());
