@@ -69,9 +69,6 @@ pub struct Attributor {
     senders: Senders,
     costs: EdgeCosts,
     tally: EventTally,
-    /// Events before it are warm-up.
-    measured_from: Ticks,
-    measured_until: Ticks,
 }
 
 impl Attributor {
@@ -84,8 +81,6 @@ impl Attributor {
             senders: Senders::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
-            measured_from: Ticks(u64::MAX),
-            measured_until: Ticks(u64::MAX),
         }
     }
 
@@ -98,7 +93,13 @@ impl Attributor {
 
     /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
-        (self.measured_from, self.measured_until) = (from, until);
+        self.tally.measure(from, until);
+    }
+
+    /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned
+    /// start: what the kernel did between warm-up and that read lies in no gap and does not count.
+    pub fn begin(&mut self, cpu: CpuId, from: Ticks) {
+        self.tally.begin(cpu, from);
     }
 
     /// An event of a measured CPU.
@@ -138,9 +139,7 @@ impl Attributor {
             recent.pop_front();
         }
         recent.push_back(gap);
-        if gap.start >= self.measured_from {
-            self.tally.gap(cpu, gap);
-        }
+        self.tally.gap(cpu, gap);
     }
 
     /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
@@ -179,13 +178,10 @@ impl Attributor {
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
-        let (from, until) = (self.measured_from, self.measured_until);
         for (id, cpu) in &mut self.cpus {
             let count = cpu.pending.partition_point(|event| event.time < before);
             for event in cpu.pending.drain(..count) {
-                if from <= event.time && event.time <= until {
-                    self.tally.event(*id, event.time, false);
-                }
+                self.tally.event(*id, event.time, false);
             }
         }
     }
@@ -207,16 +203,13 @@ impl Attributor {
         attribution
     }
 
-    /// Counts the events up to `until` that no stall took, and forgets them.
-    pub fn finish(&mut self, until: Ticks) {
-        let (from, end) = (self.measured_from, self.measured_until.min(until));
-        for (id, cpu) in &mut self.cpus {
-            for event in cpu.pending.drain(..) {
-                if from <= event.time && event.time <= end {
-                    self.tally.event(*id, event.time, false);
-                }
-            }
+    /// Counts the events that no stall took, each CPU's up to the last read of its probe, and forgets
+    /// them.
+    pub fn finish(&mut self, ends: &[(CpuId, Ticks)]) {
+        for (cpu, until) in ends {
+            self.tally.end(*cpu, *until);
         }
+        self.forget(Ticks(u64::MAX));
     }
 
     /// Events of measured CPUs inside and outside their gaps.
@@ -244,9 +237,7 @@ impl Attributor {
         let count = cpu.pending.partition_point(|e| e.time <= stall.end);
         let events: Vec<KernelEvent> = cpu.pending.drain(..count).collect();
         for event in &events {
-            if self.measured_from <= event.time && event.time <= self.measured_until {
-                self.tally.event(stall.cpu, event.time, stall.contains(event.time));
-            }
+            self.tally.event(stall.cpu, event.time, stall.contains(event.time));
         }
         events
     }

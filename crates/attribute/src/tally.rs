@@ -1,5 +1,8 @@
 //! The proof that stalls and kernel events belong together: how many events fall inside recorded gaps,
 //! beside how many do when each is shifted in time.
+//!
+//! Each CPU counts from the first to the last read of its own probe: what the kernel did before the one or
+//! after the other had no gap that it could lie in.
 
 use jitterscope_model::{CpuId, EventsInGaps, Gap, Ticks};
 use std::collections::{HashMap, VecDeque};
@@ -7,12 +10,43 @@ use std::collections::{HashMap, VecDeque};
 /// Gaps kept a CPU for the control, at most.
 const KEPT_GAPS: usize = 1 << 13;
 
+/// From the first to the last read of a probe.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from: Ticks,
+    until: Ticks,
+}
+
+impl Window {
+    const ALWAYS: Window = Window { from: Ticks(0), until: Ticks(u64::MAX) };
+    const NEVER: Window = Window { from: Ticks(u64::MAX), until: Ticks(u64::MAX) };
+
+    fn contains(self, time: Ticks) -> bool {
+        self.from <= time && time <= self.until
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Cpu {
+    /// What its probe measured.
+    window: Window,
+    /// Recent gaps, in order.
+    recent: VecDeque<Gap>,
+}
+
+impl Default for Cpu {
+    fn default() -> Cpu {
+        Cpu { window: Window::ALWAYS, recent: VecDeque::new() }
+    }
+}
+
 /// Counts events inside and outside gaps.
 #[derive(Clone, Debug)]
 pub struct EventTally {
     counts: EventsInGaps,
-    /// Recent gaps by CPU, in order.
-    recent: HashMap<CpuId, VecDeque<Gap>>,
+    /// Where all CPUs are measured, as far as their own windows allow.
+    planned: Window,
+    cpus: HashMap<CpuId, Cpu>,
     /// The control shifts an event back by this much at least, and by less than twice as much.
     shift: Ticks,
     random: u64,
@@ -25,15 +59,34 @@ impl EventTally {
     pub fn new(shift: Ticks) -> EventTally {
         EventTally {
             counts: EventsInGaps::default(),
-            recent: HashMap::new(),
+            planned: Window::NEVER,
+            cpus: HashMap::new(),
             shift: Ticks(shift.0.max(1)),
             random: 0x9e37_79b9_7f4a_7c15,
         }
     }
 
+    /// Says which events count; until then none does. A CPU's own window is narrower still.
+    pub fn measure(&mut self, from: Ticks, until: Ticks) {
+        self.planned = Window { from, until };
+    }
+
+    /// The probe of a CPU read the clock for the first time at `from`.
+    pub fn begin(&mut self, cpu: CpuId, from: Ticks) {
+        self.cpus.entry(cpu).or_default().window.from = from;
+    }
+
+    /// The probe of a CPU read the clock for the last time at `until`.
+    pub fn end(&mut self, cpu: CpuId, until: Ticks) {
+        self.cpus.entry(cpu).or_default().window.until = until;
+    }
+
     /// Takes note of a gap; those of one CPU come in order.
     pub fn gap(&mut self, cpu: CpuId, gap: Gap) {
-        let gaps = self.recent.entry(cpu).or_default();
+        let Cpu { window, recent: gaps } = self.cpus.entry(cpu).or_default();
+        if gap.start < self.planned.from.max(window.from) {
+            return;
+        }
         let horizon = gap.start.0.saturating_sub(self.shift.0 * 2);
         while gaps.front().is_some_and(|g| g.end().0 < horizon) || gaps.len() >= KEPT_GAPS {
             gaps.pop_front();
@@ -41,12 +94,15 @@ impl EventTally {
         gaps.push_back(gap);
     }
 
-    /// Counts an event.
+    /// Counts an event that happened while its CPU was measured.
     pub fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) {
+        let back = self.shift.0 + self.next_random() % self.shift.0;
+        let Cpu { window, recent: gaps } = self.cpus.entry(cpu).or_default();
+        if !self.planned.contains(time) || !window.contains(time) {
+            return;
+        }
         self.counts.events += 1;
         self.counts.inside += u64::from(inside);
-        let back = self.shift.0 + self.next_random() % self.shift.0;
-        let Some(gaps) = self.recent.get(&cpu) else { return };
         let shifted = Ticks(time.0.saturating_sub(back));
         // Before the oldest gap kept there is nothing to compare with.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
@@ -80,6 +136,7 @@ mod tests {
     #[test]
     fn the_control_approaches_the_stolen_fraction_while_real_events_all_hit() {
         let mut tally = EventTally::new(Ticks(1_000_000));
+        tally.measure(Ticks(0), Ticks(u64::MAX));
         let cpu = CpuId(1);
         // A tenth of the time is stolen, strictly periodically: 1000 of every 10,000 ticks.
         for n in 0..20_000u64 {
@@ -91,5 +148,23 @@ mod tests {
         assert_eq!((counts.events, counts.inside), (20_000, 20_000));
         let share = counts.control_inside as f64 / counts.control_events as f64;
         assert!((0.08..0.12).contains(&share), "{share}");
+    }
+    #[test]
+    fn each_cpu_counts_from_its_probes_first_read_to_its_last() {
+        let (near, far) = (CpuId(0), CpuId(1));
+        let mut tally = EventTally::new(Ticks(1));
+        tally.event(near, Ticks(150), false);
+        assert_eq!(tally.counts().events, 0, "nothing is measured yet");
+        tally.measure(Ticks(100), Ticks(1000));
+        tally.begin(near, Ticks(130));
+        tally.begin(far, Ticks(140));
+        tally.end(far, Ticks(900));
+        for cpu in [near, far] {
+            for time in [99, 100, 129, 130, 140, 900, 901, 1000, 1001] {
+                tally.event(cpu, Ticks(time), true);
+            }
+        }
+        // 130, 140, 900, 901 and 1000 of the one; 140 and 900 of the other.
+        assert_eq!(tally.counts().events, 5 + 2);
     }
 }

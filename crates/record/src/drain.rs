@@ -9,8 +9,8 @@ use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
-    ClockReading, Comm, CounterTotal, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, SelfNoise,
-    SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CounterTotal, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
+    SelfNoise, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
@@ -112,8 +112,13 @@ impl<S: Rows> Drain<S> {
         if let Some(evidence) = &mut self.evidence {
             evidence.drain(&mut self.sink);
             for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
-                for gap in gaps.iter().filter(|gap| !gap.is_beginning()) {
-                    evidence.announce(channel.output.cpu, *gap);
+                let cpu = channel.output.cpu;
+                for gap in gaps {
+                    if gap.is_beginning() {
+                        evidence.begin(cpu, gap.start);
+                    } else {
+                        evidence.announce(cpu, *gap);
+                    }
                 }
             }
         }
@@ -190,8 +195,8 @@ impl<S: Rows> Drain<S> {
         self.sink.keep_room();
     }
 
-    /// The probes have ended, the last of them at `last`: takes in what is still under way and sums up.
-    pub(crate) fn finish(mut self, last: Ticks) -> Found<S> {
+    /// The probes have ended: takes in what is still under way and sums up.
+    pub(crate) fn finish(mut self, results: &[ProbeResult]) -> Found<S> {
         if let Some(evidence) = &mut self.evidence {
             evidence.stop();
         }
@@ -207,7 +212,8 @@ impl<S: Rows> Drain<S> {
             sink: self.sink,
         };
         if let Some(mut evidence) = self.evidence {
-            found.events_in_gaps = evidence.finish(last);
+            let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
+            found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
             let entry = evidence.costs().get(Edge::LeadInterrupt);
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);

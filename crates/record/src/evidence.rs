@@ -87,6 +87,11 @@ impl Evidence {
         self.current_hints = self.hints.read();
     }
 
+    /// The first read of a CPU's probe.
+    pub(crate) fn begin(&mut self, cpu: CpuId, from: Ticks) {
+        self.attributor.begin(cpu, from);
+    }
+
     pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {
         self.attributor.announce(cpu, gap);
     }
@@ -113,9 +118,9 @@ impl Evidence {
         self.events.stop();
     }
 
-    /// Counts the events that no stall took.
-    pub(crate) fn finish(&mut self, until: Ticks) -> EventsInGaps {
-        self.attributor.finish(until);
+    /// Counts the events that no stall took, each CPU's up to the last read of its probe.
+    pub(crate) fn finish(&mut self, ends: &[(CpuId, Ticks)]) -> EventsInGaps {
+        self.attributor.finish(ends);
         self.attributor.events_in_gaps()
     }
 

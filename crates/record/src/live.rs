@@ -189,8 +189,7 @@ impl Live {
             }
         }
         let results = probes.join()?.results;
-        let last = results.iter().map(|result| result.end).max().unwrap_or(end);
-        drain.finish(last);
+        drain.finish(&results);
         Ok(Measured { results, clock: started, interrupted, blind })
     }
 

@@ -136,8 +136,7 @@ pub fn record(
     if results.iter().all(|result| result.samples == 0) {
         return Err(RecordError::InterruptedEarly);
     }
-    let last = results.iter().map(|result| result.end).max().unwrap_or(end);
-    let found = drain.finish(last);
+    let found = drain.finish(&results);
     sources.extend(found.sources);
     circumstances.extend(results.iter().flat_map(after::circumstances));
     circumstances.extend(after::of_evidence(&sources, found.attributed));

@@ -258,7 +258,7 @@ fn events_inside_and_outside_of_stalls_are_told_apart() {
     let mut a = attributor(false);
     attribute(&mut a, &stall(1000, 2000), &[enter(500, "local_timer"), enter(1500, "local_timer")]);
     a.event(enter(5000, "local_timer"));
-    a.finish(Ticks(10_000));
+    a.finish(&[(CPU, Ticks(10_000))]);
     let counts = a.events_in_gaps();
     assert_eq!((counts.events, counts.inside), (3, 1));
 }
