@@ -228,7 +228,7 @@ impl Attributor {
     fn take_timeline(&mut self, stall: &Stall) -> Timeline {
         let events = self.take_events(stall);
         let cpu = self.cpus.entry(stall.cpu).or_default();
-        Timeline::build_with(stall, &events, self.settings.rate, &mut cpu.suspended)
+        Timeline::build_with(stall, &events, self.settings.rate, &self.senders, &mut cpu.suspended)
     }
 
     /// Takes the events up to the stall's end and counts them.

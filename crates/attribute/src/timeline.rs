@@ -1,6 +1,7 @@
 //! The nested frames of one stall.
 
 use crate::culprits::{self, Rule};
+use crate::senders::Senders;
 use jitterscope_model::{EventKind, KernelEvent, Stall, TickRate, Ticks};
 use std::collections::HashMap;
 
@@ -43,9 +44,18 @@ pub(crate) struct Stretch {
     pub(crate) frame: Option<usize>,
 }
 
-/// Frames that a thread had open when it was switched out, by thread id: a sleeping work item, a
-/// preempted softirq on PREEMPT_RT. They go on when the thread does.
-pub(crate) type Suspended = HashMap<i32, Vec<(&'static Rule, KernelEvent)>>;
+/// Frames that threads had open when they left the CPU, by thread id. They go on when the thread comes
+/// back, unless it was on another CPU meanwhile.
+pub(crate) type Suspended = HashMap<i32, Left>;
+
+/// What a thread had open when it was switched out: a sleeping work item, a preempted softirq on
+/// PREEMPT_RT.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    at: Ticks,
+    /// Outermost first.
+    frames: Vec<(&'static Rule, KernelEvent)>,
+}
 
 /// Threads whose suspended frames are remembered. Beyond it all are forgotten, which costs names, not
 /// time.
@@ -65,20 +75,23 @@ pub struct Timeline {
 
 impl Timeline {
     /// Folds the events of a stall into frames. `events` are those of the stall's CPU, in time order;
-    /// any outside the stall are ignored.
+    /// any outside the stall are ignored. `senders`: the records of the sending side up to the stall's end,
+    /// for what moved to the CPU meanwhile.
     #[must_use]
     pub fn build<'e>(
         stall: &Stall,
         events: impl IntoIterator<Item = &'e KernelEvent>,
         rate: TickRate,
+        senders: &Senders,
     ) -> Timeline {
-        Timeline::build_with(stall, events, rate, &mut Suspended::new())
+        Timeline::build_with(stall, events, rate, senders, &mut Suspended::new())
     }
 
     pub(crate) fn build_with<'e>(
         stall: &Stall,
         events: impl IntoIterator<Item = &'e KernelEvent>,
         rate: TickRate,
+        senders: &Senders,
         suspended: &mut Suspended,
     ) -> Timeline {
         let inside: Vec<&KernelEvent> = events.into_iter().filter(|e| stall.contains(e.time)).collect();
@@ -87,6 +100,7 @@ impl Timeline {
             timeline: Timeline::default(),
             stack: Vec::new(),
             since: stall.start,
+            senders,
             suspended,
         };
         for (time, step) in steps(&inside, stall, rate) {
@@ -127,6 +141,7 @@ struct Builder<'a> {
     stack: Vec<usize>,
     /// Where the current stretch began.
     since: Ticks,
+    senders: &'a Senders,
     suspended: &'a mut Suspended,
 }
 
@@ -171,13 +186,13 @@ impl Builder<'_> {
     }
 
     fn switch(&mut self, event: &KernelEvent, prev: i32, next: i32, time: Ticks) {
-        let mut left = Vec::new();
+        let mut frames = Vec::new();
         let base = usize::from(prev != self.stall.victim.tid);
         while let Some(top) = self.stack.last().map(|i| &self.timeline.frames[*i]) {
             if self.stack.len() <= base {
                 self.close(time, true);
             } else if top.rule.sleeps {
-                left.push((top.rule, top.opening.clone()));
+                frames.push((top.rule, top.opening.clone()));
                 self.close(time, true);
             } else {
                 self.close(time, false);
@@ -186,17 +201,21 @@ impl Builder<'_> {
         if self.suspended.len() >= MAX_SUSPENDED {
             self.suspended.clear();
         }
-        if left.is_empty() {
+        if frames.is_empty() {
             self.suspended.remove(&prev);
         } else {
-            left.reverse();
-            self.suspended.insert(prev, left);
+            frames.reverse();
+            self.suspended.insert(prev, Left { at: time, frames });
         }
         if next != self.stall.victim.tid {
             self.open(&culprits::THREAD, event, time);
         }
-        for (rule, opening) in self.suspended.remove(&next).unwrap_or_default() {
-            self.open(rule, &opening, time);
+        let Some(left) = self.suspended.remove(&next) else { return };
+        // A worker that comes from another CPU ended there what it had begun here.
+        if !self.senders.has_arrived(next, self.stall.cpu, left.at, time) {
+            for (rule, opening) in left.frames {
+                self.open(rule, &opening, time);
+            }
         }
     }
 

@@ -31,7 +31,7 @@ pub fn timeline_rows<'e>(
     rate: TickRate,
     lexicon: &dyn Lexicon,
 ) -> Vec<TimelineRow> {
-    let timeline = Timeline::build(stall, events, rate);
+    let timeline = Timeline::build(stall, events, rate, senders);
     let scene = Scene { stall, timeline: &timeline, senders, lexicon };
     let at = |time: Ticks| rate.nanos(time.since(stall.start));
     let mut rows: Vec<TimelineRow> = timeline

@@ -7,6 +7,11 @@ use jitterscope_model::{CpuId, CpuSet};
 use jitterscope_platform::Machine;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::time::Duration;
+
+/// How often a control file is read again that does not hold what was written to it.
+const READINGS: u32 = 20;
+const BETWEEN_READINGS: Duration = Duration::from_millis(1);
 
 /// One change. It carries what there was before, so that it can be undone from the journal alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,11 +285,11 @@ impl Op {
             && let Ok(in_force) = machine.read_trimmed(effective)
             && let (Some(now), Some(asked)) = (kind.cpus(&in_force), kind.cpus(to))
             && !now.difference(&asked).is_empty()
-            && self.standing(machine) == Standing::Ours
+            && self.settled(machine, &Standing::Ours) == Standing::Ours
         {
             return Outcome::Pending { effective: in_force };
         }
-        match self.standing(machine) {
+        match self.settled(machine, &Standing::Ours) {
             Standing::Ours => Outcome::Applied { reads: self.to_text() },
             // A blink leaves things as they were: that is its success.
             Standing::Original if matches!(self, Op::Blink { .. }) => {
@@ -294,6 +299,22 @@ impl Op {
             Standing::Foreign(reads) => Outcome::Ignored { reads },
             Standing::Gone(why) => Outcome::Gone { why },
         }
+    }
+
+    /// How the change stands once what was just written has taken effect. While the kernel moves an
+    /// interrupt, on its next occurrence, the file tells of the old CPUs for a moment once more.
+    fn settled(&self, machine: &Machine, wanted: &Standing) -> Standing {
+        let mut standing = self.standing(machine);
+        if matches!(self, Op::Write { .. }) && machine.is_host() {
+            for _ in 0..READINGS {
+                if standing == *wanted {
+                    break;
+                }
+                std::thread::sleep(BETWEEN_READINGS);
+                standing = self.standing(machine);
+            }
+        }
+        standing
     }
 
     /// How the change stands now.
@@ -372,7 +393,7 @@ impl Op {
                 }
             }
         }
-        match self.standing(hands.machine()) {
+        match self.settled(hands.machine(), &Standing::Original) {
             Standing::Original | Standing::Gone(_) => Ok(()),
             Standing::Ours => Err(io::Error::other("the machine took it silently and changed nothing")),
             Standing::Foreign(now) => Err(io::Error::other(format!("it was put back, but now reads {now}"))),

@@ -86,7 +86,16 @@ impl Cpu {
             _ => {}
         }
         self.keep(event);
+        if let (EventKind::SchedSwitch { .. }, Some(work)) = (&event.kind, self.work.clone()) {
+            // The turn goes on with an item that was begun in an earlier one.
+            self.keep(&KernelEvent { time: event.time, ..work });
+        }
         ended
+    }
+
+    /// A thread comes from another CPU: what it had begun here it ended there.
+    pub(super) fn arrived(&mut self, tid: i32) {
+        self.sleeping_works.remove(&tid);
     }
 
     /// The interrupt that [`Cpu::record`] said has ended is dealt with.

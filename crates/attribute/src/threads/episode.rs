@@ -157,7 +157,7 @@ pub(super) fn slices(
 ) -> Vec<Slice> {
     let first = events.first().map_or(from, |event| event.time.min(from));
     let stall = Stall { id: StallId(0), cpu, victim, start: first, end: to };
-    let timeline = Timeline::build(&stall, events.iter().copied(), naming.rate);
+    let timeline = Timeline::build(&stall, events.iter().copied(), naming.rate, naming.senders);
     let scene =
         Scene { stall: &stall, timeline: &timeline, senders: naming.senders, lexicon: naming.lexicon };
     let named: Vec<Culprit> = (0..timeline.frames.len()).map(|index| culprit_of(index, &scene, to)).collect();

@@ -1,7 +1,7 @@
 //! Whatever the kernel seems to have done: the parts of a stall sum to its length, and nothing panics.
 
 use crate::common::*;
-use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints, Timeline};
+use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints, Senders, Timeline};
 use jitterscope_model::{
     CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, Stall, TickRate, Ticks,
 };
@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn frames_nest_and_stay_inside_their_stall(events in events()) {
         let s = Stall { cpu: CpuId(1), ..stall(500, 4000) };
-        let timeline = Timeline::build(&s, &events, TickRate::NANOSECONDS);
+        let timeline = Timeline::build(&s, &events, TickRate::NANOSECONDS, &Senders::default());
         for frame in &timeline.frames {
             prop_assert!(s.start <= frame.start && frame.start <= frame.end && frame.end <= s.end);
         }

@@ -113,6 +113,38 @@ fn a_kworker_is_named_by_its_work_across_a_sleep() {
 }
 
 #[test]
+fn a_kworker_that_was_on_another_cpu_meanwhile_ended_its_work_there() {
+    let worker = task(50, "kworker/u4:1", 120);
+    let worker_event = |time, kind| KernelEvent { tid: 50, ..at(time, kind) };
+    let start = |work, function| EventKind::WorkStart { work, function: KernelAddr(function) };
+    let begun =
+        [switch(1000, victim(), worker), worker_event(1200, start(9, 2)), switch(3000, worker, victim())];
+    let back = [
+        switch(7000, victim(), worker),
+        worker_event(7300, start(10, 8)),
+        worker_event(7700, EventKind::WorkEnd { work: 10 }),
+        switch(8000, worker, victim()),
+    ];
+    let moved = |time, to| KernelEvent {
+        cpu: CpuId(0),
+        ..at(time, EventKind::SchedMigrate { task: worker, from: CpuId(1 - to), to: CpuId(to) })
+    };
+    // Elsewhere and back again; a move of long ago says nothing.
+    for (moves, expected) in [
+        (&[moved(4000, 0), moved(6900, 1)][..], &["kworker/f8 1000"][..]),
+        (&[moved(500, 1)], &["kworker/vmstat_update 600", "kworker/f8 400"]),
+    ] {
+        let mut a = attributor(false);
+        attribute(&mut a, &stall(1000, 3000), &begun);
+        for event in moves {
+            a.sender_event(event);
+        }
+        let got = attribute(&mut a, &stall(7000, 8000), &back);
+        assert_eq!(shown(&got), expected);
+    }
+}
+
+#[test]
 fn an_ipi_has_its_function_and_the_sender_of_that_very_call() {
     let mut a = attributor(false);
     for (time, tid, csd) in [(500, 11, 1), (600, 12, 2), (2_000_000, 13, 1)] {

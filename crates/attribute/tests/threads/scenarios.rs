@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use jitterscope_attribute::{Start, ThreadFollower};
-use jitterscope_model::{EventKind, KernelAddr, Nanos, Ticks};
+use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, Ticks};
 
 #[test]
 fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
@@ -44,6 +44,26 @@ fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_
     assert_eq!(episodes[0].waker.as_ref().map(|waker| waker.tid), Some(B));
     assert_eq!(accounts[0].blocked_ns, Nanos(990));
     assert_eq!((accounts[0].waiting_ns, accounts[0].preempted_ns), (Nanos(500), Nanos(0)));
+}
+
+#[test]
+fn a_worker_that_comes_from_another_cpu_ended_there_what_it_had_begun_here() {
+    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let events = |moves: &[KernelEvent]| {
+        let mut events =
+            vec![switch(100, 1, 0, 0, 400), at(150, 1, 400, work.clone()), switch(200, 1, 400, 1, A)];
+        events.extend_from_slice(moves);
+        events.extend([switch(1000, 1, A, 0, 400), switch(1500, 1, 400, 1, A)]);
+        events
+    };
+    let behind = |events: &[KernelEvent]| {
+        let mut follower = run(&[A], events);
+        follower.finish(Ticks(2000), &Names);
+        shown(&follower.take_episodes())
+    };
+    assert_eq!(behind(&events(&[])), ["preempted 1000-1500: vmstat_update 500"]);
+    let moves = [migrate(300, 0, 400, 1, 0), migrate(900, 0, 400, 0, 1)];
+    assert_eq!(behind(&events(&moves)), ["preempted 1000-1500: kworker/1:0 500"]);
 }
 
 #[test]
