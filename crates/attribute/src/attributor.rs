@@ -6,10 +6,10 @@ use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::split;
 use crate::tally::EventTally;
-use crate::timeline::{Suspended, Timeline};
+use crate::timeline::{Left, Suspended, Timeline};
 use jitterscope_model::{
     Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, Gap, KernelEvent, Nanos, Part,
-    Placement, Stall, TickRate, Ticks,
+    Placement, SleepingWork, Stall, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -89,6 +89,36 @@ impl Attributor {
     pub fn with_costs(mut self, costs: EdgeCosts) -> Attributor {
         self.costs = costs;
         self
+    }
+
+    /// Goes on from work items that slept before: those of a stored run.
+    #[must_use]
+    pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
+        for row in works {
+            let kind = EventKind::WorkStart { work: row.work, function: row.function };
+            let opening = KernelEvent { time: row.begun, cpu: row.cpu, tid: row.tid, kind };
+            if let Some(rule) = culprits::rule_opened_by(&opening) {
+                let left = Left { at: row.left, frames: vec![(rule, opening)] };
+                self.cpus.entry(row.cpu).or_default().suspended.insert(row.tid, left);
+            }
+        }
+        self
+    }
+
+    /// The work items that sleep on a CPU now.
+    #[must_use]
+    pub fn sleeping_works(&self, cpu: CpuId) -> Vec<SleepingWork> {
+        let suspended = self.cpus.get(&cpu).into_iter().flat_map(|of| &of.suspended);
+        suspended
+            .filter(|(tid, left)| !self.senders.has_arrived(**tid, cpu, left.at, Ticks(u64::MAX)))
+            .flat_map(|(tid, left)| left.frames.iter().map(move |f| (*tid, left.at, &f.1)))
+            .filter_map(|(tid, left, opening)| match opening.kind {
+                EventKind::WorkStart { work, function } => {
+                    Some(SleepingWork { cpu, tid, left, begun: opening.time, work, function })
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.

@@ -52,9 +52,9 @@ pub(crate) type Suspended = HashMap<i32, Left>;
 /// PREEMPT_RT.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
-    at: Ticks,
+    pub(crate) at: Ticks,
     /// Outermost first.
-    frames: Vec<(&'static Rule, KernelEvent)>,
+    pub(crate) frames: Vec<(&'static Rule, KernelEvent)>,
 }
 
 /// Threads whose suspended frames are remembered. Beyond it all are forgotten, which costs names, not

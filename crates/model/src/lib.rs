@@ -29,7 +29,7 @@ pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use manifest::{
     ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
-    RunManifest, SCHEMA_VERSION, SelfNoise, StoredTrace, Warning,
+    RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
 };
 pub use pipeline_properties::{BadProperty, PipelineProperties};
 pub use pipeline_result::{

@@ -1,6 +1,6 @@
 //! What one recording was: everything but its rows.
 
-use crate::{ClockKind, CpuSet, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
+use crate::{ClockKind, CpuId, CpuSet, KernelAddr, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -115,6 +115,23 @@ pub struct EdgeCostRow {
     pub samples: u64,
 }
 
+/// A work item that slept when a CPU's measurement began: with it attribution can be done again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SleepingWork {
+    /// The CPU that it sleeps on.
+    pub cpu: CpuId,
+    /// Its worker.
+    pub tid: i32,
+    /// When the worker left the CPU.
+    pub left: Ticks,
+    /// When the item was begun.
+    pub begun: Ticks,
+    /// The item's address.
+    pub work: u64,
+    /// The item's function.
+    pub function: KernelAddr,
+}
+
 /// The proof of the correlation: kernel events of the measured CPUs, and how many lie inside stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsInGaps {
@@ -193,6 +210,9 @@ pub struct RunManifest {
     /// Costs of edges at the start of the measurement.
     #[serde(default)]
     pub edge_costs: Vec<EdgeCostRow>,
+    /// Work items that slept on the measured CPUs when their measurement began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sleeping_works: Vec<SleepingWork>,
     /// The proof of the correlation.
     pub events_in_gaps: EventsInGaps,
     /// Settings of the machine.

@@ -10,7 +10,7 @@ use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
     ClockReading, Comm, CounterTotal, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
-    SelfNoise, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    SelfNoise, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
@@ -47,6 +47,7 @@ pub(crate) struct Drain<S> {
     next_id: u64,
     worst: Nanos,
     costs_at_start: Vec<EdgeCostRow>,
+    sleeping_at_start: Vec<SleepingWork>,
 }
 
 impl<S: Rows> Drain<S> {
@@ -78,6 +79,7 @@ impl<S: Rows> Drain<S> {
             next_id: 0,
             worst: Nanos::ZERO,
             costs_at_start: Vec::new(),
+            sleeping_at_start: Vec::new(),
         })
     }
 
@@ -140,6 +142,9 @@ impl<S: Rows> Drain<S> {
         let channel = &mut self.channels[index];
         if gap.is_beginning() {
             channel.measured = true;
+            if let Some(evidence) = &self.evidence {
+                self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu));
+            }
             return;
         }
         let stall = Stall {
@@ -208,6 +213,7 @@ impl<S: Rows> Drain<S> {
             counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
             events_in_gaps: EventsInGaps::default(),
             edge_costs: self.costs_at_start,
+            sleeping_works: self.sleeping_at_start,
             costs: SelfNoise::default(),
             sink: self.sink,
         };
@@ -243,6 +249,8 @@ pub(crate) struct Found<S> {
     pub(crate) events_in_gaps: EventsInGaps,
     /// Costs of edges at the start of the measurement.
     pub(crate) edge_costs: Vec<EdgeCostRow>,
+    /// Work items that slept then.
+    pub(crate) sleeping_works: Vec<SleepingWork>,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,
 }

@@ -4,7 +4,8 @@ use crate::hints::HintReader;
 use crate::kernel_events::{Item, KernelEvents, NoEvents, PageKeeper};
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, EventsInGaps, Gap, Nanos, SourceReport, Stall, TickRate, Ticks,
+    Attribution, ClockKind, CpuId, CpuSet, EventsInGaps, Gap, Nanos, SleepingWork, SourceReport, Stall,
+    TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::TraceContext;
@@ -90,6 +91,11 @@ impl Evidence {
     /// The first read of a CPU's probe.
     pub(crate) fn begin(&mut self, cpu: CpuId, from: Ticks) {
         self.attributor.begin(cpu, from);
+    }
+
+    /// The work items that sleep on a CPU now.
+    pub(crate) fn sleeping_works(&self, cpu: CpuId) -> Vec<SleepingWork> {
+        self.attributor.sleeping_works(cpu)
     }
 
     pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {

@@ -45,6 +45,7 @@ impl Common<'_> {
             sources: Vec::new(),
             counters: Vec::new(),
             edge_costs: Vec::new(),
+            sleeping_works: Vec::new(),
             events_in_gaps: EventsInGaps::default(),
             audit: self.audit,
             self_noise: self_noise(self.home),

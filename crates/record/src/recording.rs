@@ -163,6 +163,7 @@ pub fn record(
         sources,
         counters: found.counters,
         edge_costs: found.edge_costs,
+        sleeping_works: found.sleeping_works,
         events_in_gaps: found.events_in_gaps,
         warnings: circumstances.iter().map(Circumstance::warning).collect(),
         ..common.manifest()

@@ -82,7 +82,9 @@ pub fn reattribute(run: &RunReader, sink: &mut dyn FnMut(Attribution)) -> Result
         virtual_machine: manifest.host.hypervisor.is_some(),
         measured: manifest.results.len(),
     };
-    let mut attributor = Attributor::new(settings).with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
+    let mut attributor = Attributor::new(settings)
+        .with_costs(EdgeCosts::from_rows(&manifest.edge_costs))
+        .with_sleeping_works(&manifest.sleeping_works);
     let mut pages = run.trace_pages(Ticks(0), Ticks(u64::MAX))?.into_iter().peekable();
     for stall in run.stalls()? {
         let stall = stall?;

@@ -113,6 +113,27 @@ fn a_kworker_is_named_by_its_work_across_a_sleep() {
 }
 
 #[test]
+fn work_that_slept_when_a_run_began_is_known_when_it_is_attributed_again() {
+    let worker = task(50, "kworker/1:2", 120);
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    let begun = [
+        switch(1000, victim(), worker),
+        KernelEvent { tid: 50, ..at(1200, start) },
+        switch(3000, worker, victim()),
+    ];
+    let again = [switch(7000, victim(), worker), switch(8000, worker, victim())];
+    let mut live = attributor(false);
+    attribute(&mut live, &stall(1000, 3000), &begun);
+    let sleeping = live.sleeping_works(CPU);
+    assert_eq!(sleeping.len(), 1);
+    assert!(live.sleeping_works(CpuId(0)).is_empty());
+    let mut replayed = attributor(false).with_sleeping_works(&sleeping);
+    for a in [&mut live, &mut replayed] {
+        assert_eq!(shown(&attribute(a, &stall(7000, 8000), &again)), ["kworker/vmstat_update 1000"]);
+    }
+}
+
+#[test]
 fn a_kworker_that_was_on_another_cpu_meanwhile_ended_its_work_there() {
     let worker = task(50, "kworker/u4:1", 120);
     let worker_event = |time, kind| KernelEvent { tid: 50, ..at(time, kind) };

@@ -109,6 +109,7 @@ fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         sources: Vec::new(),
         counters: Vec::new(),
         edge_costs: vec![],
+        sleeping_works: vec![],
         events_in_gaps: EventsInGaps::default(),
         audit: Default::default(),
         self_noise: SelfNoise::default(),

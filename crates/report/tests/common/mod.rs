@@ -236,6 +236,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         ],
         counters: Vec::new(),
         edge_costs: Vec::new(),
+        sleeping_works: Vec::new(),
         events_in_gaps: EventsInGaps {
             events: 39_222,
             inside: 39_222,
