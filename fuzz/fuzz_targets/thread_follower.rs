@@ -4,7 +4,8 @@
 
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, KernelAddr, KernelEvent, Name, Nanos, StallId, TaskRef, ThreadRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StallId, TaskRef,
+    ThreadRef, TickRate, Ticks,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -44,7 +45,9 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
         13 => EventKind::VectorExit { vector: "local_timer".into() },
         14 if a & 1 == 0 => EventKind::SoftirqEntry { vec: u32::from(b % 10) },
         14 => EventKind::SoftirqExit { vec: u32::from(b % 10) },
-        _ => EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: u64::from(u16::from_be_bytes([b, c])) },
+        _ => {
+            EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: u64::from(u16::from_be_bytes([b, c])) }
+        }
     }
 }
 
@@ -67,7 +70,8 @@ fuzz_target!(|bytes: &[u8]| {
     follower.measure(Ticks(from), Ticks(until));
     for tid in [1, 2] {
         let start = if flags & 1 == 1 { Start::Unknown } else { Start::Asleep };
-        follower.follow(Following { thread: ThreadRef { tid, comm: comm(tid) }, role: None, start }, Ticks(0));
+        follower
+            .follow(Following { thread: ThreadRef { tid, comm: comm(tid) }, role: None, start }, Ticks(0));
     }
     let mut now = 0;
     let mut episodes = Vec::new();
@@ -78,7 +82,13 @@ fuzz_target!(|bytes: &[u8]| {
         if place > 250 {
             follower.lost(cpu, Ticks(now), Ticks(now + u64::from(current)), &Names);
         }
-        let event = KernelEvent { time: Ticks(now), cpu, tid: i32::from(current % 8), kind: kind(rest) };
+        let event = KernelEvent {
+            time: Ticks(now),
+            cpu,
+            tid: i32::from(current % 8),
+            context: ExecutionContext::Thread,
+            kind: kind(rest),
+        };
         follower.event(&event, &Names);
         if number % 16 == 15 {
             episodes.extend(follower.take_episodes());

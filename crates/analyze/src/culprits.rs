@@ -3,7 +3,7 @@
 use crate::cpu::share;
 use crate::phrase::explain;
 use crate::summary::{CulpritRow, SenderRow};
-use jitterscope_model::{Culprit, CulpritKind, Name, Nanos, Part, Sender};
+use jitterscope_model::{Culprit, CulpritKind, ExecutionContext, Name, Nanos, Part, Sender};
 use std::collections::{BTreeSet, HashMap};
 
 /// Pids of one culprit that are told apart; more are "64+".
@@ -135,10 +135,16 @@ impl CulpritTable {
 }
 
 fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
-    let same = |known: &Senders| match (&known.first.comm, &sender.comm) {
-        (Some(a), Some(b)) => a == b && known.first.via == sender.via,
-        (None, None) => known.first.tid == sender.tid && known.first.via == sender.via,
-        _ => false,
+    let same = |known: &Senders| {
+        let first = &known.first;
+        let same_thread = match (&first.comm, &sender.comm) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => first.tid == sender.tid,
+            _ => false,
+        };
+        first.context == sender.context
+            && first.via == sender.via
+            && (same_thread || sender.context != ExecutionContext::Thread)
     };
     match senders.iter().position(same) {
         Some(at) => {
@@ -160,8 +166,10 @@ fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
 impl Senders {
     fn into_row(self) -> SenderRow {
         SenderRow {
+            context: self.first.context,
             comm: self.first.comm,
-            tid: (!self.several_tids).then_some(self.first.tid),
+            tid: (!self.several_tids && self.first.context == ExecutionContext::Thread)
+                .then_some(self.first.tid),
             cpu: (!self.several_cpus).then_some(self.first.cpu),
             via: self.first.via,
             count: self.count,
@@ -265,10 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn interrupts_are_one_sender_whatever_thread_they_met() {
+        let sent = |context, tid| {
+            let mut p = part(CulpritKind::Thread, "noise", "", 1);
+            p.culprit.sender = Some(Sender { context, comm: None, tid, cpu: CpuId(0), via: None });
+            vec![p]
+        };
+        let (interrupt, softirq) = (ExecutionContext::Interrupt, ExecutionContext::Softirq);
+        let [rows, _] = table(10, &[sent(softirq, 1), sent(interrupt, 1), sent(interrupt, 2)]);
+        let sender = rows[0].sender.as_ref().unwrap();
+        assert_eq!((sender.context, sender.count, sender.tid), (interrupt, 2, None));
+        assert_eq!(sender.cpu, Some(CpuId(0)));
+    }
+
+    #[test]
     fn the_most_frequent_sender_is_named() {
         let sent = |comm: &str, tid| {
             let mut p = part(CulpritKind::Ipi, "ipi_mb", "", 1);
-            p.culprit.sender = Some(Sender { comm: Some(comm.into()), tid, cpu: CpuId(0), via: None });
+            p.culprit.sender = Some(Sender {
+                context: ExecutionContext::Thread,
+                comm: Some(comm.into()),
+                tid,
+                cpu: CpuId(0),
+                via: None,
+            });
             vec![p]
         };
         let [rows, _] = table(10, &[sent("a", 1), sent("b", 2), sent("b", 3)]);

@@ -2,8 +2,8 @@
 
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, Name, Nanos, Placement, RateSource,
-    SourceStatus, StallId, ThreadAccount, Warning,
+    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, ExecutionContext, Name, Nanos,
+    Placement, RateSource, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -251,9 +251,11 @@ pub struct CulpritRow {
 /// Who set a culprit going.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SenderRow {
-    /// Its thread's name; null when it was gone before it could be asked.
+    /// Whether it was a thread at all.
+    pub context: ExecutionContext,
+    /// Its thread's name; null when it was gone before it could be asked, and when it was no thread.
     pub comm: Option<Name>,
-    /// Its thread id; null when several of that name were seen.
+    /// Its thread id; null when several of that name were seen, and when it was no thread.
     pub tid: Option<i32>,
     /// The CPU it ran on; null when it was several.
     pub cpu: Option<CpuId>,

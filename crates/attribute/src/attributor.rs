@@ -8,8 +8,8 @@ use crate::split;
 use crate::tally::EventTally;
 use crate::timeline::{Left, Suspended, Timeline};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, Gap, KernelEvent, Nanos, Part,
-    Placement, SleepingWork, Stall, TickRate, Ticks,
+    Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, ExecutionContext, Gap, KernelEvent,
+    Nanos, Part, Placement, SleepingWork, Stall, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -96,7 +96,13 @@ impl Attributor {
     pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
         for row in works {
             let kind = EventKind::WorkStart { work: row.work, function: row.function };
-            let opening = KernelEvent { time: row.begun, cpu: row.cpu, tid: row.tid, kind };
+            let opening = KernelEvent {
+                time: row.begun,
+                cpu: row.cpu,
+                tid: row.tid,
+                context: ExecutionContext::Thread,
+                kind,
+            };
             if let Some(rule) = culprits::rule_opened_by(&opening) {
                 let left = Left { at: row.left, frames: vec![(rule, opening)] };
                 self.cpus.entry(row.cpu).or_default().suspended.insert(row.tid, left);

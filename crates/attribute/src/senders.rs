@@ -1,7 +1,7 @@
 //! Who set things going: senders of IPIs, wakers of threads, queuers of work, by what they sent.
 
 use crate::lexicon::Lexicon;
-use jitterscope_model::{CpuId, EventKind, KernelAddr, KernelEvent, Name, Sender, Ticks};
+use jitterscope_model::{CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Sender, Ticks};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
@@ -15,6 +15,7 @@ const KEYS: usize = 1024;
 struct Sent<T> {
     time: Ticks,
     tid: i32,
+    context: ExecutionContext,
     cpu: CpuId,
     what: T,
 }
@@ -40,7 +41,8 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
         if queue.len() >= PER_KEY {
             queue.pop_front();
         }
-        let record = Sent { time: event.time, tid: event.tid, cpu: event.cpu, what };
+        let KernelEvent { time, tid, context, cpu, .. } = *event;
+        let record = Sent { time, tid, context, cpu, what };
         // Several CPUs' records arrive buffer by buffer, so the newest need not come last.
         let at = queue.iter().rposition(|s| s.time <= record.time).map_or(0, |i| i + 1);
         queue.insert(at, record);
@@ -132,7 +134,9 @@ impl Senders {
 
 fn sender<T>(sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
     Sender {
-        comm: lexicon.comm(sent.tid),
+        context: sent.context,
+        // The thread beneath an interrupt sent nothing.
+        comm: (sent.context == ExecutionContext::Thread).then(|| lexicon.comm(sent.tid)).flatten(),
         tid: sent.tid,
         cpu: sent.cpu,
         via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
@@ -157,7 +161,7 @@ mod tests {
     fn waking(time: u64, waker: i32, woken: i32) -> KernelEvent {
         let task = TaskRef { tid: woken, comm: Comm::new("x"), prio: 120 };
         let kind = EventKind::SchedWaking { task, target: CpuId(1) };
-        KernelEvent { time: Ticks(time), cpu: CpuId(0), tid: waker, kind }
+        KernelEvent { time: Ticks(time), cpu: CpuId(0), tid: waker, context: ExecutionContext::Thread, kind }
     }
 
     #[test]

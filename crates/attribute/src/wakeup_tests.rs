@@ -1,5 +1,5 @@
 use super::*;
-use jitterscope_model::{CpuId, StallId, ThreadRef};
+use jitterscope_model::{CpuId, ExecutionContext, StallId, ThreadRef};
 use proptest::prelude::*;
 
 const VICTIM: i32 = 50;
@@ -27,7 +27,7 @@ fn idle() -> TaskRef {
 }
 
 fn at(time: u64, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: 0, kind }
+    KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: 0, context: ExecutionContext::Thread, kind }
 }
 
 fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {

@@ -1,6 +1,6 @@
 //! Who was to blame.
 
-use crate::{CpuId, Name};
+use crate::{CpuId, ExecutionContext, Name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -108,9 +108,12 @@ impl fmt::Display for CulpritKind {
 /// that queued the work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sender {
-    /// Its thread's name; `None` when the thread was gone before it could be asked.
+    /// Whether it was a thread at all.
+    #[serde(default)]
+    pub context: ExecutionContext,
+    /// Its thread's name; `None` when the thread was gone before it could be asked, or when it was none.
     pub comm: Option<Name>,
-    /// Its thread id.
+    /// Its thread id; of an interrupt or a softirq that of the thread beneath, which had no part in it.
     pub tid: i32,
     /// The CPU that it ran on.
     pub cpu: CpuId,

@@ -1,6 +1,6 @@
 //! One decoded tracepoint record.
 
-use crate::{CpuId, Ticks};
+use crate::{CpuId, ExecutionContext, Ticks};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -74,6 +74,8 @@ pub struct KernelEvent {
     pub cpu: CpuId,
     /// The task that was current there.
     pub tid: i32,
+    /// Whether it was that task that did it.
+    pub context: ExecutionContext,
     /// What happened.
     pub kind: EventKind,
 }

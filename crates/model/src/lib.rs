@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attribution;
+mod context;
 mod cpu;
 mod culprit;
 mod event;
@@ -22,6 +23,7 @@ mod time;
 mod wakeup_result;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
+pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use culprit::{Culprit, CulpritKind, Sender};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};

@@ -4,8 +4,8 @@ use arrow_array::builder::{Int32Builder, StringBuilder, UInt32Builder, UInt64Bui
 use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use jitterscope_model::{
-    Attribution, Comm, Confidence, CpuId, Culprit, CulpritKind, IntervalRow, Nanos, Part, Placement, Sender,
-    Stall, StallId, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, Confidence, CpuId, Culprit, CulpritKind, ExecutionContext, IntervalRow, Nanos, Part,
+    Placement, Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use std::sync::Arc;
 
@@ -61,6 +61,11 @@ pub const SCHEMA: [Table; 3] = [
             ("sender_tid", Column::I32OrNull, "thread id"),
             ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
             ("sender_via", Column::TextOrNull, "kernel function that sent"),
+            (
+                "sender_context",
+                Column::TextOrNull,
+                "thread, softirq, interrupt or nmi; of the last three no thread",
+            ),
             ("net_ns", Column::U64, "time as the innermost thing running"),
             ("gross_ns", Column::U64, "time with what nested inside"),
             ("placement", Column::Text, "inside, lead, hole, trail or whole"),
@@ -170,6 +175,7 @@ pub(crate) struct AttributionRows {
     sender_tid: Int32Builder,
     sender_cpu: UInt32Builder,
     sender_via: StringBuilder,
+    sender_context: StringBuilder,
     net: UInt64Builder,
     gross: UInt64Builder,
     placement: StringBuilder,
@@ -189,6 +195,7 @@ impl AttributionRows {
             self.sender_tid.append_option(sender.map(|s| s.tid));
             self.sender_cpu.append_option(sender.map(|s| s.cpu.0));
             self.sender_via.append_option(sender.and_then(|s| s.via.as_deref()));
+            self.sender_context.append_option(sender.map(|s| s.context.as_str()));
             self.net.append_value(part.net.0);
             self.gross.append_value(part.gross.0);
             self.placement.append_value(part.placement.as_str());
@@ -215,6 +222,7 @@ impl Rows for AttributionRows {
             Arc::new(self.sender_tid.finish()),
             Arc::new(self.sender_cpu.finish()),
             Arc::new(self.sender_via.finish()),
+            Arc::new(self.sender_context.finish()),
             Arc::new(self.net.finish()),
             Arc::new(self.gross.finish()),
             Arc::new(self.placement.finish()),
@@ -298,6 +306,14 @@ impl Batch {
         let text = |name| self.column::<StringArray>(name);
         let (kind, name, detail) = (text("kind")?, text("name")?, text("detail")?);
         let (sender_comm, sender_via) = (text("sender_comm")?, text("sender_via")?);
+        // Runs of before this column tell of threads only.
+        let sender_context = text("sender_context").ok();
+        let context = |row| match sender_context {
+            Some(column) if !column.is_null(row) => {
+                known(ExecutionContext::parse(column.value(row)), "sender_context", column.value(row))
+            }
+            _ => Ok(ExecutionContext::Thread),
+        };
         let sender_tid = self.column::<Int32Array>("sender_tid")?;
         let sender_cpu = self.column::<UInt32Array>("sender_cpu")?;
         let (net, gross) = (self.column::<UInt64Array>("net_ns")?, self.column::<UInt64Array>("gross_ns")?);
@@ -307,7 +323,9 @@ impl Batch {
             |column: &StringArray, row| (!column.is_null(row)).then(|| Arc::<str>::from(column.value(row)));
         (0..self.0.num_rows())
             .map(|row| {
+                let context = context(row)?;
                 let sender = (!sender_tid.is_null(row)).then(|| Sender {
+                    context,
                     comm: optional(sender_comm, row),
                     tid: sender_tid.value(row),
                     cpu: CpuId(sender_cpu.value(row)),

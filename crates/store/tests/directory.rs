@@ -51,7 +51,13 @@ fn stall(id: u64, start: u64, length: u64, comm: &str) -> Stall {
 
 fn part(name: &str, net: u64, sender: bool) -> Part {
     let via = Some("on_each_cpu".into());
-    let sender = sender.then_some(Sender { comm: None, tid: -3, cpu: CpuId(9), via });
+    let sender = sender.then_some(Sender {
+        context: ExecutionContext::Interrupt,
+        comm: None,
+        tid: -3,
+        cpu: CpuId(9),
+        via,
+    });
     let culprit = Culprit { kind: CulpritKind::Ipi, name: name.into(), detail: "".into(), sender };
     let (placement, confidence) = (Placement::Hole, Confidence::Low);
     Part { culprit, net: Nanos(net), gross: Nanos(net), placement, confidence, evidence: name.into() }

@@ -3,7 +3,7 @@
 #[path = "support/fixture.rs"]
 mod fixture;
 
-use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, TaskRef, Ticks};
+use jitterscope_model::{Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks};
 use jitterscope_trace::{Decoder, Role, Tasks, TraceContext};
 use std::collections::BTreeMap;
 
@@ -72,6 +72,7 @@ fn exact_events() {
             time: Ticks(5_843_205_550_962),
             cpu: CpuId(1),
             tid: 0,
+            context: ExecutionContext::Interrupt,
             kind: EventKind::VectorEntry { vector: "reschedule".into() },
         }
     );
@@ -82,6 +83,7 @@ fn exact_events() {
             time: Ticks(5_843_205_863_842),
             cpu: CpuId(1),
             tid: 16_783,
+            context: ExecutionContext::Thread,
             kind: EventKind::SchedSwitch {
                 prev: TaskRef { tid: 16_783, comm: Comm::new("js-spin"), prio: 120 },
                 prev_state: 0,
@@ -103,6 +105,12 @@ fn the_senders_name_their_targets() {
     let expected =
         [("CsdQueued", 1), ("IpiSendCpu", 328), ("SchedMigrate", 2), ("SchedWaking", 826), ("WorkQueued", 5)];
     assert_eq!(counts(&events), listed(&expected));
+    let in_context = |wanted| {
+        let wakings = events.iter().filter(|event| matches!(event.kind, EventKind::SchedWaking { .. }));
+        wakings.filter(|event| event.context == wanted).count()
+    };
+    // Timers and devices wake nearly everybody; the thread beneath would be blamed for nothing.
+    assert_eq!(ExecutionContext::ALL.map(in_context), [2, 332, 492, 0]);
     assert_eq!(
         events[0].kind,
         EventKind::IpiSendCpu {

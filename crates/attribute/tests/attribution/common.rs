@@ -2,8 +2,8 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, EventKind, Gap, KernelAddr, KernelEvent, Name, Stall, StallId, TaskRef,
-    ThreadRef, TickRate, Ticks,
+    Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name, Stall,
+    StallId, TaskRef, ThreadRef, TickRate, Ticks,
 };
 
 pub const VICTIM: i32 = 100;
@@ -36,7 +36,7 @@ pub fn victim() -> TaskRef {
 }
 
 pub fn at(time: u64, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CPU, tid: VICTIM, kind }
+    KernelEvent { time: Ticks(time), cpu: CPU, tid: VICTIM, context: ExecutionContext::Thread, kind }
 }
 
 pub fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {

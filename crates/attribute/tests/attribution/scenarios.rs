@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use jitterscope_attribute::OutsideHints;
-use jitterscope_model::{CpuId, CulpritKind, EventKind, Gap, KernelAddr, KernelEvent, Placement, Ticks};
+use jitterscope_model::{
+    CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, Ticks,
+};
 
 #[test]
 fn a_tick_is_named_by_its_timer_function_and_a_long_lead_is_the_hypervisors() {
@@ -51,6 +53,7 @@ fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
         time: Ticks(900),
         cpu: CpuId(0),
         tid: 300,
+        context: ExecutionContext::Thread,
         kind: EventKind::SchedWaking { task: noise, target: CPU },
     });
     let events = [
@@ -81,6 +84,24 @@ fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
 }
 
 #[test]
+fn an_interrupt_that_woke_a_thread_is_not_taken_for_the_thread_that_it_interrupted() {
+    let noise = task(200, "noise", 49);
+    for (context, comm) in [
+        (ExecutionContext::Thread, Some("task300")),
+        (ExecutionContext::Interrupt, None),
+        (ExecutionContext::Softirq, None),
+    ] {
+        let mut a = attributor(false);
+        let waking = EventKind::SchedWaking { task: noise, target: CPU };
+        a.sender_event(&KernelEvent { time: Ticks(900), cpu: CpuId(0), tid: 300, context, kind: waking });
+        let events = [switch(1500, victim(), noise), switch(9000, noise, victim())];
+        let got = attribute(&mut a, &stall(1000, 9500), &events);
+        let sender = got.parts.iter().find_map(|part| part.culprit.sender.as_ref()).unwrap();
+        assert_eq!((sender.context, sender.comm.as_deref(), sender.cpu), (context, comm, CpuId(0)));
+    }
+}
+
+#[test]
 fn a_kworker_is_named_by_its_work_across_a_sleep() {
     let mut a = attributor(false);
     let worker = task(50, "kworker/1:2", 120);
@@ -88,6 +109,7 @@ fn a_kworker_is_named_by_its_work_across_a_sleep() {
         time: Ticks(10),
         cpu: CpuId(0),
         tid: 7,
+        context: ExecutionContext::Thread,
         kind: EventKind::WorkQueued {
             work: 9,
             function: KernelAddr(2),
@@ -173,6 +195,7 @@ fn an_ipi_has_its_function_and_the_sender_of_that_very_call() {
             time: Ticks(time),
             cpu: CpuId(0),
             tid,
+            context: ExecutionContext::Thread,
             kind: EventKind::CsdQueued {
                 target: CPU,
                 function: KernelAddr(3),

@@ -2,7 +2,8 @@
 
 use jitterscope_attribute::{Episode, FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
+    Ticks,
 };
 
 pub const A: i32 = 100;
@@ -39,7 +40,7 @@ pub fn task(tid: i32) -> TaskRef {
 }
 
 pub fn at(time: u64, cpu: u32, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid, kind }
+    KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid, context: ExecutionContext::Thread, kind }
 }
 
 /// `prev` leaves the CPU: 0 runnable, 1 asleep, 16 dead.

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use jitterscope_attribute::{MessageWindow, ThreadFollower};
-use jitterscope_model::{CpuId, EventKind, KernelEvent, Nanos, StallId, Ticks};
+use jitterscope_model::{CpuId, EventKind, ExecutionContext, KernelEvent, Nanos, StallId, Ticks};
 use proptest::prelude::*;
 
 fn tid() -> impl Strategy<Value = i32> {
@@ -50,7 +50,7 @@ proptest! {
             if loss {
                 follower.lost(CpuId(cpu), Ticks(now), Ticks(now + 5), &Names);
             }
-            let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, kind };
+            let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, context: ExecutionContext::Thread, kind };
             follower.event(&event, &Names);
         }
         let window = MessageWindow {

@@ -1,7 +1,7 @@
 use super::*;
 use jitterscope_model::{
-    Attribution, ClockKind, Confidence, CpuId, Culprit, CulpritKind, Nanos, Part, Placement, Sender, Stall,
-    StallId, ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, Confidence, CpuId, Culprit, CulpritKind, ExecutionContext, Nanos, Part,
+    Placement, Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::disturb::{
     DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection,
@@ -54,7 +54,13 @@ fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
 }
 
 fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
-    part.culprit.sender = Some(Sender { comm: comm.map(Into::into), tid, cpu: CpuId(0), via: None });
+    part.culprit.sender = Some(Sender {
+        context: ExecutionContext::Thread,
+        comm: comm.map(Into::into),
+        tid,
+        cpu: CpuId(0),
+        via: None,
+    });
     part
 }
 

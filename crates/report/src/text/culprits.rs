@@ -106,9 +106,10 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     let mut where_from = Vec::new();
     where_from.extend(sender.tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
-    let who = match &sender.comm {
-        Some(comm) => tame(comm),
-        None => "a thread that has ended".into(),
+    let who = match (sender.context.phrase(), &sender.comm) {
+        (Some(phrase), _) => phrase.into(),
+        (None, Some(comm)) => tame(comm),
+        (None, None) => "a thread that has ended".into(),
     };
     let mut text = format!("{verb} by {who}");
     if !where_from.is_empty() {
@@ -121,4 +122,42 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
         text += &format!(", {} of {} times", count(sender.count), count(row.count));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CpuId, ExecutionContext, Nanos};
+
+    #[test]
+    fn a_thread_has_a_name_and_an_interrupt_has_none() {
+        let told = |context, comm: Option<&str>, tid, times| {
+            let sender = SenderRow {
+                context,
+                comm: comm.map(Into::into),
+                tid,
+                cpu: Some(CpuId(0)),
+                via: None,
+                count: times,
+            };
+            let row = CulpritRow {
+                kind: CulpritKind::Thread,
+                name: "evil".into(),
+                detail: String::new(),
+                explanation: String::new(),
+                sender: None,
+                count: 12,
+                per_sec: 1.2,
+                total_ns: Nanos(12),
+                share: 0.5,
+                mean_ns: Nanos(1),
+                max_ns: Nanos(1),
+            };
+            sender_text(&row, &sender)
+        };
+        let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
+        assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
+        assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
+        assert_eq!(told(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
+    }
 }

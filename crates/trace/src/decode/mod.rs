@@ -10,7 +10,7 @@ mod plan;
 use crate::context::{ContextError, TraceContext};
 use crate::format::NumberField;
 use crate::ring::{Page, PageError, PageLayout, PageLoss};
-use jitterscope_model::{CpuId, KernelEvent, Ticks};
+use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
 use names::Names;
 use plan::Compiled;
 
@@ -54,6 +54,7 @@ pub struct Decoder {
     plans: Vec<Option<Compiled>>,
     id: NumberField,
     pid: NumberField,
+    flags: NumberField,
     names: Names,
     counts: DecodeCounts,
 }
@@ -67,18 +68,19 @@ impl Decoder {
         let layout = context.layout()?;
         let mut names = Names::default();
         let mut plans: Vec<Option<Compiled>> = Vec::new();
-        let (mut id, mut pid) = (NumberField::default(), NumberField::default());
+        let (mut id, mut pid, mut flags) = Default::default();
         for format in context.formats()? {
             // Common to all events of a kernel.
             id = format.number("common_type");
             pid = format.number("common_pid");
+            flags = format.number("common_flags");
             let index = usize::from(format.id());
             if index >= plans.len() {
                 plans.resize_with(index + 1, || None);
             }
             plans[index] = Compiled::new(&format, &mut names);
         }
-        Ok(Decoder { layout, plans, id, pid, names, counts: DecodeCounts::default() })
+        Ok(Decoder { layout, plans, id, pid, flags, names, counts: DecodeCounts::default() })
     }
 
     /// The layout of the pages.
@@ -123,7 +125,9 @@ impl Decoder {
             }
             let kind = plan.decode(record.data, &mut self.names);
             info.events += 1;
-            sink(KernelEvent { time: record.time, cpu, tid: self.pid.i32(record.data), kind });
+            let tid = self.pid.i32(record.data);
+            let context = ExecutionContext::from_flags(self.flags.u32(record.data) as u8);
+            sink(KernelEvent { time: record.time, cpu, tid, context, kind });
         }
         info.range = first.map(|first| (first, last));
         info.damaged = records.is_damaged();

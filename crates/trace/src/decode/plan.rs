@@ -102,7 +102,7 @@ impl Compiled {
     /// The plan for this event; `None` when it is no kind of ours.
     pub(super) fn new(format: &EventFormat, names: &mut Names) -> Option<Compiled> {
         let mut b = Binder { format, length: 0 };
-        let _ = (b.number("common_type"), b.number("common_pid"));
+        let _ = (b.number("common_type"), b.number("common_pid"), b.number("common_flags"));
         let plan = plan(&mut b, names)?;
         Some(Compiled { length: b.length, plan })
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::context::FormatText;
-use jitterscope_model::{ClockKind, EventKind, KernelAddr};
+use jitterscope_model::{ClockKind, EventKind, ExecutionContext, KernelAddr};
 use std::collections::BTreeMap;
 
 const HEADER: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -11,6 +11,7 @@ fn format(system: &str, event: &str, id: u32, fields: &[(&str, u32, u32, u32)]) 
     let mut text = format!(
         "name: {event}\nID: {id}\nformat:\n\
          \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+         \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
          \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
     );
     for (field, offset, size, signed) in fields {
@@ -73,6 +74,17 @@ fn a_csd_without_descriptor_and_a_vector_nobody_knows_still_decode() {
     );
     let counts = decoder.counts();
     assert_eq!((counts.events, counts.unknown, counts.malformed, counts.pages), (2, 2, 1, 1));
+}
+
+#[test]
+fn what_interrupted_a_thread_is_told_from_it() {
+    let waking = [("char comm[16]", 8, 16, 0), ("pid_t pid", 24, 4, 1), ("int target_cpu", 28, 4, 1)];
+    let mut decoder = Decoder::new(&context(vec![format("sched", "sched_waking", 10, &waking)])).unwrap();
+    let event = |flags: u32| (10 | flags << 16, &[0u32, 0, 0, 0, 42, 1][..]);
+    let mut contexts = Vec::new();
+    let bytes = page(&[event(0), event(0x19), event(0x11)]);
+    decoder.page(CpuId(3), &bytes, |event| contexts.push(event.context)).unwrap();
+    assert_eq!(contexts, [ExecutionContext::Thread, ExecutionContext::Interrupt, ExecutionContext::Softirq]);
 }
 
 #[test]
