@@ -48,6 +48,11 @@ impl Observer for ProgressLine {
         self.bar.tick();
     }
 
+    fn awaiting(&mut self, name: &str) {
+        self.bar.set_message(format!("waiting for a thread called {name:?} (Ctrl-C ends it)"));
+        self.bar.tick();
+    }
+
     fn progress(&mut self, progress: &Progress) {
         if self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return;

@@ -186,6 +186,35 @@ fn what_cannot_be_followed_is_said() {
 }
 
 #[test]
+fn the_time_begins_with_the_thread_that_is_waited_for() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let waiting = Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs.path())
+        .args(["attach", "--comm", "at-awaited", "--wait", "-d", "500ms", "--json", "-q"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Longer than the whole measurement.
+    std::thread::sleep(Duration::from_millis(1500));
+    let awaited = Known::start("at-awaited", CpuId(0), || {
+        spin(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
+    });
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let followed = assert_whole(thread(&report, awaited.tid));
+    assert!(followed >= 500e6, "followed for {followed} ns only: {report:#}");
+    let met = report["warnings"].as_array().unwrap().iter().all(|warning| warning["id"] != "nobody-met");
+    assert!(met, "{report:#}");
+}
+
+#[test]
 fn run_and_wait_agree_with_perf_sched_timehist() {
     let _turn = turn();
     if !can_trace() {

@@ -21,6 +21,9 @@ pub trait Observer {
     /// The CPUs to measure are known, and where our own threads will keep.
     fn starting(&mut self, _measured: &CpuSet, _helpers: &CpuSet) {}
 
+    /// No thread of this name has been met yet; the time to measure has not begun.
+    fn awaiting(&mut self, _name: &str) {}
+
     /// Some time has passed.
     fn progress(&mut self, _progress: &Progress) {}
 }

@@ -37,7 +37,7 @@ pub struct AttachArgs {
     /// Follow every thread of this name, also those that begin meanwhile
     #[arg(long, value_name = "NAME", group = "target")]
     pub comm: Option<String>,
-    /// --comm: wait for a thread of the name when there is none yet
+    /// --comm: wait for a thread of the name when there is none yet; the duration then begins with it
     #[arg(long, requires = "comm")]
     pub wait: bool,
     /// Start this and follow it, with the processes that it makes, until all have ended

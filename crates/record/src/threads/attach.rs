@@ -83,7 +83,8 @@ pub fn attach(
     let mut follow = Follow::new(events, follower_settings(settings, rate));
     let clock_start = clock::read_all(kind);
     let start = clock_start.ticks;
-    let end = start + rate.ticks(settings.duration.unwrap_or(NEVER));
+    let duration = rate.ticks(settings.duration.unwrap_or(NEVER));
+    let mut end = start + duration;
     sink.begin(clock_start, rate)?;
     follow.measure(start, end);
     // Again: what began since is followed from here, what ended is gone.
@@ -91,6 +92,15 @@ pub fn attach(
         follow.follower.follow(found.following, start);
     }
     let mut command = start_command(&settings.target, &mut follow, start)?;
+    // Who waits for a thread wants to follow it for the whole time once it is there.
+    let mut awaited = match &settings.target {
+        Target::Named(name) if settings.wait && follow.follower.is_idle() => Some(name),
+        _ => None,
+    };
+    if awaited.is_some() {
+        end = start + rate.ticks(NEVER);
+        follow.measure(start, end);
+    }
 
     let mut rows = EpisodeRows::new(settings.threshold, rate, start);
     let mut interrupted = false;
@@ -99,15 +109,22 @@ pub fn attach(
         std::thread::sleep(DRAIN_EVERY);
         now = clock::now(kind);
         follow.drain(now, &mut sink);
+        if awaited.is_some() && !follow.follower.is_idle() {
+            awaited = None;
+            end = now + duration;
+            follow.measure(start, end);
+        }
         rows.take_in(&mut follow, now.min(end), &mut sink);
         sink.keep_room();
-        let elapsed = rate.nanos(now.since(start));
-        observer.progress(&Progress {
-            elapsed,
-            total: settings.duration.unwrap_or(Nanos::ZERO),
-            stalls: rows.next_id,
-            worst: rows.worst,
-        });
+        match awaited {
+            Some(name) => observer.awaiting(name),
+            None => observer.progress(&Progress {
+                elapsed: rate.nanos(now.since(end - duration)),
+                total: settings.duration.unwrap_or(Nanos::ZERO),
+                stalls: rows.next_id,
+                worst: rows.worst,
+            }),
+        }
         interrupted = stop.load(Ordering::Relaxed) || sink.is_stuck();
         if is_over(machine, &settings.target, command.as_mut(), &follow) {
             break;
