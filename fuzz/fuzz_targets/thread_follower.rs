@@ -86,7 +86,7 @@ fuzz_target!(|bytes: &[u8]| {
             time: Ticks(now),
             cpu,
             tid: i32::from(current % 8),
-            context: ExecutionContext::Thread,
+            context: ExecutionContext::from_flags(current),
             kind: kind(rest),
         };
         follower.event(&event, &Names);

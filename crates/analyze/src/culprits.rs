@@ -3,7 +3,7 @@
 use crate::cpu::share;
 use crate::phrase::explain;
 use crate::summary::{CulpritRow, SenderRow};
-use jitterscope_model::{Culprit, CulpritKind, ExecutionContext, Name, Nanos, Part, Sender};
+use jitterscope_model::{Culprit, CulpritKind, Name, Nanos, Part, Sender};
 use std::collections::{BTreeSet, HashMap};
 
 /// Pids of one culprit that are told apart; more are "64+".
@@ -142,9 +142,7 @@ fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
             (None, None) => first.tid == sender.tid,
             _ => false,
         };
-        first.context == sender.context
-            && first.via == sender.via
-            && (same_thread || sender.context != ExecutionContext::Thread)
+        first.context == sender.context && first.via == sender.via && same_thread
     };
     match senders.iter().position(same) {
         Some(at) => {
@@ -168,8 +166,7 @@ impl Senders {
         SenderRow {
             context: self.first.context,
             comm: self.first.comm,
-            tid: (!self.several_tids && self.first.context == ExecutionContext::Thread)
-                .then_some(self.first.tid),
+            tid: (!self.several_tids && self.first.context.involves_thread()).then_some(self.first.tid),
             cpu: (!self.several_cpus).then_some(self.first.cpu),
             via: self.first.via,
             count: self.count,
@@ -224,7 +221,7 @@ fn with_pids(detail: &str, pids: &BTreeSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Confidence, CpuId, Placement};
+    use jitterscope_model::{Confidence, CpuId, ExecutionContext, Placement};
 
     fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
         Part {
@@ -273,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_one_sender_whatever_thread_they_met() {
+    fn interrupts_are_one_sender_and_have_no_thread() {
         let sent = |context, tid| {
             let mut p = part(CulpritKind::Thread, "noise", "", 1);
             p.culprit.sender = Some(Sender { context, comm: None, tid, cpu: CpuId(0), via: None });
             vec![p]
         };
         let (interrupt, softirq) = (ExecutionContext::Interrupt, ExecutionContext::Softirq);
-        let [rows, _] = table(10, &[sent(softirq, 1), sent(interrupt, 1), sent(interrupt, 2)]);
+        let [rows, _] = table(10, &[sent(softirq, 1), sent(interrupt, 0), sent(interrupt, 0)]);
         let sender = rows[0].sender.as_ref().unwrap();
         assert_eq!((sender.context, sender.count, sender.tid), (interrupt, 2, None));
         assert_eq!(sender.cpu, Some(CpuId(0)));

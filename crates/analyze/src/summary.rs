@@ -251,11 +251,11 @@ pub struct CulpritRow {
 /// Who set a culprit going.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SenderRow {
-    /// Whether it was a thread at all.
+    /// Whether it was the thread itself, or what ran on top of it.
     pub context: ExecutionContext,
-    /// Its thread's name; null when it was gone before it could be asked, and when it was no thread.
+    /// Its thread's name; null when it was gone before it could be asked, and of interrupts.
     pub comm: Option<Name>,
-    /// Its thread id; null when several of that name were seen, and when it was no thread.
+    /// Its thread id; null when several of that name were seen, and of interrupts.
     pub tid: Option<i32>,
     /// The CPU it ran on; null when it was several.
     pub cpu: Option<CpuId>,

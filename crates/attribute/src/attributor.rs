@@ -104,19 +104,21 @@ impl Attributor {
                 kind,
             };
             if let Some(rule) = culprits::rule_opened_by(&opening) {
-                let left = Left { at: row.left, frames: vec![(rule, opening)] };
-                self.cpus.entry(row.cpu).or_default().suspended.insert(row.tid, left);
+                let suspended = &mut self.cpus.entry(row.cpu).or_default().suspended;
+                let left = Left { at: row.left, frames: Vec::new() };
+                suspended.entry(row.tid).or_insert(left).frames.push((rule, opening));
             }
         }
         self
     }
 
-    /// The work items that sleep on a CPU now.
+    /// The work items that sleep on a CPU now, as far as their workers did not come back from another CPU
+    /// by `until`.
     #[must_use]
-    pub fn sleeping_works(&self, cpu: CpuId) -> Vec<SleepingWork> {
+    pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
         let suspended = self.cpus.get(&cpu).into_iter().flat_map(|of| &of.suspended);
         suspended
-            .filter(|(tid, left)| !self.senders.has_arrived(**tid, cpu, left.at, Ticks(u64::MAX)))
+            .filter(|(tid, left)| !self.senders.has_arrived(**tid, cpu, left.at, until))
             .flat_map(|(tid, left)| left.frames.iter().map(move |f| (*tid, left.at, &f.1)))
             .filter_map(|(tid, left, opening)| match opening.kind {
                 EventKind::WorkStart { work, function } => {

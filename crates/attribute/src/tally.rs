@@ -149,6 +149,7 @@ mod tests {
         let share = counts.control_inside as f64 / counts.control_events as f64;
         assert!((0.08..0.12).contains(&share), "{share}");
     }
+
     #[test]
     fn each_cpu_counts_from_its_probes_first_read_to_its_last() {
         let (near, far) = (CpuId(0), CpuId(1));

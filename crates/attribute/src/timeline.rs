@@ -211,7 +211,7 @@ impl Builder<'_> {
             self.open(&culprits::THREAD, event, time);
         }
         let Some(left) = self.suspended.remove(&next) else { return };
-        // A worker that comes from another CPU ended there what it had begun here.
+        // A worker that comes from another CPU may have ended there what it had begun here.
         if !self.senders.has_arrived(next, self.stall.cpu, left.at, time) {
             for (rule, opening) in left.frames {
                 self.open(rule, &opening, time);

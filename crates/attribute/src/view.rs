@@ -76,10 +76,10 @@ fn note(culprit: &Culprit, ended: bool) -> String {
     if let Some(sender) = &culprit.sender {
         let comm = sender.comm.as_deref().unwrap_or("a thread that is gone");
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        parts.push(match sender.context.phrase() {
-            Some(phrase) => format!("set going by {phrase} on CPU {}{via}", sender.cpu),
-            None => format!("set going by {comm} (pid {}) on CPU {}{via}", sender.tid, sender.cpu),
-        });
+        let who = sender.context.who(comm);
+        let pid =
+            if sender.context.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
+        parts.push(format!("set going by {who}{pid} on CPU {}{via}", sender.cpu));
     }
     if !ended {
         parts.push("its end was not seen".into());

@@ -9,9 +9,10 @@ pub enum ExecutionContext {
     /// It ran the thread that the record names.
     #[default]
     Thread,
-    /// It ran softirqs on top of that thread, which has nothing to do with it.
+    /// It ran softirqs on top of that thread. The thread may have raised them itself, as who sends to the
+    /// loopback device does, or an interrupt may have: the record does not say.
     Softirq,
-    /// It was in a hardware interrupt, likewise.
+    /// It was in a hardware interrupt, with which the thread beneath has nothing to do.
     Interrupt,
     /// It was in a non-maskable interrupt, likewise.
     Nmi,
@@ -55,14 +56,20 @@ impl ExecutionContext {
         ExecutionContext::ALL.into_iter().find(|context| context.as_str() == word)
     }
 
-    /// How sentences call what is no thread; `None` for a thread, which has a name.
+    /// Whether the thread may have had a part in it.
     #[must_use]
-    pub fn phrase(self) -> Option<&'static str> {
+    pub fn involves_thread(self) -> bool {
+        matches!(self, ExecutionContext::Thread | ExecutionContext::Softirq)
+    }
+
+    /// Who did it, in a sentence, the thread being called `thread`.
+    #[must_use]
+    pub fn who(self, thread: &str) -> String {
         match self {
-            ExecutionContext::Thread => None,
-            ExecutionContext::Softirq => Some("a softirq"),
-            ExecutionContext::Interrupt => Some("an interrupt"),
-            ExecutionContext::Nmi => Some("an NMI"),
+            ExecutionContext::Thread => thread.into(),
+            ExecutionContext::Softirq => format!("a softirq on top of {thread}"),
+            ExecutionContext::Interrupt => "an interrupt".into(),
+            ExecutionContext::Nmi => "an NMI".into(),
         }
     }
 }

@@ -108,12 +108,12 @@ impl fmt::Display for CulpritKind {
 /// that queued the work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sender {
-    /// Whether it was a thread at all.
+    /// Whether it was the thread itself, or what ran on top of it.
     #[serde(default)]
     pub context: ExecutionContext,
-    /// Its thread's name; `None` when the thread was gone before it could be asked, or when it was none.
+    /// Its thread's name; `None` when the thread was gone before it could be asked, and of interrupts.
     pub comm: Option<Name>,
-    /// Its thread id; of an interrupt or a softirq that of the thread beneath, which had no part in it.
+    /// Its thread id; 0 of interrupts, with which the thread beneath has nothing to do.
     pub tid: i32,
     /// The CPU that it ran on.
     pub cpu: CpuId,

@@ -143,7 +143,7 @@ impl<S: Rows> Drain<S> {
         if gap.is_beginning() {
             channel.measured = true;
             if let Some(evidence) = &self.evidence {
-                self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu));
+                self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu, gap.start));
             }
             return;
         }

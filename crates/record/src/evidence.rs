@@ -93,9 +93,9 @@ impl Evidence {
         self.attributor.begin(cpu, from);
     }
 
-    /// The work items that sleep on a CPU now.
-    pub(crate) fn sleeping_works(&self, cpu: CpuId) -> Vec<SleepingWork> {
-        self.attributor.sleeping_works(cpu)
+    /// The work items that sleep on a CPU when its probe begins.
+    pub(crate) fn sleeping_works(&self, cpu: CpuId, from: Ticks) -> Vec<SleepingWork> {
+        self.attributor.sleeping_works(cpu, from)
     }
 
     pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {

@@ -109,7 +109,7 @@ fn the_senders_name_their_targets() {
         let wakings = events.iter().filter(|event| matches!(event.kind, EventKind::SchedWaking { .. }));
         wakings.filter(|event| event.context == wanted).count()
     };
-    // Timers and devices wake nearly everybody; the thread beneath would be blamed for nothing.
+    // In a softirq the sender over loopback wakes its receiver; the interrupts are timers' and devices'.
     assert_eq!(ExecutionContext::ALL.map(in_context), [2, 332, 492, 0]);
     assert_eq!(
         events[0].kind,

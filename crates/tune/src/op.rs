@@ -281,15 +281,16 @@ impl Op {
     }
 
     fn verified(&self, machine: &Machine) -> Outcome {
+        let standing = self.settled(machine, &Standing::Ours);
         if let Op::Write { kind, effective: Some(effective), to, .. } = self
+            && standing == Standing::Ours
             && let Ok(in_force) = machine.read_trimmed(effective)
             && let (Some(now), Some(asked)) = (kind.cpus(&in_force), kind.cpus(to))
             && !now.difference(&asked).is_empty()
-            && self.settled(machine, &Standing::Ours) == Standing::Ours
         {
             return Outcome::Pending { effective: in_force };
         }
-        match self.settled(machine, &Standing::Ours) {
+        match standing {
             Standing::Ours => Outcome::Applied { reads: self.to_text() },
             // A blink leaves things as they were: that is its success.
             Standing::Original if matches!(self, Op::Blink { .. }) => {
@@ -303,11 +304,11 @@ impl Op {
 
     /// How the change stands once what was just written has taken effect. While the kernel moves an
     /// interrupt, on its next occurrence, the file tells of the old CPUs for a moment once more.
-    fn settled(&self, machine: &Machine, wanted: &Standing) -> Standing {
+    pub(crate) fn settled(&self, machine: &Machine, wanted: &Standing) -> Standing {
         let mut standing = self.standing(machine);
         if matches!(self, Op::Write { .. }) && machine.is_host() {
             for _ in 0..READINGS {
-                if standing == *wanted {
+                if standing == *wanted || matches!(standing, Standing::Gone(_)) {
                     break;
                 }
                 std::thread::sleep(BETWEEN_READINGS);

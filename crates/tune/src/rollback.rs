@@ -192,7 +192,13 @@ fn undo(
     if rebooted && matches!(step.op, Op::Thread { .. }) {
         return Undoing::UndoneByReboot;
     }
-    match step.op.standing(hands.machine()) {
+    let is_in_force = matches!(step.outcome, Some(Outcome::Applied { .. } | Outcome::Pending { .. }));
+    let standing = if is_in_force && !rebooted {
+        step.op.settled(hands.machine(), &Standing::Ours)
+    } else {
+        step.op.standing(hands.machine())
+    };
+    match standing {
         Standing::Original if rebooted && !on_disk => Undoing::UndoneByReboot,
         Standing::Original => Undoing::WasOriginal,
         Standing::Gone(_) if rebooted => Undoing::UndoneByReboot,

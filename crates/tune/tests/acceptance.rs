@@ -226,11 +226,14 @@ fn isolation_removes_what_a_recording_named() {
     if let Some(guard) = &guard {
         // The kernel moves an interrupt when it next occurs; in the middle of that the file tells of the old
         // CPUs once more.
-        let reads = || machine.read_trimmed(&guard.path).unwrap();
         let since = Instant::now();
-        while reads() != isolated.to_string() && since.elapsed() < Duration::from_secs(1) {
+        loop {
+            let reads = machine.read_trimmed(&guard.path).unwrap();
+            if reads == isolated.to_string() {
+                break;
+            }
+            assert!(since.elapsed() < Duration::from_secs(1), "it was {isolated} before and is {reads}");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(reads(), isolated.to_string(), "as it was before");
     }
 }

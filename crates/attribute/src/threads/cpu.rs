@@ -87,13 +87,13 @@ impl Cpu {
         }
         self.keep(event);
         if let (EventKind::SchedSwitch { .. }, Some(work)) = (&event.kind, self.work.clone()) {
-            // The turn goes on with an item that was begun in an earlier one.
-            self.keep(&KernelEvent { time: event.time, ..work });
+            // The turn goes on with an item that was begun in an earlier one; its time says when.
+            self.keep(&work);
         }
         ended
     }
 
-    /// A thread comes from another CPU: what it had begun here it ended there.
+    /// A thread comes from another CPU, where it may have ended what it had begun here.
     pub(super) fn arrived(&mut self, tid: i32) {
         self.sleeping_works.remove(&tid);
     }
@@ -113,8 +113,13 @@ impl Cpu {
             return;
         }
         if self.records.len() >= MOST_RECORDS {
-            self.records.pop_front();
+            let gone = self.records.pop_front();
             self.base += 1;
+            // The item that the turn went on with says nothing without the turn.
+            if gone.zip(self.records.front()).is_some_and(|(gone, next)| next.time < gone.time) {
+                self.records.pop_front();
+                self.base += 1;
+            }
         }
         self.records.push_back(event.clone());
     }
@@ -147,8 +152,9 @@ impl Cpu {
         Bookmark { standing: Vec::new(), ..mark }
     }
 
-    /// The records since a bookmark, with what stood then; and since when there are records at all, should
-    /// the oldest have been dropped.
+    /// The records since a bookmark, with what stood then. They are in order of time, but for the
+    /// beginnings of work items that a turn goes on with, which follow its switch. And since when there
+    /// are records at all, should the oldest have been dropped.
     pub(super) fn since(&self, mark: &Bookmark) -> (Vec<KernelEvent>, Option<Ticks>) {
         let lost = mark.position < self.base;
         let skip = mark.position.saturating_sub(self.base) as usize;

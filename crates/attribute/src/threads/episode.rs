@@ -3,10 +3,10 @@
 use crate::culprits::{self, Scene};
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
-use crate::timeline::Timeline;
+use crate::timeline::{Left, Suspended, Timeline};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, CulpritKind, KernelEvent, Nanos, Part, Placement, Sender, Stall,
-    StallId, ThreadRef, TickRate, Ticks,
+    Attribution, Confidence, CpuId, Culprit, CulpritKind, EventKind, KernelEvent, Nanos, Part, Placement,
+    Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 
 /// Why the thread did not get on.
@@ -146,8 +146,27 @@ pub(super) struct Naming<'a> {
     pub(super) rate: TickRate,
 }
 
+/// Takes the beginnings of work items that a turn goes on with out of a CPU's records: those of before
+/// `first` are what sleeps then, the others stand where they happened, too.
+fn in_order<'e>(events: &[&'e KernelEvent], first: Ticks) -> (Vec<&'e KernelEvent>, Suspended) {
+    let (mut ordered, mut sleeping) = (Vec::with_capacity(events.len()), Suspended::new());
+    let mut latest = first;
+    for event in events {
+        if event.time >= latest || !matches!(event.kind, EventKind::WorkStart { .. }) {
+            latest = latest.max(event.time);
+            ordered.push(*event);
+        } else if event.time < first
+            && let Some(rule) = culprits::rule_opened_by(event)
+        {
+            sleeping.insert(event.tid, Left { at: first, frames: vec![(rule, (*event).clone())] });
+        }
+    }
+    (ordered, sleeping)
+}
+
 /// Who had a CPU between `from` and `to`, while `victim` did not get on. `events` are records of that CPU
-/// in order of time, and may begin earlier, with the switch that began the turn under way at `from`.
+/// as [`Cpu::since`](super::cpu::Cpu::since) has them, and may begin earlier, with the switch that began
+/// the turn under way at `from`.
 pub(super) fn slices(
     victim: ThreadRef,
     cpu: CpuId,
@@ -157,7 +176,8 @@ pub(super) fn slices(
 ) -> Vec<Slice> {
     let first = events.first().map_or(from, |event| event.time.min(from));
     let stall = Stall { id: StallId(0), cpu, victim, start: first, end: to };
-    let timeline = Timeline::build(&stall, events.iter().copied(), naming.rate, naming.senders);
+    let (events, mut sleeping) = in_order(events, first);
+    let timeline = Timeline::build_with(&stall, events, naming.rate, naming.senders, &mut sleeping);
     let scene =
         Scene { stall: &stall, timeline: &timeline, senders: naming.senders, lexicon: naming.lexicon };
     let named: Vec<Culprit> = (0..timeline.frames.len()).map(|index| culprit_of(index, &scene, to)).collect();
@@ -195,7 +215,7 @@ pub(super) fn slices(
 /// a runnable thread's stead is the way out of idle.
 fn culprit_of(index: usize, scene: &Scene<'_>, until: Ticks) -> Culprit {
     let frame = &scene.timeline.frames[index];
-    if let jitterscope_model::EventKind::SchedSwitch { next, .. } = &frame.opening.kind
+    if let EventKind::SchedSwitch { next, .. } = &frame.opening.kind
         && next.tid == 0
         && frame.is_thread()
     {

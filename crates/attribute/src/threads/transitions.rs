@@ -193,7 +193,9 @@ impl ThreadFollower {
 
     pub(super) fn migrated(&mut self, event: &KernelEvent, task: &TaskRef, to: CpuId, lexicon: &dyn Lexicon) {
         let counts = self.counts(event.time);
-        self.cpus.entry(to).or_default().arrived(task.tid);
+        if let Some(cpu) = self.cpus.get_mut(&to) {
+            cpu.arrived(task.tid);
+        }
         let Some(thread) = self.threads.get_mut(&task.tid) else { return };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);

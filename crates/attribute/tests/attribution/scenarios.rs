@@ -89,7 +89,7 @@ fn an_interrupt_that_woke_a_thread_is_not_taken_for_the_thread_that_it_interrupt
     for (context, comm) in [
         (ExecutionContext::Thread, Some("task300")),
         (ExecutionContext::Interrupt, None),
-        (ExecutionContext::Softirq, None),
+        (ExecutionContext::Softirq, Some("task300")),
     ] {
         let mut a = attributor(false);
         let waking = EventKind::SchedWaking { task: noise, target: CPU };
@@ -146,9 +146,9 @@ fn work_that_slept_when_a_run_began_is_known_when_it_is_attributed_again() {
     let again = [switch(7000, victim(), worker), switch(8000, worker, victim())];
     let mut live = attributor(false);
     attribute(&mut live, &stall(1000, 3000), &begun);
-    let sleeping = live.sleeping_works(CPU);
+    let sleeping = live.sleeping_works(CPU, Ticks(5000));
     assert_eq!(sleeping.len(), 1);
-    assert!(live.sleeping_works(CpuId(0)).is_empty());
+    assert!(live.sleeping_works(CpuId(0), Ticks(5000)).is_empty());
     let mut replayed = attributor(false).with_sleeping_works(&sleeping);
     for a in [&mut live, &mut replayed] {
         assert_eq!(shown(&attribute(a, &stall(7000, 8000), &again)), ["kworker/vmstat_update 1000"]);

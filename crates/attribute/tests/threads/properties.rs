@@ -50,7 +50,8 @@ proptest! {
             if loss {
                 follower.lost(CpuId(cpu), Ticks(now), Ticks(now + 5), &Names);
             }
-            let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, context: ExecutionContext::Thread, kind };
+            let context = ExecutionContext::ALL[now as usize % 4];
+            let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, context, kind };
             follower.event(&event, &Names);
         }
         let window = MessageWindow {

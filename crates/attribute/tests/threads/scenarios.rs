@@ -67,6 +67,48 @@ fn a_worker_that_comes_from_another_cpu_ended_there_what_it_had_begun_here() {
 }
 
 #[test]
+fn an_item_that_sleeps_and_goes_on_within_a_wait_ends_once() {
+    let start = |work, function| EventKind::WorkStart { work, function: KernelAddr(function) };
+    let events = [
+        switch(10, 1, 0, 0, A),
+        // A waits from here on. The worker begins an item, sleeps, ends it, and later runs another.
+        switch(100, 1, A, 0, 400),
+        at(100, 1, 400, start(7, 2)),
+        switch(200, 1, 400, 1, HOG),
+        switch(300, 1, HOG, 0, 400),
+        at(400, 1, 400, EventKind::WorkEnd { work: 7 }),
+        switch(400, 1, 400, 1, HOG),
+        switch(500, 1, HOG, 0, 400),
+        at(500, 1, 400, start(8, 9)),
+        at(600, 1, 400, EventKind::WorkEnd { work: 8 }),
+        switch(700, 1, 400, 1, A),
+    ];
+    let mut follower = run(&[A], &events);
+    follower.finish(Ticks(800), &Names);
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["preempted 100-700: vmstat_update 100, hog 100, vmstat_update 100, hog 100, f9 200"]
+    );
+}
+
+#[test]
+fn a_thread_that_is_woken_under_an_item_begun_earlier_waits_behind_that_item() {
+    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let events = [
+        switch(10, 1, A, 1, 0),
+        switch(100, 1, 0, 0, 400),
+        at(150, 1, 400, work),
+        switch(200, 1, 400, 1, 0),
+        switch(900, 1, 0, 0, 400),
+        waking(1000, 0, B, A, 1),
+        switch(1500, 1, 400, 1, A),
+    ];
+    let mut follower = run(&[A], &events);
+    follower.finish(Ticks(2000), &Names);
+    assert_eq!(shown(&follower.take_episodes()), ["wait after wake-up 1000-1500: vmstat_update 500"]);
+}
+
+#[test]
 fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
     let events = [
         switch(10, 1, A, 1, HOG),

@@ -78,7 +78,8 @@ impl Scope {
 pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
     let manifest = reader.manifest();
     let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
-    // Messages that queue up behind one stall share its time; what ran in their threads' stead does not.
+    // Messages that queue up behind one stall share its time. What ran in the threads' stead is counted once a
+    // thread, as what each of them lost.
     for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
         let key = (ran.kind.as_str(), ran.name.to_string(), ran.detail.to_string());
         let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {

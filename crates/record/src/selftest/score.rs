@@ -1,7 +1,9 @@
 //! Matching injections with stalls.
 
 use super::report::{SelftestRow, WrongVerdict};
-use jitterscope_model::{Attribution, Culprit, CulpritKind, Nanos, Part, Sender, Stall, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, Sender, Stall, TickRate, Ticks,
+};
 use jitterscope_platform::disturb::{Expectation, ExpectedSender, Header, Injection};
 use std::collections::HashMap;
 
@@ -154,10 +156,11 @@ fn is_same(culprit: &Culprit, expected: &Expectation) -> bool {
 /// The name decides: it is unique, while a thread's id is another one outside of its PID namespace, where
 /// the kernel traces. The id serves when the name is not known.
 fn is_sender(sender: &Sender, wanted: &ExpectedSender) -> bool {
-    match &sender.comm {
-        Some(comm) => **comm == *wanted.comm,
-        None => sender.tid == wanted.tid,
-    }
+    sender.context == ExecutionContext::Thread
+        && match &sender.comm {
+            Some(comm) => **comm == *wanted.comm,
+            None => sender.tid == wanted.tid,
+        }
 }
 
 /// What was said of an injection that was not named, in a few words.
@@ -169,8 +172,10 @@ fn said_instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> St
     if let Some(part) = parts().find(|part| is_same(&part.culprit, expected)) {
         return match &part.culprit.sender {
             None => "the right culprit without its sender".into(),
-            Some(Sender { comm: Some(comm), .. }) => format!("the right culprit, sent by {comm}"),
-            Some(sender) => format!("the right culprit, sent by thread {}", sender.tid),
+            Some(Sender { context, comm, tid, .. }) => {
+                let thread = comm.as_deref().map_or_else(|| format!("thread {tid}"), str::to_owned);
+                format!("the right culprit, sent by {}", context.who(&thread))
+            }
         };
     }
     match parts().max_by_key(|part| part.net) {

@@ -271,6 +271,9 @@ fn an_interrupt_needs_the_right_sender() {
     assert!(named(sent(ipi(), Some("js-mb-004d"), 9_077)).0, "ids differ outside of a PID namespace");
     assert!(named(sent(ipi(), Some("chrome"), 77)).1.contains("the right culprit, sent by chrome"));
     assert!(named(sent(ipi(), None, 78)).1.contains("sent by thread 78"));
+    let mut interrupt = sent(ipi(), Some("js-mb-004d"), 77);
+    interrupt.culprit.sender.as_mut().unwrap().context = ExecutionContext::Interrupt;
+    assert!(named(interrupt).1.contains("sent by an interrupt"), "whose thread was only beneath");
     assert!(named(ipi()).1.contains("the right culprit without its sender"));
 }
 

@@ -106,12 +106,8 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     let mut where_from = Vec::new();
     where_from.extend(sender.tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
-    let who = match (sender.context.phrase(), &sender.comm) {
-        (Some(phrase), _) => phrase.into(),
-        (None, Some(comm)) => tame(comm),
-        (None, None) => "a thread that has ended".into(),
-    };
-    let mut text = format!("{verb} by {who}");
+    let thread = sender.comm.as_ref().map_or_else(|| "a thread that has ended".into(), |comm| tame(comm));
+    let mut text = format!("{verb} by {}", sender.context.who(&thread));
     if !where_from.is_empty() {
         text += &format!(" ({})", where_from.join(", "));
     }
@@ -156,6 +152,11 @@ mod tests {
             sender_text(&row, &sender)
         };
         let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
+        let softirq = ExecutionContext::Softirq;
+        assert_eq!(
+            told(softirq, Some("udp-send"), Some(12), 12),
+            "woken by a softirq on top of udp-send (pid 12, CPU 0)"
+        );
         assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
         assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
         assert_eq!(told(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
