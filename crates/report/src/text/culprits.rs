@@ -4,7 +4,7 @@ use super::Page;
 use crate::number::{count, percent, percent_cell};
 use crate::style::{Tone, fit, tame, wrap};
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
-use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
 
 /// Culprits shown; JSON has all.
 const SHOWN: usize = 12;
@@ -12,6 +12,8 @@ const SHOWN: usize = 12;
 const NAME: usize = 39;
 /// Column at which their explanations begin.
 const PHRASE: usize = 8;
+/// Lines of a phrase, at most.
+const PHRASE_LINES: usize = 3;
 /// Rows below this share get no line of explanation.
 const EXPLAINED_FROM: f64 = 0.001;
 
@@ -90,7 +92,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
     if let Some(sender) = &row.sender {
         phrase += &format!("; {}", sender_text(row, sender));
     }
-    for line in wrap(&phrase, page.style.columns() - PHRASE).into_iter().take(2) {
+    for line in wrap(&phrase, page.style.columns() - PHRASE).into_iter().take(PHRASE_LINES) {
         page.line(&format!("{}{}", " ".repeat(PHRASE), page.style.paint(Tone::Dim, &line)));
     }
 }
@@ -104,7 +106,9 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
         _ => "set going",
     };
     let mut where_from = Vec::new();
-    where_from.extend(sender.tid.map(|tid| format!("pid {tid}")));
+    // Beneath a softirq the name must do: it is not who did it.
+    let tid = sender.tid.filter(|_| sender.context == ExecutionContext::Thread);
+    where_from.extend(tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
     let thread = sender.comm.as_ref().map_or_else(|| "a thread that has ended".into(), |comm| tame(comm));
     let mut text = format!("{verb} by {}", sender.context.who(&thread));
@@ -123,7 +127,7 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CpuId, ExecutionContext, Nanos};
+    use jitterscope_model::CpuId;
 
     #[test]
     fn a_thread_has_a_name_and_an_interrupt_has_none() {
@@ -155,7 +159,7 @@ mod tests {
         let softirq = ExecutionContext::Softirq;
         assert_eq!(
             told(softirq, Some("udp-send"), Some(12), 12),
-            "woken by a softirq on top of udp-send (pid 12, CPU 0)"
+            "woken by a softirq on top of udp-send (CPU 0)"
         );
         assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
         assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
