@@ -163,10 +163,11 @@ fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
 
 impl Senders {
     fn into_row(self) -> SenderRow {
+        let has_tid = !self.several_tids && self.first.involves_thread();
         SenderRow {
             context: self.first.context,
             comm: self.first.comm,
-            tid: (!self.several_tids && self.first.context.involves_thread()).then_some(self.first.tid),
+            tid: has_tid.then_some(self.first.tid),
             cpu: (!self.several_cpus).then_some(self.first.cpu),
             via: self.first.via,
             count: self.count,

@@ -253,9 +253,10 @@ pub struct CulpritRow {
 pub struct SenderRow {
     /// Whether it was the thread itself, or what ran on top of it.
     pub context: ExecutionContext,
-    /// Its thread's name; null when it was gone before it could be asked, and of interrupts.
+    /// Its thread's name; null when it was gone before it could be asked, and where no thread had
+    /// a part in it.
     pub comm: Option<Name>,
-    /// Its thread id; null when several of that name were seen, and of interrupts.
+    /// Its thread id; null when several of that name were seen, and where no thread had a part in it.
     pub tid: Option<i32>,
     /// The CPU it ran on; null when it was several.
     pub cpu: Option<CpuId>,

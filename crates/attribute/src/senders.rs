@@ -135,8 +135,8 @@ impl Senders {
 fn sender<T>(sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
     Sender {
         context: sent.context,
-        comm: sent.context.involves_thread().then(|| lexicon.comm(sent.tid)).flatten(),
-        tid: if sent.context.involves_thread() { sent.tid } else { 0 },
+        comm: sent.context.may_involve_thread().then(|| lexicon.comm(sent.tid)).flatten(),
+        tid: if sent.context.may_involve_thread() { sent.tid } else { 0 },
         cpu: sent.cpu,
         via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
     }

@@ -74,11 +74,9 @@ fn note(culprit: &Culprit, ended: bool) -> String {
         parts.push(culprit.detail.to_string());
     }
     if let Some(sender) = &culprit.sender {
-        let comm = sender.comm.as_deref().unwrap_or("a thread that is gone");
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        let who = sender.context.who(comm);
-        let pid =
-            if sender.context.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
+        let who = sender.who();
+        let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
         parts.push(format!("set going by {who}{pid} on CPU {}{via}", sender.cpu));
     }
     if !ended {

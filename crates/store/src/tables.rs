@@ -57,8 +57,8 @@ pub const SCHEMA: [Table; 3] = [
             ("kind", Column::Text, "kind of culprit"),
             ("name", Column::Text, "culprit"),
             ("detail", Column::Text, "what else identifies it"),
-            ("sender_comm", Column::TextOrNull, "who set it going: thread name, null of interrupts"),
-            ("sender_tid", Column::I32OrNull, "thread id, 0 of interrupts"),
+            ("sender_comm", Column::TextOrNull, "who set it going: thread name, null where none had a part"),
+            ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
             ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
             ("sender_via", Column::TextOrNull, "kernel function that sent"),
             (

@@ -99,6 +99,15 @@ fn an_interrupt_that_woke_a_thread_is_not_taken_for_the_thread_that_it_interrupt
         let sender = got.parts.iter().find_map(|part| part.culprit.sender.as_ref()).unwrap();
         assert_eq!((sender.context, sender.comm.as_deref(), sender.cpu), (context, comm, CpuId(0)));
     }
+    // Who spins raises no softirq.
+    let mut a = attributor(false);
+    let (waking, context) = (EventKind::SchedWaking { task: noise, target: CPU }, ExecutionContext::Softirq);
+    a.sender_event(&KernelEvent { time: Ticks(900), cpu: CPU, tid: VICTIM, context, kind: waking });
+    let events = [switch(1500, victim(), noise), switch(9000, noise, victim())];
+    let got = attribute(&mut a, &stall(1000, 9500), &events);
+    let sender = got.parts.iter().find_map(|part| part.culprit.sender.as_ref()).unwrap();
+    assert!(!sender.involves_thread());
+    assert_eq!(sender.who(), "a softirq");
 }
 
 #[test]

@@ -172,10 +172,10 @@ fn said_instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> St
     if let Some(part) = parts().find(|part| is_same(&part.culprit, expected)) {
         return match &part.culprit.sender {
             None => "the right culprit without its sender".into(),
-            Some(Sender { context, comm, tid, .. }) => {
-                let thread = comm.as_deref().map_or_else(|| format!("thread {tid}"), str::to_owned);
-                format!("the right culprit, sent by {}", context.who(&thread))
+            Some(sender @ Sender { comm: None, tid, .. }) if sender.involves_thread() => {
+                format!("the right culprit, sent by {}", sender.context.who(Some(&format!("thread {tid}"))))
             }
+            Some(sender) => format!("the right culprit, sent by {}", sender.who()),
         };
     }
     match parts().max_by_key(|part| part.net) {

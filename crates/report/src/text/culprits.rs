@@ -110,8 +110,9 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     let tid = sender.tid.filter(|_| sender.context == ExecutionContext::Thread);
     where_from.extend(tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
-    let thread = sender.comm.as_ref().map_or_else(|| "a thread that has ended".into(), |comm| tame(comm));
-    let mut text = format!("{verb} by {}", sender.context.who(&thread));
+    let gone = || sender.tid.map(|_| "a thread that has ended".to_owned());
+    let thread = sender.comm.as_ref().map(|comm| tame(comm)).or_else(gone);
+    let mut text = format!("{verb} by {}", sender.context.who(thread.as_deref()));
     if !where_from.is_empty() {
         text += &format!(" ({})", where_from.join(", "));
     }
@@ -161,6 +162,7 @@ mod tests {
             told(softirq, Some("udp-send"), Some(12), 12),
             "woken by a softirq on top of udp-send (CPU 0)"
         );
+        assert_eq!(told(softirq, None, None, 12), "woken by a softirq (CPU 0)");
         assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
         assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
         assert_eq!(told(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
