@@ -11,7 +11,7 @@ use jitterscope_model::{
     Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, ExecutionContext, Gap, KernelEvent,
     Nanos, Part, Placement, SleepingWork, Stall, TickRate, Ticks,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What attribution knows of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +68,6 @@ pub struct Attributor {
     cpus: BTreeMap<CpuId, Cpu>,
     senders: Senders,
     costs: EdgeCosts,
-    /// Threads that spin.
-    spinners: BTreeSet<i32>,
     tally: EventTally,
 }
 
@@ -82,7 +80,6 @@ impl Attributor {
             cpus: BTreeMap::new(),
             senders: Senders::default(),
             costs: EdgeCosts::default(),
-            spinners: BTreeSet::new(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
         }
     }
@@ -229,6 +226,7 @@ impl Attributor {
 
     /// Splits a spinning thread's stall among its culprits, exactly.
     pub fn attribute(&mut self, stall: &Stall, hints: &OutsideHints, lexicon: &dyn Lexicon) -> Attribution {
+        self.senders.spins(stall.victim.tid);
         let timeline = self.take_timeline(stall);
         let rate = self.settings.rate;
         if self.is_near_loss(stall) {
@@ -239,15 +237,8 @@ impl Attributor {
             return whole(stall, rate, culprit, confidence, &evidence);
         }
         let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
-        let mut attribution = split::split(&scene, &self.costs, self.settings.virtual_machine, rate);
+        let attribution = split::split(&scene, &self.costs, self.settings.virtual_machine, rate);
         split::learn(&scene, &mut self.costs);
-        self.spinners.insert(stall.victim.tid);
-        for sender in attribution.parts.iter_mut().filter_map(|part| part.culprit.sender.as_mut()) {
-            // Who only reads the clock raises no softirq, so one on top of it is not its doing.
-            if sender.context == ExecutionContext::Softirq && self.spinners.contains(&sender.tid) {
-                (sender.comm, sender.tid) = (None, 0);
-            }
-        }
         attribution
     }
 

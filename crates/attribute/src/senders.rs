@@ -2,7 +2,7 @@
 
 use crate::lexicon::Lexicon;
 use jitterscope_model::{CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Sender, Ticks};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
 /// Records kept a key. Attribution follows recording by a fraction of a second, in which hardly any key
@@ -70,6 +70,8 @@ pub struct Senders {
     reschedules: Index<CpuId, KernelAddr>,
     /// Threads that moved, and where to.
     arrivals: Index<i32, CpuId>,
+    /// Threads that only read the clock.
+    spinners: BTreeSet<i32>,
 }
 
 impl Senders {
@@ -91,6 +93,11 @@ impl Senders {
         }
     }
 
+    /// This thread only reads the clock: it raises no softirq, so one on top of it is not its doing.
+    pub fn spins(&mut self, tid: i32) {
+        self.spinners.insert(tid);
+    }
+
     /// Whether a thread came to this CPU from another one after `from` and not after `until`.
     pub(crate) fn has_arrived(&self, tid: i32, cpu: CpuId, from: Ticks, until: Ticks) -> bool {
         let moves = self.arrivals.sent.get(&tid);
@@ -99,7 +106,7 @@ impl Senders {
 
     /// Who woke a thread before `time`.
     pub(crate) fn waker(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.wakers.before(tid, time).map(|sent| sender(sent, None, lexicon))
+        self.wakers.before(tid, time).map(|sent| self.sender(sent, None, lexicon))
     }
 
     /// Who called a function on this CPU before `time`.
@@ -110,7 +117,7 @@ impl Senders {
         time: Ticks,
         lexicon: &dyn Lexicon,
     ) -> Option<Sender> {
-        self.callers.before((csd, function), time).map(|sent| sender(sent, Some(sent.what), lexicon))
+        self.callers.before((csd, function), time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
     }
 
     /// Who queued a work item before `time`, and on which workqueue.
@@ -121,24 +128,29 @@ impl Senders {
         lexicon: &dyn Lexicon,
     ) -> (Option<Sender>, Option<Name>) {
         match self.queuers.before(work, time) {
-            Some(sent) => (Some(sender(sent, None, lexicon)), Some(sent.what.clone())),
+            Some(sent) => (Some(self.sender(sent, None, lexicon)), Some(sent.what.clone())),
             None => (None, None),
         }
     }
 
     /// Who last sent a reschedule interrupt to a CPU before `time`.
     pub(crate) fn rescheduler(&self, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.reschedules.before(cpu, time).map(|sent| sender(sent, Some(sent.what), lexicon))
+        self.reschedules.before(cpu, time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
     }
-}
 
-fn sender<T>(sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
-    Sender {
-        context: sent.context,
-        comm: sent.context.may_involve_thread().then(|| lexicon.comm(sent.tid)).flatten(),
-        tid: if sent.context.may_involve_thread() { sent.tid } else { 0 },
-        cpu: sent.cpu,
-        via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
+    fn sender<T>(&self, sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
+        let involved = match sent.context {
+            ExecutionContext::Thread => true,
+            ExecutionContext::Softirq => !self.spinners.contains(&sent.tid),
+            ExecutionContext::Interrupt | ExecutionContext::Nmi => false,
+        };
+        Sender {
+            context: sent.context,
+            comm: involved.then(|| lexicon.comm(sent.tid)).flatten(),
+            tid: if involved { sent.tid } else { 0 },
+            cpu: sent.cpu,
+            via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
+        }
     }
 }
 

@@ -44,6 +44,9 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     let names = StoredNames::new(&context);
     let from = stall.start - manifest.rate.ticks(SENDERS_BEFORE);
     let (mut events, mut senders): (Vec<KernelEvent>, Senders) = (Vec::new(), Senders::default());
+    if manifest.wakeups.is_empty() {
+        manifest.results.iter().for_each(|result| senders.spins(result.tid));
+    }
     let mut kept = false;
     for page in run.trace_pages(from, stall.end)? {
         let local = page.role == TraceRole::Local && page.cpu == stall.cpu;

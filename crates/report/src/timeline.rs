@@ -155,7 +155,7 @@ fn frame(row: &TimelineRow, whole: Nanos, style: Style) -> String {
         return text;
     }
     // Beside the label it would be cut: it gets lines of its own.
-    for line in wrap(&note, style.columns() - NOTE).into_iter().take(2) {
+    for line in wrap(&note, style.columns() - NOTE).into_iter().take(3) {
         text += &format!("\n{}{}", " ".repeat(NOTE), style.paint(Tone::Dim, &line));
     }
     text
