@@ -306,7 +306,7 @@ impl Batch {
         let text = |name| self.column::<StringArray>(name);
         let (kind, name, detail) = (text("kind")?, text("name")?, text("detail")?);
         let (sender_comm, sender_via) = (text("sender_comm")?, text("sender_via")?);
-        // Runs of before this column tell of threads only.
+        // Runs of before this column name the thread, whatever was on top of it.
         let sender_context = text("sender_context").ok();
         let context = |row| match sender_context {
             Some(column) if !column.is_null(row) => {

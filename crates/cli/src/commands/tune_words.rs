@@ -4,7 +4,7 @@ use crate::exit::UsageError;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, Nanos};
+use jitterscope_model::{CpuList, CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Evidence, Goal, MeasuredCulprit, online_cpus};
@@ -78,35 +78,25 @@ impl Scope {
 pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
     let manifest = reader.manifest();
     let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
+    let mut add = |kind: CulpritKind, name: &str, detail: &str, time: Nanos, count: u64| {
+        let (name, detail) = (name.to_owned(), detail.to_owned());
+        let key = (kind.as_str(), name.clone(), detail.clone());
+        let none = MeasuredCulprit { kind, name, detail, total_ns: Nanos::ZERO, count: 0 };
+        let sum = sums.entry(key).or_insert(none);
+        sum.total_ns += time;
+        sum.count += count;
+    };
+    if manifest.threads.is_empty() {
+        for attribution in reader.attributions()? {
+            for part in attribution?.parts {
+                add(part.culprit.kind, &part.culprit.name, &part.culprit.detail, part.net, 1);
+            }
+        }
+    }
     // Messages that queue up behind one stall share its time. What ran in the threads' stead is counted once a
     // thread, as what each of them lost.
     for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
-        let key = (ran.kind.as_str(), ran.name.to_string(), ran.detail.to_string());
-        let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
-            kind: ran.kind,
-            name: ran.name.to_string(),
-            detail: ran.detail.to_string(),
-            total_ns: Nanos::ZERO,
-            count: 0,
-        });
-        sum.total_ns += ran.sum_ns;
-        sum.count += ran.count;
-    }
-    let followed = !manifest.threads.is_empty();
-    for attribution in reader.attributions()?.take_while(|_| !followed) {
-        for part in attribution?.parts {
-            let c = part.culprit;
-            let key = (c.kind.as_str(), c.name.to_string(), c.detail.to_string());
-            let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
-                kind: c.kind,
-                name: c.name.to_string(),
-                detail: c.detail.to_string(),
-                total_ns: Nanos::ZERO,
-                count: 0,
-            });
-            sum.total_ns += part.net;
-            sum.count += 1;
-        }
+        add(ran.kind, &ran.name, &ran.detail, ran.sum_ns, ran.count);
     }
     Ok(Evidence {
         run: format!("{} ({})", manifest.id, manifest.label),
