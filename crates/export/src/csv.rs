@@ -8,7 +8,7 @@ use crate::facts::RunFacts;
 use crate::output::Output;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall, visible};
 use std::borrow::Cow;
 
 /// Which rows a file has.
@@ -44,17 +44,45 @@ impl CsvRows {
     }
 }
 
+/// What becomes of a name that a spreadsheet would take for a formula, and calculate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Formulas {
+    /// Left as it is: a program that reads the file gets the name.
+    #[default]
+    Keep,
+    /// An apostrophe is put before it: a spreadsheet shows it as text.
+    Escape,
+}
+
+impl Formulas {
+    /// The choice of this name.
+    pub(crate) fn parse(name: &str) -> Option<Formulas> {
+        match name {
+            "keep" => Some(Formulas::Keep),
+            "escape" => Some(Formulas::Escape),
+            _ => None,
+        }
+    }
+}
+
 /// Writes one file.
 pub(crate) struct Csv {
     output: Output,
     rows: CsvRows,
+    formulas: Formulas,
     facts: Option<RunFacts>,
     written: u64,
 }
 
 impl Csv {
-    pub(crate) fn new(output: Output, rows: CsvRows) -> Csv {
-        Csv { output, rows, facts: None, written: 0 }
+    pub(crate) fn new(output: Output, rows: CsvRows, formulas: Formulas) -> Csv {
+        Csv { output, rows, formulas, facts: None, written: 0 }
+    }
+
+    /// A name as a field: for a program as it is, for a terminal as it may be shown.
+    fn name(&self, text: &str) -> String {
+        let shown = if self.output.is_terminal() { visible(text) } else { text.into() };
+        field(&shown, self.formulas).into_owned()
     }
 }
 
@@ -73,7 +101,7 @@ impl Exporter for Csv {
             facts.rate.nanos(stall.length()).0,
             stall.cpu,
             stall.victim.tid,
-            field(&stall.victim.comm.to_string()),
+            self.name(&stall.victim.comm.to_string()),
             stall.id.0,
             stall.start.0,
             stall.end.0,
@@ -84,8 +112,8 @@ impl Exporter for Csv {
                 "{},{},{},{},{}\n",
                 attribution.explained().0,
                 part.culprit.kind,
-                field(&part.culprit.name),
-                field(&part.culprit.detail),
+                self.name(&part.culprit.name),
+                self.name(&part.culprit.detail),
                 part.net.0,
             )),
             _ => line.push_str(",,,,\n"),
@@ -128,10 +156,45 @@ impl Exporter for Csv {
 }
 
 /// A field as RFC 4180 has it.
-fn field(text: &str) -> Cow<'_, str> {
+fn field(text: &str, formulas: Formulas) -> Cow<'_, str> {
+    if formulas == Formulas::Escape && is_formula(text) {
+        // Quoted always: some readers drop an apostrophe's tab or carriage return otherwise.
+        return format!("\"'{}\"", text.replace('"', "\"\"")).into();
+    }
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\"")).into()
     } else {
         text.into()
+    }
+}
+
+/// Whether a spreadsheet would calculate it. Some look behind blanks, and take the wide forms of East Asian
+/// keyboards for the same signs.
+fn is_formula(text: &str) -> bool {
+    let first = text.trim_start_matches(' ').chars().next();
+    first.is_some_and(|c| {
+        matches!(
+            c,
+            '=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '\u{ff1d}' | '\u{ff0b}' | '\u{ff0d}' | '\u{ff20}'
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_neutralised_on_request_only() {
+        for name in
+            ["=cmd|'/c calc'!A1", "+1", "-1", "@x", "\tx", "\rx", "\nx", " =1", "\u{ff1d}1", "=\"a\",1"]
+        {
+            let escaped = field(name, Formulas::Escape);
+            assert_eq!(escaped, format!("\"'{}\"", name.replace('"', "\"\"")));
+            assert!(field(name, Formulas::Keep).trim_start_matches('"').starts_with(&name[..1]));
+        }
+        for name in ["kworker/0:1-events", "a=1", "", "x@y", "'"] {
+            assert_eq!(field(name, Formulas::Escape), name);
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::facts::RunFacts;
 use crate::output::Output;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, SCHEMA_VERSION, Stall};
+use jitterscope_model::{Attribution, IntervalRow, ProbeResult, SCHEMA_VERSION, Stall, visible_json};
 use serde_json::{Value, json};
 
 /// Writes one file.
@@ -23,7 +23,7 @@ impl Json {
     }
 
     fn line(&mut self, value: &Value) -> Result<(), ExportError> {
-        self.output.write(format!("{value}\n"))
+        self.output.write(format!("{}\n", visible_json(&value.to_string())))
     }
 }
 

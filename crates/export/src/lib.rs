@@ -33,7 +33,7 @@ mod replay;
 mod target;
 mod together;
 
-pub use csv::CsvRows;
+pub use csv::{CsvRows, Formulas};
 pub use error::{ExportError, TargetError};
 pub use facts::RunFacts;
 pub use message_times::write_message_times;

@@ -2,13 +2,15 @@
 
 use crate::error::ExportError;
 use crate::target::Pace;
+use jitterscope_model::visible_page;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Stdout, Write};
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 enum Sink {
     File(BufWriter<File>),
-    Stdout(BufWriter<Stdout>),
+    /// Whether somebody looks at it: then nothing may control the terminal.
+    Stdout(BufWriter<Stdout>, bool),
     /// After an error nothing more is written.
     Closed,
 }
@@ -32,7 +34,9 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Output, ExportError> {
         if path == Path::new("-") {
-            let sink = Sink::Stdout(BufWriter::new(std::io::stdout()));
+            let out = std::io::stdout();
+            let terminal = out.is_terminal();
+            let sink = Sink::Stdout(BufWriter::new(out), terminal);
             return Ok(Output { path: path.into(), beside: None, sink, remove: false, given: 0, whole: 0 });
         }
         let existing = fs::metadata(path).ok();
@@ -59,6 +63,11 @@ impl Output {
         &self.path
     }
 
+    /// Whether a person reads it as it comes, on a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self.sink, Sink::Stdout(_, true))
+    }
+
     /// From here on what is written stays.
     pub(crate) fn begin(&mut self) -> Result<(), ExportError> {
         if let Sink::File(file) = &self.sink
@@ -76,7 +85,8 @@ impl Output {
         self.given += text.len() as u64;
         match &mut self.sink {
             Sink::File(file) => file.write_all(text),
-            Sink::Stdout(out) => out.write_all(text),
+            Sink::Stdout(out, false) => out.write_all(text),
+            Sink::Stdout(out, true) => out.write_all(visible_page(&String::from_utf8_lossy(text)).as_bytes()),
             Sink::Closed => Err(closed()),
         }
         .map_err(|e| self.failed(e))
@@ -85,7 +95,7 @@ impl Output {
     pub(crate) fn flush(&mut self) -> Result<(), ExportError> {
         match &mut self.sink {
             Sink::File(file) => file.flush(),
-            Sink::Stdout(out) => out.flush(),
+            Sink::Stdout(out, _) => out.flush(),
             Sink::Closed => Err(closed()),
         }
         .map_err(|e| self.failed(e))?;

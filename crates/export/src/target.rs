@@ -1,7 +1,7 @@
 //! Where an export goes, as the user writes it.
 
 use crate::Exporter;
-use crate::csv::{Csv, CsvRows};
+use crate::csv::{Csv, CsvRows, Formulas};
 use crate::error::{ExportError, TargetError};
 use crate::hgrm::Hgrm;
 use crate::hlog::Hlog;
@@ -31,6 +31,8 @@ pub enum Target {
         path: PathBuf,
         /// Which rows.
         rows: Option<CsvRows>,
+        /// What becomes of names that a spreadsheet would calculate.
+        formulas: Formulas,
     },
     /// JSON lines.
     Json {
@@ -73,8 +75,8 @@ impl Target {
     /// A file cannot be written, a host not resolved, a server not reached.
     pub fn open(&self, pace: Pace) -> Result<Box<dyn Exporter>, ExportError> {
         Ok(match self {
-            Target::Csv { path, rows } => {
-                Box::new(Csv::new(Output::open(path, pace)?, rows.unwrap_or_default()))
+            Target::Csv { path, rows, formulas } => {
+                Box::new(Csv::new(Output::open(path, pace)?, rows.unwrap_or_default(), *formulas))
             }
             Target::Json { path } => Box::new(Json::new(Output::open(path, pace)?)),
             Target::Hlog { path } => Box::new(Hlog::new(Output::open(path, pace)?)),
@@ -150,7 +152,7 @@ impl FromStr for Target {
         match scheme {
             "csv" => {
                 let path = parts.path()?;
-                let mut rows = None;
+                let (mut rows, mut formulas) = (None, Formulas::default());
                 for (key, value) in &parts.options {
                     match *key {
                         "rows" => {
@@ -159,10 +161,14 @@ impl FromStr for Target {
                                     .ok_or_else(|| parts.unknown(&format!("rows={value}"), CSV_OPTIONS))?,
                             )
                         }
+                        "formulas" => {
+                            formulas = Formulas::parse(value)
+                                .ok_or_else(|| parts.unknown(&format!("formulas={value}"), CSV_OPTIONS))?
+                        }
                         _ => return Err(parts.unknown(key, CSV_OPTIONS)),
                     }
                 }
-                Ok(Target::Csv { path, rows })
+                Ok(Target::Csv { path, rows, formulas })
             }
             "hgrm" => {
                 let path = parts.path()?;
@@ -199,7 +205,8 @@ impl FromStr for Target {
     }
 }
 
-const CSV_OPTIONS: &str = "rows=stalls, rows=intervals and rows=series";
+const CSV_OPTIONS: &str =
+    "rows=stalls, rows=intervals and rows=series, and formulas=escape for a file that a spreadsheet opens";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
@@ -361,11 +368,10 @@ mod tests {
 
     #[test]
     fn each_scheme_is_read() {
-        assert_eq!(target("csv://a/b.csv"), Ok(Target::Csv { path: "a/b.csv".into(), rows: None }));
-        assert_eq!(
-            target("csv://b?rows=series"),
-            Ok(Target::Csv { path: "b".into(), rows: Some(CsvRows::Series) })
-        );
+        let csv = |path: &str, rows, formulas| Ok(Target::Csv { path: path.into(), rows, formulas });
+        assert_eq!(target("csv://a/b.csv"), csv("a/b.csv", None, Formulas::Keep));
+        assert_eq!(target("csv://b?rows=series"), csv("b", Some(CsvRows::Series), Formulas::Keep));
+        assert_eq!(target("csv://b?formulas=escape"), csv("b", None, Formulas::Escape));
         assert_eq!(
             target("hgrm:///x?cpu=3"),
             Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)), of: None })
@@ -389,6 +395,7 @@ mod tests {
             ("csv://", "name a file"),
             ("csv://a?row=1", "rows="),
             ("csv://a?rows=all", "'rows=all' is no option of it; there is rows=stalls"),
+            ("csv://a?formulas=1", "'formulas=1' is no option of it"),
             ("csv://a?rows=stalls&rows=series", "'rows' is given twice"),
             ("hgrm://a?cpu=x", "cpu cannot be 'x'"),
             ("json://a?b=c", "there is none"),

@@ -20,6 +20,7 @@ mod probe_result;
 mod source;
 mod thread_account;
 mod time;
+mod visible;
 mod wakeup_result;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
@@ -42,4 +43,5 @@ pub use probe_result::{IntervalRow, ProbeResult};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
+pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

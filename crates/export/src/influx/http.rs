@@ -9,6 +9,7 @@ use super::{Credentials, Dialect, HttpPlace};
 use crate::Delivery;
 use crate::error::ExportError;
 use crate::target::Pace;
+use jitterscope_model::visible;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use ureq::Agent;
-use ureq::http::{Response, StatusCode};
+use ureq::http::{HeaderValue, Response, StatusCode};
 
 /// How much is held, and for how long it is tried.
 #[derive(Clone, Copy)]
@@ -47,8 +48,10 @@ const LIMITS: Limits = Limits {
     patience: Duration::from_secs(120),
     closing: Duration::from_secs(15),
 };
-/// How much of a server's complaint is repeated.
+/// How much of a server's complaint is repeated, bytes.
 const COMPLAINT: u64 = 400;
+/// The only answer of a write interface by which lines count as delivered.
+const WRITTEN: StatusCode = StatusCode::NO_CONTENT;
 
 struct Batch {
     bytes: Vec<u8>,
@@ -234,6 +237,8 @@ impl Server {
         let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build();
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
+            // A redirected write loses its body (301, 302) or takes its lines to a server that nobody named.
+            .max_redirects(0)
             .timeout_global(Some(limits.request))
             .timeout_connect(Some(limits.request / 2))
             .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")))
@@ -279,9 +284,52 @@ impl Server {
             request = request.header("Authorization", authorization);
         }
         match request.send(lines) {
-            Ok(response) => judge(response),
+            Ok(response) => self.judge(response),
             Err(error) => Answer::Later(None, why(&error)),
         }
+    }
+
+    /// Written is what the write interface says it has written. All three versions say so by 204; any other
+    /// success was said by something else: a proxy, a login page, another service on that port.
+    fn judge(&self, mut response: Response<ureq::Body>) -> Answer {
+        let status = response.status();
+        let mut text = Vec::new();
+        // Read even when it does not matter: the connection can then be used again.
+        let _ = response.body_mut().as_reader().take(COMPLAINT).read_to_end(&mut text);
+        if status == WRITTEN {
+            return Answer::Taken;
+        }
+        let said = one_line(&text);
+        if status.is_redirection() {
+            return Answer::Refused(status.as_u16(), self.moved(response.headers().get("Location")));
+        }
+        if status.is_success() {
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            let why = format!("a write is answered by 204, so nothing was written by InfluxDB there{said}");
+            return Answer::Refused(status.as_u16(), why);
+        }
+        let why = if said.is_empty() { status.to_string() } else { said };
+        if status.is_server_error()
+            || status == StatusCode::TOO_MANY_REQUESTS
+            || status == StatusCode::REQUEST_TIMEOUT
+        {
+            let after = response.headers().get("Retry-After");
+            let after =
+                after.and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
+            return Answer::Later(after, why);
+        }
+        Answer::Refused(status.as_u16(), why)
+    }
+
+    /// What is said of a redirect.
+    fn moved(&self, location: Option<&HeaderValue>) -> String {
+        let Some(location) = location else {
+            return "it redirects, without saying where to, and a write follows no redirect".into();
+        };
+        let location = one_line(location.as_bytes());
+        format!(
+            "it redirects to {location}; a write follows no redirect, so give that server's URL as the target"
+        )
     }
 
     fn refusal(&self, status: u16, why: String) -> ExportError {
@@ -314,25 +362,11 @@ fn hint(why: &str) -> &'static str {
     }
 }
 
-fn judge(mut response: Response<ureq::Body>) -> Answer {
-    let status = response.status();
-    let mut text = Vec::new();
-    // Read even when it does not matter: the connection can then be used again.
-    let _ = response.body_mut().as_reader().take(COMPLAINT).read_to_end(&mut text);
-    if status.is_success() {
-        return Answer::Taken;
-    }
-    let text = String::from_utf8_lossy(&text);
-    let why = if text.trim().is_empty() { status.to_string() } else { text.trim().to_owned() };
-    if status.is_server_error()
-        || status == StatusCode::TOO_MANY_REQUESTS
-        || status == StatusCode::REQUEST_TIMEOUT
-    {
-        let after = response.headers().get("Retry-After");
-        let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
-        return Answer::Later(after, why);
-    }
-    Answer::Refused(status.as_u16(), why)
+/// A server's words: in one line, bounded, and without what would control a terminal.
+fn one_line(text: &[u8]) -> String {
+    let text = &text[..text.len().min(COMPLAINT as usize)];
+    let text = String::from_utf8_lossy(text);
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Where lines go. The precision is said in each version's own word.

@@ -46,8 +46,11 @@ fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
                 continue;
             }
             // A client that gave up is no failure of the server.
+            let (answer, body) = answer.split_once("\r\nX-Body: ").unwrap_or((answer, ""));
+            let length = body.len();
             let _ = reader.get_mut().write_all(
-                format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
+                format!("HTTP/1.1 {answer}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+                    .as_bytes(),
             );
         }
     });
@@ -120,6 +123,80 @@ fn a_server_that_is_busy_is_asked_again() {
     let delivery = http.finish();
     assert_eq!((delivery.delivered, delivery.lost, delivery.retries), (2, 0, 3));
     assert_eq!(seen.lock().unwrap().iter().filter(|s| s.body.starts_with("x ")).count(), 4);
+}
+
+/// Answers a write may get and that say nothing of its lines.
+const NOT_WRITTEN: [&str; 8] = [
+    "301 Moved Permanently\r\nLocation: http://elsewhere.example/\u{9b}2J",
+    "302 Found\r\nLocation: /login",
+    "303 See Other\r\nLocation: /login",
+    "307 Temporary Redirect\r\nLocation: http://elsewhere.example/write",
+    "308 Permanent Redirect",
+    "200 OK\r\nContent-Type: text/html\r\nX-Body: <html>\u{1b}]0;log in\u{7}</html>",
+    "201 Created",
+    "202 Accepted",
+];
+
+#[test]
+fn only_the_write_interfaces_own_answer_counts() {
+    let ok = "204 No Content";
+    for dialect in [
+        Dialect::One { db: "d".into(), retention: None },
+        Dialect::Two { org: "o".into(), bucket: "b".into() },
+        Dialect::Three { db: "d".into() },
+    ] {
+        for answer in NOT_WRITTEN {
+            // Whoever follows the redirect is answered as if all were well.
+            let (base, seen) = server(vec![ok, answer, ok]);
+            let (_dir, place) = token_place(&base, dialect.clone());
+            let mut http = Http::open_with(&place, Pace::Stored, QUICK).unwrap();
+            let error = http.first(b"run a=1i 1\n".to_vec()).unwrap_err().to_string();
+            assert!(error.contains(&format!("({})", &answer[..3])), "{error}");
+            assert!(error.chars().all(jitterscope_model::is_visible), "{error:?}");
+            if answer.starts_with('3') {
+                assert!(error.contains("follows no redirect"), "{error}");
+                let location = answer.split_once("Location: ").map_or("", |(_, to)| to);
+                assert!(error.contains(&*visible(location)), "{error}");
+            }
+            drop(http.finish());
+            assert_eq!(seen.lock().unwrap().len(), 2, "{answer}: {:?}", seen.lock().unwrap());
+
+            let (base, seen) = server(vec![ok, ok, answer, ok]);
+            let (_dir, place) = token_place(&base, dialect.clone());
+            let mut http = Http::open_with(&place, Pace::Stored, QUICK).unwrap();
+            http.first(b"run a=1i 1\n".to_vec()).unwrap();
+            // The batch that is answered so, and one that is written.
+            let row = format!("x a=\"{}\" 2\n", "y".repeat(80));
+            http.line(row.clone().into_bytes());
+            http.line(row.into_bytes());
+            let delivery = http.finish();
+            assert_eq!((delivery.delivered, delivery.lost, delivery.retries), (2, 1, 0), "{answer}");
+            assert!(delivery.problem.unwrap().contains(&answer[..3]));
+            assert!(delivery.confirmed);
+            let seen = seen.lock().unwrap();
+            assert!(seen[1..].iter().all(|s| s.line.starts_with("POST ")), "{answer}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn an_endless_answer_is_cut() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+            // Until the client has had enough.
+            while stream.write_all(&[b'x'; 4096]).is_ok() {}
+        }
+    });
+    let (_dir, place) = token_place(&base, Dialect::Three { db: "d".into() });
+    let mut http = Http::open_with(&place, Pace::Stored, LIMITS).unwrap();
+    let error = http.first(b"run a=1i 1\n".to_vec()).unwrap_err().to_string();
+    assert!(error.contains(&"x".repeat(400)) && error.len() < 700, "{error}");
+    drop(http.finish());
 }
 
 #[test]
