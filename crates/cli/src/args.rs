@@ -5,7 +5,10 @@ use crate::commands::{
 };
 use crate::output::Color;
 use crate::places::Places;
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use jitterscope_model::visible_os;
+use std::ffi::OsString;
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
@@ -20,6 +23,30 @@ pub struct Cli {
     /// When to colour
     #[arg(long, value_enum, default_value = "auto", global = true, value_name = "WHEN", display_order = 901)]
     pub color: Color,
+}
+
+/// The arguments of this process; ends it where they are wrong, or ask for help or the version.
+///
+/// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the
+/// error is that of the same arguments spelt out.
+pub fn parse() -> Cli {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let error = match Cli::try_parse_from(&given) {
+        Ok(cli) => return cli,
+        Err(error) => error,
+    };
+    let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
+    if spelt == given {
+        error.exit();
+    }
+    match Cli::try_parse_from(&spelt) {
+        Err(error) => error.exit(),
+        Ok(_) => {
+            let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
+            let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
+            Cli::command().error(ErrorKind::InvalidValue, text).exit()
+        }
+    }
 }
 
 /// What to do.

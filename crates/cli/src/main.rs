@@ -10,12 +10,11 @@ mod progress;
 mod signals;
 mod units;
 
-use args::{Cli, Command};
-use clap::Parser;
+use args::Command;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = args::parse();
     cli.color.apply();
     let result = match &cli.command {
         Command::Record(args) => commands::record::run(args, &cli.places),
@@ -37,7 +36,7 @@ fn main() -> std::process::ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),
         Err(error) => {
-            anstream::eprintln!("{}", output::error_text(&error));
+            output::error(&error);
             exit::of(&error).into()
         }
     }

@@ -1,8 +1,16 @@
-//! Results to stdout, talk to stderr.
+//! Results to stdout, talk to stderr; and nothing but text to either.
+//!
+//! Names, labels, paths and what files say were made by others, and root reads them on a terminal. They are
+//! spelt out where they enter a line ([`jitterscope_model::visible`]); here, where all text leaves, only
+//! characters, the ends of lines and the colours that we give pass, so that what was forgotten there can
+//! neither move the cursor nor rewrite a line. Everything that is printed leaves by one of these functions.
 
 use clap::ValueEnum;
+use jitterscope_model::{is_visible, push_visible, visible, visible_json, visible_page};
 use jitterscope_report::Style;
 use owo_colors::OwoColorize;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 /// When to colour.
@@ -60,6 +68,34 @@ fn width() -> usize {
 /// # Errors
 /// stdout is closed or full.
 pub fn result(text: &str) -> anyhow::Result<()> {
+    print(&colours_only(text))
+}
+
+/// Prints a result as JSON.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    json_text(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints what is JSON already.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn json_text(text: &str) -> anyhow::Result<()> {
+    print(&visible_json(text))
+}
+
+/// Prints a script of our own, byte for byte.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn script(text: &str) -> anyhow::Result<()> {
+    print(text)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -69,9 +105,52 @@ pub fn result(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says something on the side.
+/// Says something on the side, in a line.
 pub fn talk(text: impl std::fmt::Display) {
-    anstream::eprintln!("{text}");
+    anstream::eprintln!("{}", visible(&text.to_string()));
+}
+
+/// Shows a page on the side, without colours.
+pub fn talk_page(text: &str) {
+    anstream::eprintln!("{}", visible_page(text.trim_end()));
+}
+
+/// Says why it failed.
+pub fn error(error: &anyhow::Error) {
+    anstream::eprintln!("{} {}", "error:".red().bold(), visible(&error_text(error)));
+}
+
+/// The parameters of the colours that our texts are given; bold, dim, three signal colours, headings, and
+/// the ends of each. No concealing, no background, nothing that moves.
+const COLOURS: [&str; 10] = ["0", "1", "2", "22", "31", "32", "33", "36", "39", "49"];
+
+/// `text` with nothing but text, the ends of lines and our own colours.
+fn colours_only(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| c == '\n' || is_visible(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(length) = colour(rest) {
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        match c {
+            '\n' => out.push(c),
+            c => push_visible(&mut out, c),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+/// The length of the colour that `text` begins with, if it is one of ours.
+fn colour(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
+    let mut each = parameters.split(';');
+    (each.clone().count() <= 3 && each.all(|p| COLOURS.contains(&p))).then_some(parameters.len() + 3)
 }
 
 /// Whether somebody looks at stderr.
@@ -100,5 +179,48 @@ pub fn error_text(error: &anyhow::Error) -> String {
         }
         text.push_str(&cause);
     }
-    format!("{} {text}", "error:".red().bold())
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{SourceReport, SourceStatus};
+
+    #[test]
+    fn our_colours_pass_and_nothing_else_does() {
+        let ours = format!("{} {} {}\n", "a".red().bold(), "b".green(), "c".yellow().dimmed());
+        assert!(ours.contains('\u{1b}'));
+        assert_eq!(colours_only(&ours), ours);
+        for (text, shown) in [
+            ("\u{1b}[2J\u{1b}[8mx\u{1b}[1;1H", "\\x1b[2J\\x1b[8mx\\x1b[1;1H"),
+            ("\u{1b}]0;title\u{7}", "\\x1b]0;title\\x07"),
+            ("\u{1b}[1;31;31;31m", "\\x1b[1;31;31;31m"),
+            ("\u{1b}[31", "\\x1b[31"),
+            ("\u{1b}[", "\\x1b["),
+            ("\u{9b}31m\r\t\u{202e}", "\\u{9b}31m\\r\\t\\u{202e}"),
+        ] {
+            assert_eq!(colours_only(text), shown);
+        }
+    }
+
+    #[test]
+    fn the_reports_own_colours_are_all_among_them() {
+        let source = SourceReport {
+            name: "tracefs".into(),
+            status: SourceStatus::Denied,
+            reason: "why".into(),
+            loses: "all".into(),
+            fix: "fix".into(),
+            lost: 0,
+        };
+        let all = [SourceStatus::Available, SourceStatus::Degraded, SourceStatus::Denied]
+            .map(|status| SourceReport { status, ..source.clone() });
+        for text in [
+            crate::commands::doctor::table(&all),
+            jitterscope_report::list::render(&[], &[], Style { color: true, ..Style::default() }),
+        ] {
+            assert_eq!(colours_only(&text), text);
+        }
+    }
 }

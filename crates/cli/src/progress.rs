@@ -2,7 +2,7 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, visible};
 use jitterscope_platform::clock;
 use jitterscope_record::pipeline::{PipelineObserver, Step};
 use jitterscope_record::{Observer, Progress};
@@ -49,7 +49,8 @@ impl Observer for ProgressLine {
     }
 
     fn awaiting(&mut self, name: &str) {
-        self.bar.set_message(format!("waiting for a thread called {name:?} (Ctrl-C ends it)"));
+        let text = format!("waiting for a thread called '{name}' (Ctrl-C ends it)");
+        self.bar.set_message(visible(&text).into_owned());
         self.bar.tick();
     }
 

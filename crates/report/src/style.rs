@@ -57,15 +57,10 @@ impl Style {
     }
 }
 
-/// A name made safe for a terminal: what would control it is replaced, for a thread may call itself
+/// A name made safe for a terminal: what would control it is spelt out, for a thread may call itself
 /// anything.
 pub(crate) fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_format(c) { '?' } else { c }).collect()
-}
-
-/// Characters that turn the direction of text or show nothing.
-fn is_format(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    jitterscope_model::visible(text).into_owned()
 }
 
 /// `text`, made safe and cut to `width` columns; a cut shows as `..`.
@@ -119,7 +114,7 @@ mod tests {
 
     #[test]
     fn names_cannot_control_the_terminal() {
-        assert_eq!(tame("a\u{1b}[31mb\n\u{202e}c"), "a?[31mb??c");
+        assert_eq!(tame("a\u{1b}[31mb\n\u{202e}c"), "a\\x1b[31mb\\n\\u{202e}c");
     }
 
     #[test]

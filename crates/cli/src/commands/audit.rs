@@ -59,7 +59,7 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let audit = audit(&machine, &goal, evidence.as_ref().map(|(e, _)| e));
     if args.json {
-        output::result(&serde_json::to_string_pretty(&audit)?)?;
+        output::json(&audit)?;
     } else {
         output::result(&audit_text::text(&audit, args.all))?;
     }

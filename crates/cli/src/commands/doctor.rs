@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
 use clap::Args;
-use jitterscope_model::{ClockKind, SCHEMA_VERSION, SourceReport, SourceStatus};
+use jitterscope_model::{ClockKind, SCHEMA_VERSION, SourceReport, SourceStatus, visible};
 use jitterscope_platform::{Machine, choose_clock, disturb};
 use jitterscope_trace::{Tracefs, survey as survey_sources};
 use owo_colors::OwoColorize;
@@ -82,18 +82,18 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             "leftovers": leftovers,
             "removed": removed,
         });
-        output::result(&serde_json::to_string_pretty(&value)?)?;
+        output::json(&value)?;
     } else {
         let mut text = table(&sources);
         for what in &removed {
-            writeln!(text, "removed: {what}")?;
+            writeln!(text, "removed: {}", visible(what))?;
         }
         if args.clean && removed.is_empty() {
             writeln!(text, "nothing was left over")?;
         }
         let left = if args.clean { Vec::new() } else { leftovers(&machine, places) };
         for what in &left {
-            writeln!(text, "left over: {what}")?;
+            writeln!(text, "left over: {}", visible(what))?;
         }
         if !left.is_empty() {
             writeln!(text, "Remove them with: jitterscope doctor --clean")?;
@@ -143,7 +143,7 @@ pub fn setting(leftover: &disturb::Leftover) -> String {
 }
 
 /// Sources as text: what is fine on one line each, what is not with what is lost and what to do.
-fn table(sources: &[SourceReport]) -> String {
+pub fn table(sources: &[SourceReport]) -> String {
     let mut text = String::new();
     for source in sources {
         let status = format!("{:<10}", source.status.as_str());
@@ -185,7 +185,7 @@ fn purpose(name: &str) -> &'static str {
 fn wrapped(heading: &str, text: &str) -> String {
     const INDENT: usize = 18;
     let mut lines = vec![format!("{:>width$} ", format!("{heading}:"), width = INDENT - 1)];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible) {
         let line = lines.last().map_or(0, String::len);
         if line + word.len() > 79 && line > INDENT {
             lines.push(" ".repeat(INDENT));
@@ -194,7 +194,7 @@ fn wrapped(heading: &str, text: &str) -> String {
             if line.len() > INDENT {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
     }
     lines.join("\n")

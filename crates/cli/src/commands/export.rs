@@ -12,7 +12,8 @@ use serde_json::json;
 /// What targets there are.
 pub const TARGETS: &str = "\
 Targets:
-  csv://FILE                     stalls; ?rows=intervals or ?rows=series for the intervals
+  csv://FILE                     stalls; ?rows=intervals or ?rows=series for the intervals. With
+                                 ?formulas=escape a spreadsheet shows names like =1+1 as text
   json://FILE                    JSON lines: run, stalls with culprits, intervals, end
   hlog://FILE                    HdrHistogram V2 interval log, one tag a CPU, values in ns
   hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU. Of a pipeline its
@@ -59,7 +60,7 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let delivered = export_run(&run, &args.to).map_err(told_by_target)?;
     if args.json {
-        output::result(&serde_json::to_string_pretty(&deliveries_json(&args.to, &delivered))?)?;
+        output::json(&deliveries_json(&args.to, &delivered))?;
     }
     let mut exit = Exit::Ok;
     for (target, delivery) in args.to.iter().zip(&delivered) {

@@ -6,7 +6,7 @@ use crate::places::Places;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jitterscope_analyze::{JournalBuilder, JournalSummary};
-use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION};
+use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION, visible_json};
 use jitterscope_platform::MappedFile;
 use jitterscope_report::pipeline::journal as text;
 use jitterscope_store::{RunReader, resolve};
@@ -126,8 +126,12 @@ fn print_json(
 ) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let summary = serde_json::to_string(summary)?;
-    write!(out, "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n", json!(path))?;
-    write!(out, "  \"summary\": {summary},\n  \"records\": [")?;
+    write!(
+        out,
+        "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
+        visible_json(&json!(path).to_string())
+    )?;
+    write!(out, "  \"summary\": {},\n  \"records\": [", visible_json(&summary))?;
     for (at, entry) in entries.enumerate() {
         let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
         let row = json!({

@@ -21,7 +21,7 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs, places: &Places) -> anyhow::Result<Exit> {
     let (runs, problems) = jitterscope_store::list(&places.runs()?)?;
     if args.json {
-        output::result(&list::json(&runs, &problems)?)?;
+        output::json_text(&list::json(&runs, &problems)?)?;
     } else {
         output::result(&list::render(&runs, &problems, output::style()))?;
     }

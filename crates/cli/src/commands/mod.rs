@@ -31,6 +31,6 @@ use clap::CommandFactory;
 pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "jitterscope", &mut script);
-    crate::output::result(&String::from_utf8_lossy(&script))?;
+    crate::output::script(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Ok)
 }

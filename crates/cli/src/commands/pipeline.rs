@@ -395,7 +395,7 @@ fn print(args: &PipelineArgs, path: &Path) -> anyhow::Result<Exit> {
         anyhow::bail!("{} holds no pipeline", path.display())
     };
     if args.json {
-        output::result(&json::render(&summary)?)?;
+        output::json_text(&json::render(&summary)?)?;
     } else {
         let formats = formats(&args.report);
         let text = pipeline::render(&summary, of_pipeline, &formats, output::style());

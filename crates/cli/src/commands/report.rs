@@ -76,7 +76,7 @@ pub fn print_run(path: &Path, as_json: bool) -> anyhow::Result<RunSummary> {
 
 fn print_summary(path: &Path, summary: &RunSummary, style: Style, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        return output::result(&json::render(summary)?);
+        return output::json_text(&json::render(summary)?);
     }
     output::result(&with_advice(text::render(summary, style), path, summary)?)
 }
@@ -164,7 +164,7 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
         remarks,
     };
     if as_json {
-        output::result(&serde_json::to_string_pretty(&stall_json(&view, worst))?)
+        output::json(&stall_json(&view, worst))
     } else {
         output::result(&timeline::render(&view, output::style()))
     }

@@ -9,7 +9,7 @@ use crate::units::{in_millis, in_nanos, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use hdrhistogram::Histogram;
-use jitterscope_export::{CsvRows, ExportError, Exporter, Pace, RunFacts, Target, begin_all};
+use jitterscope_export::{CsvRows, ExportError, Exporter, Formulas, Pace, RunFacts, Target, begin_all};
 use jitterscope_model::{Attribution, CpuList, IntervalRow, Nanos, ProbeResult, Stall};
 use jitterscope_platform::{Machine, Topology, current_affinity, host_facts, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
@@ -126,7 +126,7 @@ fn settings_lines(args: &SamplerArgs, stdout_taken: bool) -> anyhow::Result<()> 
     );
     debug_assert!(ok.is_ok(), "a String takes everything");
     if stdout_taken {
-        output::talk(text.trim_end());
+        output::talk_page(&text);
         return Ok(());
     }
     output::result(&text)
@@ -170,15 +170,20 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
 /// What to open: a CSV file without a choice of rows is the series, and beside it the stalls.
 fn targets(asked: &[Target]) -> Result<Vec<Target>, UsageError> {
     if asked.is_empty() {
-        return Ok(vec![Target::Csv { path: "-".into(), rows: Some(CsvRows::Series) }]);
+        return Ok(vec![Target::Csv {
+            path: "-".into(),
+            rows: Some(CsvRows::Series),
+            formulas: Formulas::Keep,
+        }]);
     }
     let mut targets = Vec::new();
     for target in asked {
         match target {
-            Target::Csv { path, rows: None } => {
-                targets.push(Target::Csv { path: path.clone(), rows: Some(CsvRows::Series) });
+            Target::Csv { path, rows: None, formulas } => {
+                let of = |path: PathBuf, rows| Target::Csv { path, rows: Some(rows), formulas: *formulas };
+                targets.push(of(path.clone(), CsvRows::Series));
                 if path != Path::new("-") {
-                    targets.push(Target::Csv { path: stalls_beside(path), rows: Some(CsvRows::Stalls) });
+                    targets.push(of(stalls_beside(path), CsvRows::Stalls));
                 }
             }
             other => targets.push(other.clone()),

@@ -92,7 +92,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         std::fs::remove_dir_all(&done.run).context("the selftest's run cannot be removed")?;
     }
     if args.json {
-        output::result(&serde_json::to_string_pretty(&done.report)?)?;
+        output::json(&done.report)?;
     } else {
         output::result(&selftest::render_text(&done.report))?;
     }

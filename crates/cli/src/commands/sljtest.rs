@@ -166,7 +166,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
         .take()
         .map(|search| PeriodSummary::from(search.finish(start, end, rate, FALSE_ALARM)));
     if args.json {
-        output::result(&json(settings, rate, &cpus, periods.as_ref())?)?;
+        output::json_text(&json(settings, rate, &cpus, periods.as_ref())?)?;
     } else if let Some(periods) = &periods {
         output::result(&periods_table(periods, cpus.len() > 1, output::style()))?;
     }

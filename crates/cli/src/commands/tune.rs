@@ -148,11 +148,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Plan(args) => {
             let (plan, _) = make(args, places)?;
-            output::result(&if args.json {
-                serde_json::to_string_pretty(&plan)?
-            } else {
-                tune_text::plan(&plan, args.persist)
-            })?;
+            shown(args.json, &plan, || tune_text::plan(&plan, args.persist))?;
             Ok(Exit::Ok)
         }
         TuneCommand::Apply(args) => run_apply(args, places),
@@ -161,14 +157,15 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
-            output::result(&if args.json {
-                serde_json::to_string_pretty(&status)?
-            } else {
-                tune_text::status(&status)
-            })?;
+            shown(args.json, &status, || tune_text::status(&status))?;
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Prints a result as JSON or as text.
+fn shown(as_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    if as_json { output::json(value) } else { output::result(&text()) }
 }
 
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
@@ -218,7 +215,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     if plan.changes.is_empty() {
         output::talk("nothing to change");
     } else if !args.yes {
-        output::talk(tune_text::plan(&plan, args.plan.persist));
+        output::talk_page(&tune_text::plan(&plan, args.plan.persist));
         if !ask(&format!("Apply {} changes?", plan.changes.len()))? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
@@ -227,11 +224,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
     let mut hands = MachineHands::new(&machine);
     let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
-    output::result(&if args.plan.json {
-        serde_json::to_string_pretty(&report)?
-    } else {
-        tune_text::applied(&plan, &report)
-    })?;
+    shown(args.plan.json, &report, || tune_text::applied(&plan, &report))?;
     // What the kernel manages itself is listed, and is nobody's failure.
     let failed = report.failures().any(|f| {
         !matches!(f.outcome, Outcome::Refused { class: Refusal::Managed, .. }) || report.not_tried > 0
@@ -247,11 +240,7 @@ fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let before = look()?;
     std::thread::sleep(args.wait);
     let diff = before.until(&look()?, &goal.isolated);
-    output::result(&if args.json {
-        serde_json::to_string_pretty(&diff)?
-    } else {
-        tune_text::interrupts(&diff)
-    })?;
+    shown(args.json, &diff, || tune_text::interrupts(&diff))?;
     Ok(Exit::Ok)
 }
 
@@ -262,12 +251,12 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     if !now.active {
         output::talk("nothing is applied: there is nothing to roll back");
         if args.json {
-            output::result(&serde_json::to_string_pretty(&now)?)?;
+            output::json(&now)?;
         }
         return Ok(Exit::Ok);
     }
     if !args.yes {
-        output::talk(tune_text::status(&now));
+        output::talk_page(&tune_text::status(&now));
         if !ask("Put all of it back?")? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
@@ -294,11 +283,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
         }
     };
     let report = rollback(&mut MachineHands::new(&machine), &dir, &mut decide)?;
-    output::result(&if args.json {
-        serde_json::to_string_pretty(&report)?
-    } else {
-        tune_text::rolled_back(&report)
-    })?;
+    shown(args.json, &report, || tune_text::rolled_back(&report))?;
     Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
 }
 

@@ -1,6 +1,7 @@
 //! Plans, their outcomes, rollbacks and states as text of 80 columns.
 
 use super::tune_words::{counted, named, wrapped};
+use jitterscope_model::visible;
 use jitterscope_tune::{
     ApplyReport, BootLine, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
     called,
@@ -58,7 +59,7 @@ pub fn plan(plan: &Plan, persist: bool) -> String {
         ));
         if let Op::PutFile { to, .. } = &change.op {
             for line in to.lines().filter(|line| !line.starts_with('#')) {
-                let _ = writeln!(out, "      {line}");
+                let _ = writeln!(out, "      {}", visible(line));
             }
         }
     }
@@ -89,7 +90,7 @@ fn more(out: &mut String, alike: usize) {
 
 fn boot(out: &mut String, line: &BootLine) {
     out.push_str("\nKernel command line\n");
-    let _ = writeln!(out, "  + {}", line.add.join(" "));
+    let _ = writeln!(out, "  + {}", visible(&line.add.join(" ")));
     out.push_str(&wrapped("  ", &line.how));
 }
 
@@ -296,11 +297,11 @@ pub fn interrupts(diff: &InterruptDiff) -> String {
     }
     out.push('\n');
     for rose in &diff.rose {
-        let mut line = format!("{:>4}:", rose.line);
+        let mut line = format!("{:>4}:", visible(&rose.line));
         for (count, width) in rose.cpus.iter().zip(&widths) {
             let _ = write!(line, " {:<width$}", cell(count));
         }
-        let _ = writeln!(out, "{line}  {}", rose.what);
+        let _ = writeln!(out, "{line}  {}", visible(&rose.what));
     }
     out
 }

@@ -4,7 +4,7 @@ use crate::exit::UsageError;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, CulpritKind, Nanos};
+use jitterscope_model::{CpuList, CpuSet, CulpritKind, Nanos, visible};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Evidence, Goal, MeasuredCulprit, online_cpus};
@@ -109,20 +109,20 @@ pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
 pub const WIDTH: usize = 80;
 
 /// `text` broken at white space into lines of at most [`WIDTH`] columns: `first` starts the first line,
-/// blanks of the same width the others.
+/// blanks of the same width the others. Names that somebody else gave may be in it: they are spelt out.
 pub fn wrapped(first: &str, text: &str) -> String {
     let indent = first.rsplit('\n').next().unwrap_or(first).chars().count();
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible) {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
     }
     lines.push(line);
     let mut out = String::new();
@@ -154,5 +154,6 @@ mod tests {
         assert!(text.lines().all(|l| l.len() <= WIDTH));
         assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
         assert_eq!(wrapped("a ", ""), "a\n");
+        assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb c \\u{9b}d\n");
     }
 }

@@ -1,6 +1,7 @@
 //! A selftest's report as plain text, at most 80 columns wide.
 
 use super::{SelftestReport, SelftestRow};
+use jitterscope_model::visible;
 use jitterscope_platform::disturb::DisturbKind;
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub fn render_text(report: &SelftestReport) -> String {
     line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "len err", "verdict"]);
     for row in &report.rows {
         let expected = row.expected.as_ref().map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
-        let expected: String = expected.chars().take(EXPECTED).collect();
+        let expected: String = visible(&expected).chars().take(EXPECTED).collect();
         line(
             &mut out,
             [
@@ -89,7 +90,7 @@ fn notes(out: &mut String, report: &SelftestReport) {
 /// One reason, wrapped, its further lines indented.
 fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
     let mut column = 0;
-    for word in format!("{kind} {what}: {reason}").split_whitespace() {
+    for word in format!("{kind} {what}: {reason}").split_whitespace().map(visible) {
         let width = word.chars().count();
         if column > 0 && column + 1 + width > WIDTH {
             out.push_str("\n  ");
@@ -98,7 +99,7 @@ fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
+        out.push_str(&word);
         column += width;
     }
     out.push('\n');
