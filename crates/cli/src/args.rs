@@ -25,6 +25,11 @@ pub struct Cli {
     pub color: Color,
 }
 
+/// The command line of this process as it is kept with a run; what is no UTF-8 in it is replaced.
+pub fn given() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
+}
+
 /// The arguments of this process; ends it where they are wrong, or ask for help or the version.
 ///
 /// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the

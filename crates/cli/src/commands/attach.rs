@@ -92,7 +92,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_limit_bytes: args.trace_limit,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: std::env::args().collect(),
+        command_line: crate::args::given(),
     };
     let stop = signals::stop_flag().context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);

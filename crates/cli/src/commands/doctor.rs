@@ -185,7 +185,7 @@ fn purpose(name: &str) -> &'static str {
 fn wrapped(heading: &str, text: &str) -> String {
     const INDENT: usize = 18;
     let mut lines = vec![format!("{:>width$} ", format!("{heading}:"), width = INDENT - 1)];
-    for word in text.split_whitespace().map(visible) {
+    for word in visible(text).split_whitespace() {
         let line = lines.last().map_or(0, String::len);
         if line + word.len() > 79 && line > INDENT {
             lines.push(" ".repeat(INDENT));
@@ -194,7 +194,7 @@ fn wrapped(heading: &str, text: &str) -> String {
             if line.len() > INDENT {
                 line.push(' ');
             }
-            line.push_str(&word);
+            line.push_str(word);
         }
     }
     lines.join("\n")

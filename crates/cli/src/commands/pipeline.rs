@@ -319,7 +319,7 @@ fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineReco
         force: args.force,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: std::env::args().collect(),
+        command_line: crate::args::given(),
     })
 }
 

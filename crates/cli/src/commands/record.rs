@@ -229,7 +229,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_limit_bytes: args.trace_limit,
         label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
         runs_dir: places.runs()?,
-        command_line: std::env::args().collect(),
+        command_line: crate::args::given(),
     };
     let stop = signals::stop_flag().context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);

@@ -73,7 +73,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
             label: "selftest".into(),
             runs_dir: runs_dir.clone(),
-            command_line: std::env::args().collect(),
+            command_line: crate::args::given(),
         },
         plan,
         child: ChildCommand::current_exe("disturb")?,

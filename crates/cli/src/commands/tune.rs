@@ -301,7 +301,7 @@ fn who(machine: &Machine) -> Who {
         uid,
         name: ["SUDO_USER", "LOGNAME", "USER"].iter().find_map(|v| std::env::var(v).ok()),
         pid: std::process::id(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: crate::args::given().join(" "),
         at_realtime_ns: u64::try_from(now).unwrap_or(u64::MAX),
     }
 }

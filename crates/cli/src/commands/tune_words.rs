@@ -115,14 +115,14 @@ pub fn wrapped(first: &str, text: &str) -> String {
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace().map(visible) {
+    for word in visible(text).split_whitespace() {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&word);
+        line.push_str(word);
     }
     lines.push(line);
     let mut out = String::new();
@@ -154,6 +154,6 @@ mod tests {
         assert!(text.lines().all(|l| l.len() <= WIDTH));
         assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
         assert_eq!(wrapped("a ", ""), "a\n");
-        assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb c \\u{9b}d\n");
+        assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb\\nc \\u{9b}d\n");
     }
 }

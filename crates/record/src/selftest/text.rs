@@ -90,7 +90,7 @@ fn notes(out: &mut String, report: &SelftestReport) {
 /// One reason, wrapped, its further lines indented.
 fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
     let mut column = 0;
-    for word in format!("{kind} {what}: {reason}").split_whitespace().map(visible) {
+    for word in visible(&format!("{kind} {what}: {reason}")).split_whitespace() {
         let width = word.chars().count();
         if column > 0 && column + 1 + width > WIDTH {
             out.push_str("\n  ");
@@ -99,7 +99,7 @@ fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
             out.push(' ');
             column += 1;
         }
-        out.push_str(&word);
+        out.push_str(word);
         column += width;
     }
     out.push('\n');

@@ -1,0 +1,144 @@
+//! Runs whose every name is hostile, as a thread, a colleague or a damaged disk could have made them.
+
+use crate::common::{Scenario, part, sent_by};
+use jitterscope_model::*;
+use jitterscope_store::RunWriter;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A name that clears the screen, gives itself a colour and a title, forges a line, turns the direction of
+/// text, hides, and is a formula.
+pub const NAME: &str = "=EVIL\u{1b}[31mRED\u{1b}[2J\u{1b}]0;t\u{7}\nFORGED ok\r\u{9b}1;1H\u{202e}\u{2066}\u{200b}\u{feff}\u{7f}\t\u{ad}\u{e0041}\u{2028}z";
+/// The same in the fifteen bytes that a thread has.
+pub const COMM: &str = "EVIL\u{1b}[2J\nFORG\u{9b}";
+/// Another thread's.
+pub const RED: &str = "E\u{1b}[31mRED\u{202e}";
+
+fn hostile_parts(net: u64) -> Vec<Part> {
+    CulpritKind::ALL
+        .into_iter()
+        .map(|kind| {
+            let mut part = part(kind, NAME, NAME, net);
+            part.evidence = NAME.into();
+            sent_by(part, NAME, 12, 0, Some(NAME))
+        })
+        .collect()
+}
+
+fn scenario(kind: &str) -> Scenario {
+    let mut s = Scenario::new(&[0, 1]);
+    for n in 0..40 {
+        s.stall((n % 2) as u32, n * 200_000 + 500, hostile_parts(20_000 + n * 100));
+    }
+    for (n, stall) in s.stalls.iter_mut().enumerate() {
+        stall.victim.comm = Comm::new(if n % 2 == 0 { COMM } else { RED });
+    }
+    let mut s = match kind {
+        "wakeup" => s.finish_wakeups(&[(21_900, 11), (31_000, 40)], None),
+        _ => s.finish(),
+    };
+    s.manifest.probe.kind = kind.into();
+    if kind == "attach" {
+        let ran = |kind| RanInstead {
+            kind,
+            name: NAME.into(),
+            detail: NAME.into(),
+            count: 3,
+            min_ns: Nanos(10),
+            max_ns: Nanos(30_000),
+            sum_ns: Nanos(40_000),
+        };
+        s.manifest.threads = (0..3)
+            .map(|n| ThreadAccount {
+                tid: 70 + n,
+                comm: if n == 0 { NAME } else { COMM }.into(),
+                role: (n == 2).then(|| NAME.into()),
+                until: Ticks(1 << 40),
+                running_ns: Nanos(1_000_000),
+                waiting_ns: Nanos(500_000),
+                preempted_ns: Nanos(100_000),
+                runs: 9,
+                cpus: vec![CpuShare { cpu: CpuId(0), runs: 9, running_ns: Nanos(1_000_000) }],
+                ran_instead: CulpritKind::ALL.into_iter().map(ran).collect(),
+                ..ThreadAccount::default()
+            })
+            .collect();
+    }
+    s.manifest.audit.insert(NAME.into(), NAME.into());
+    s.manifest.counters =
+        vec![CounterTotal { cpu: CpuId(0), name: NAME.into(), total: 9, correlation: Some(0.9) }];
+    s.manifest.warnings = vec![Warning { id: NAME.into(), text: NAME.into() }];
+    s.manifest.sources[1].status = SourceStatus::Degraded;
+    s
+}
+
+/// Stores a run of this probe, oldest first.
+pub fn store(runs: &Path, kind: &str, at: u64) -> PathBuf {
+    let s = scenario(kind);
+    let started = s.manifest.clock_start.realtime_ns + at * 1_000_000_000;
+    let mut writer = RunWriter::create(runs, kind, started).unwrap();
+    writer.begin(s.manifest.clock_start, s.manifest.rate).unwrap();
+    for (stall, attribution) in s.stalls.iter().zip(&s.attributions) {
+        writer.stall(stall).unwrap();
+        writer.attribution(attribution).unwrap();
+    }
+    for row in &s.intervals {
+        let mut lengths = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+        lengths.record_n(row.max.0.max(1), row.count.max(1)).unwrap();
+        writer.interval(row).unwrap();
+        writer.interval_histogram(kind, row.cpu, row.start, row.end, &lengths).unwrap();
+    }
+    let path = writer.finish(s.manifest).unwrap();
+    spoil(&path, at);
+    path
+}
+
+/// Makes every free text of a stored run's manifest hostile, as somebody may have who sent it.
+pub fn spoil(run: &Path, at: u64) {
+    let file = run.join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    walk(&mut manifest, "");
+    let clock = &mut manifest["clock_start"]["realtime_ns"];
+    *clock = (clock.as_u64().unwrap() + at * 1_000_000_000).into();
+    fs::write(&file, serde_json::to_vec(&manifest).unwrap()).unwrap();
+}
+
+/// Keys of free text; the others are numbers, lists of CPUs, or names of a fixed set.
+const FREE: [&str; 22] = [
+    "label",
+    "tool_version",
+    "command_line",
+    "hostname",
+    "kernel_release",
+    "kernel_version",
+    "arch",
+    "cpu_model",
+    "cmdline",
+    "hypervisor",
+    "cpus_chosen_because",
+    "reason",
+    "loses",
+    "fix",
+    "ended_early",
+    "text",
+    "path",
+    "why",
+    "comm",
+    "edge",
+    "input",
+    "id",
+];
+
+fn walk(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(object) => object.iter_mut().for_each(|(key, value)| walk(value, key)),
+        Value::Array(values) => values.iter_mut().for_each(|value| walk(value, key)),
+        Value::String(text) if FREE.contains(&key) => *text = NAME.into(),
+        // What is missing is told where it can be.
+        Value::Null if ["cpus_chosen_because", "hypervisor", "ended_early"].contains(&key) => {
+            *value = NAME.into();
+        }
+        _ => {}
+    }
+}
