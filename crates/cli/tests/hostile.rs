@@ -73,33 +73,36 @@ fn stored_runs_of_hostile_names() {
     let mut partial = b".partial-999999999-1-EVIL\x1b[2J\xff".to_vec();
     partial.extend_from_slice("\u{202e}".as_bytes());
     fs::create_dir(runs.join(OsStr::from_bytes(&partial))).unwrap();
-    fs::write(folder.join(NAME), "what is no journal, and no properties either").unwrap();
+    fs::write(folder.join(NAME), "what is no journal").unwrap();
+    fs::write(folder.join("properties"), format!("perf.workshop.affinity.producer={COMM}\n")).unwrap();
 
     // Whoever records takes a turn; some of these go as far as that before they fail.
     let _turn = live::turn();
     let mut screens = Vec::new();
     for kind in ["other", "wakeup", "attach", "spin"] {
         screens.extend([
-            of(&format!("report {kind}"), "EVIL\\x1b"),
             of(&format!("report {kind} --periods --all-cpus --worst 50"), "EVIL\\x1b"),
             of(&format!("report {kind} --json"), "EVIL\\u001b"),
             of(&format!("report {kind} --stall 1"), "EVIL\\x1b"),
-            of(&format!("report {kind} --stall 1 --json"), "EVIL\\u001b"),
-            of(&format!("report {kind} --stall 99999"), "--stall 99999"),
-            of(&format!("export {kind} --to csv://-"), "EVIL\\x1b"),
-            of(&format!("export {kind} --to csv://-?formulas=escape"), "'=EVIL\\x1b"),
-            of(&format!("export {kind} --to json://-"), "EVIL\\u001b"),
-            of(&format!("export {kind} --to hlog://-"), "StartTimestamp"),
-            of(&format!("export {kind} --to hgrm://-"), "Percentile"),
-            of(&format!("export {kind} --to csv://NAME.csv"), "EVIL\\x1b"),
-            of(&format!("export {kind} --json --to csv://NAME.csv"), "EVIL\\u001b"),
-            of(&format!("export {kind} --to hgrm://x?of=NAME"), "EVIL\\x1b"),
-            of(&format!("journal {kind}"), "has no journal"),
             of(&format!("audit --run {kind}"), "EVIL\\x1b"),
-            of(&format!("audit --run {kind} --all"), "EVIL\\x1b"),
-            of(&format!("audit --run {kind} --json"), "EVIL\\u001b"),
         ]);
     }
+    screens.extend([
+        of("report spin", "EVIL\\x1b"),
+        of("report spin --stall 1 --json", "EVIL\\u001b"),
+        of("report spin --stall 99999", "--stall 99999"),
+        of("export spin --to csv://-", "EVIL\\x1b"),
+        of("export spin --to csv://-?formulas=escape", "'=EVIL\\x1b"),
+        of("export spin --to json://-", "EVIL\\u001b"),
+        of("export spin --to hlog://-", "StartTimestamp"),
+        of("export spin --to hgrm://-", "Percentile"),
+        of("export spin --to csv://NAME.csv", "EVIL\\x1b"),
+        of("export spin --json --to csv://NAME.csv", "EVIL\\u001b"),
+        of("export spin --to hgrm://x?of=NAME", "EVIL\\x1b"),
+        of("journal spin", "has no journal"),
+        of("audit --run spin --all", "EVIL\\x1b"),
+        of("audit --run spin --json", "EVIL\\u001b"),
+    ]);
     screens.extend([
         of("list", "EVIL\\x1b"),
         of("list --json", "EVIL\\u001b"),
@@ -137,7 +140,7 @@ fn stored_runs_of_hostile_names() {
         of("record --cpus NAME", "EVIL\\x1b"),
         of("record --require NAME", "EVIL\\x1b"),
         of("record pipeline --label NAME --messages 1", "EVIL\\x1b"),
-        of("record pipeline --two-thread --force --properties NAME", "EVIL\\x1b"),
+        of("record pipeline --two-thread --force --properties properties", "EVIL\\x1b"),
         of("record pipeline --two-thread --force --input NAME.none --messages 1", "EVIL\\x1b"),
         of("attach --comm NAME", "EVIL\\x1b"),
         of("attach --pid NAME", "EVIL\\x1b"),
@@ -336,28 +339,32 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
     let busy = Busy::new(COMM, cpu);
     let tid = busy.tid;
     let runs = dir.path().join("runs");
-    let recorded =
-        live::jitterscope(&runs, &["record", "--cpus", &cpu.to_string(), "--duration", "1s", "-q"]);
-    assert!(recorded.status.success(), "{}", live::stderr(&recorded));
-    // Others may have held the CPU for longer: the stall that is shown is this thread's.
-    let report = live::json(&live::jitterscope(&runs, &["report", "--json", "--worst", "100000"]));
-    let name = serde_json::Value::from(COMM);
-    let mut worst = report["worst"].as_array().unwrap().iter();
-    let rank = worst.position(|stall| stall["parts"][0]["name"] == name);
-    let rank = 1 + rank.unwrap_or_else(|| panic!("it has stalled nobody: {report:#}"));
+    // Others may hold the CPU, too, on a machine that does more than this test: what is shown is one stall
+    // that this thread made.
+    let cpus = cpu.to_string();
+    let rank = (0..10).find_map(|_| {
+        let args = ["record", "--cpus", &cpus, "--duration", "1s", "--label", "found", "-q"];
+        let recorded = live::jitterscope(&runs, &args);
+        assert!(recorded.status.success(), "{}", live::stderr(&recorded));
+        let args = ["report", "found", "--json", "--worst", "100000"];
+        let report = live::json(&live::jitterscope(&runs, &args));
+        let mut worst = report["worst"].as_array().unwrap().iter();
+        worst.position(|stall| stall["parts"][0]["name"] == COMM)
+    });
+    let rank = 1 + rank.expect("a thread that is busy on the measured CPU stalls its probe");
     walk(
         dir.path(),
         vec![
-            of(&format!("report --stall {rank}"), "EVIL\\x1b[2J\\nFORG"),
-            of(&format!("report --stall {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
-            of(&format!("record --cpus {cpu} --duration 700ms --warmup 100ms"), "EVIL\\x1b[2J\\nFORG"),
-            of("report", "EVIL\\x1b[2J\\nFORG"),
-            of("export --to csv://-", "EVIL\\x1b[2J\\nFORG"),
-            of("audit --run latest", "EVIL\\x1b[2J\\nFORG"),
-            of("tune plan --run latest", ""),
+            of(&format!("report found --stall {rank}"), "EVIL\\x1b[2J\\nFORG"),
+            of(&format!("report found --stall {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
+            of(&format!("report found --worst {rank}"), "EVIL\\x1b[2J\\nFORG"),
+            of("export found --to csv://-", "EVIL\\x1b[2J\\nFORG"),
+            of("audit --run found", ""),
+            of("tune plan --run found", ""),
+            of(&format!("record --cpus {cpu} --duration 700ms --warmup 100ms"), ""),
             of(&format!("attach --tid {tid} --duration 700ms"), "EVIL\\x1b[2J\\nFORG"),
             of("report", "EVIL\\x1b[2J\\nFORG"),
-            of(&format!("sampler -c {cpu} -d 1 --attribute -o csv://-?rows=stalls"), "EVIL\\x1b[2J\\nFORG"),
+            of(&format!("sampler -c {cpu} -d 1 --attribute -o csv://-?rows=stalls"), ""),
             of(&format!("sljtest -c {cpu} -r 1 --periods"), ""),
             of("attach --label NAME -- true", ""),
             of("attach -- /nonexistent/NAME", "EVIL\\x1b"),
