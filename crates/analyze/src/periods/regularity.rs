@@ -39,6 +39,10 @@ const SURE: f64 = 3.7;
 /// A deviation of this share of the period is another event, not a late one.
 const CLOSE: f64 = 0.25;
 
+/// Intervals that differ by no more than this share of the period (in the median) are as even as a clock's,
+/// whatever drives them: their errors would take a hundred thousand periods to add up to one.
+const EVEN: f64 = 1e-5;
+
 /// Judges events (ascending, seconds) that come about every `period` seconds.
 pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
     // Deviations of intervals from whole periods; `None` where what comes next is no neighbour.
@@ -51,13 +55,14 @@ pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
         })
         .collect();
     let known: Vec<f64> = deviations.iter().flatten().copied().collect();
-    let centre = median(known);
-    let pairs: Vec<(f64, f64)> = deviations
-        .windows(2)
-        .filter_map(|pair| Some((pair[0]? - centre?, pair[1]? - centre?)))
-        .collect();
+    let pairs: Vec<(f64, f64)> =
+        deviations.windows(2).filter_map(|pair| Some((pair[0]?, pair[1]?))).collect();
     if pairs.len() < FEWEST_PAIRS {
         return Regularity::Undecided;
+    }
+    let centre = median(known.clone());
+    if median(known.iter().map(|deviation| (deviation - centre).abs()).collect()) <= EVEN * period {
+        return Regularity::Clocked;
     }
     let correlation = rank_correlation(&pairs);
     let error = 1.0 / (pairs.len() as f64).sqrt();
@@ -70,9 +75,10 @@ pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median; zero of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Spearman's: lateness has a heavy tail, which a plain correlation would hang on.
@@ -81,14 +87,19 @@ fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
         let mut order: Vec<usize> = (0..pairs.len()).collect();
         order.sort_by(|a, b| of(&pairs[*a]).total_cmp(&of(&pairs[*b])));
         let mut ranks = vec![0.0; pairs.len()];
-        for (rank, at) in order.into_iter().enumerate() {
-            ranks[at] = rank as f64;
+        let mut first = 0;
+        for equal in order.chunk_by(|a, b| of(&pairs[*a]) == of(&pairs[*b])) {
+            for at in equal {
+                ranks[*at] = first as f64 + (equal.len() - 1) as f64 / 2.0;
+            }
+            first += equal.len();
         }
         ranks
     };
     let (a, b) = (ranks(&|p| p.0), ranks(&|p| p.1));
     let mean = (pairs.len() - 1) as f64 / 2.0;
     let product: f64 = a.iter().zip(&b).map(|(a, b)| (a - mean) * (b - mean)).sum();
-    let square: f64 = a.iter().map(|a| (a - mean) * (a - mean)).sum();
-    if square > 0.0 { product / square } else { 0.0 }
+    let square = |of: &[f64]| of.iter().map(|rank| (rank - mean) * (rank - mean)).sum::<f64>();
+    let scale = (square(&a) * square(&b)).sqrt();
+    if scale > 0.0 { product / scale } else { 0.0 }
 }

@@ -3,8 +3,8 @@
 use super::dictionary::{Known, frequencies, known};
 use super::htest::{ln_probability, z_at};
 use super::regularity::{Regularity, judge};
-use super::{blocks, intervals};
 use super::spectrum::{candidates, highest_frequency};
+use super::{blocks, intervals};
 use jitterscope_model::Nanos;
 
 /// The shortest period unless said otherwise.

@@ -134,7 +134,7 @@ fn line(page: &mut Page, row: &Merged<'_>, several: bool) {
     };
     let place = if several { format!("  {}", fit(&cpus_text(&row.cpus), room / 2)) } else { String::new() };
     let drifts = match first.regularity {
-        Regularity::Drifting => "  about, drifting",
+        Regularity::Drifting => "  drifting",
         Regularity::Clocked | Regularity::Undecided => "",
     };
     let left = room.saturating_sub(place.len() + drifts.len());
