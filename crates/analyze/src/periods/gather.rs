@@ -39,6 +39,12 @@ pub struct PeriodGroup {
     pub culprit: Option<(CulpritKind, Name)>,
 }
 
+/// Whether a culprit of this kind can come at a period that the kernel keeps: a thread that happens to sleep
+/// for 10 ms is no tick, nor is a device.
+fn may_be_the_kernels_own(kind: CulpritKind) -> bool {
+    !matches!(kind, CulpritKind::Thread | CulpritKind::Irq | CulpritKind::PageFault)
+}
+
 /// What was found for one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPeriods {
@@ -162,7 +168,10 @@ impl PeriodSearch {
             let mut offsets: Vec<Nanos> =
                 times.starts.iter().map(|time| rate.nanos(time.since(start))).collect();
             offsets.sort_unstable();
-            let periods = find(&offsets, window(times), settings);
+            let mut periods = find(&offsets, window(times), settings);
+            if !group.culprit.as_ref().is_none_or(|(kind, _)| may_be_the_kernels_own(*kind)) {
+                periods.iter_mut().for_each(|period| period.known = None);
+            }
             if !periods.is_empty() {
                 found.push(GroupPeriods { group: (*group).clone(), periods });
             }

@@ -33,7 +33,8 @@ pub(super) fn z_at(times: &[f64], frequency: f64, overtones: usize) -> f64 {
     z_squared(times, frequency, overtones)[overtones - 1]
 }
 
-/// The H statistic: the largest of Z²ₘ - 4m + 4.
+/// The H statistic: the largest of Z²ₘ - 4m + 4, each event counting by itself.
+#[cfg(test)]
 pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
     // With few events high overtones find coincidences, not pulses.
     let overtones = (times.len() / 3).clamp(1, OVERTONES);

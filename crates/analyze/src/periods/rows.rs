@@ -1,6 +1,7 @@
 //! Periods as a report shows them.
 
 use super::gather::Found;
+use super::regularity::Regularity;
 use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct PeriodRow {
     pub name: Option<Name>,
     /// How long.
     pub period_ns: Nanos,
+    /// Whether a clock keeps it: `clocked`, `drifting`, or `undecided` where too few follow one another.
+    pub regularity: Regularity,
     /// What a Linux machine is known to do at this period.
     pub known: Option<&'static str>,
     /// Stalls looked at: the first so many, a burst within a quarter of a millisecond as one.
@@ -53,6 +56,7 @@ impl From<Found> for PeriodSummary {
                     kind,
                     name,
                     period_ns: period.period,
+                    regularity: period.regularity,
                     known: period.known.map(|known| known.name),
                     stalls: period.events,
                     in_pulse: period.in_pulse,

@@ -1,8 +1,10 @@
 //! The search through one series of times.
 
 use super::dictionary::{Known, frequencies, known};
-use super::htest::{h, ln_probability, z_at};
+use super::htest::{ln_probability, z_at};
+use super::regularity::{Regularity, judge};
 use super::spectrum::{candidates, highest_frequency};
+use super::{blocks, intervals};
 use jitterscope_model::Nanos;
 
 /// The shortest period unless said otherwise.
@@ -38,6 +40,8 @@ pub struct Period {
     pub events: u64,
     /// Share of the periods that have a stall in the pulse.
     pub hit: f64,
+    /// Whether a clock keeps it.
+    pub regularity: Regularity,
     /// What is known to have this period.
     pub known: Option<Known>,
 }
@@ -79,7 +83,8 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
         let pulse = Pulse::of(&left, frequency);
         let before = left.len();
         let cycles = pulse.hits(&left);
-        left.retain(|time| !pulse.has(*time));
+        let (inside, outside): (Vec<f64>, Vec<f64>) = left.iter().partition(|time| pulse.has(**time));
+        left = outside;
         let period = Nanos((1e9 / frequency).round() as u64);
         taken.push(frequency);
         let hit = (cycles as f64 / (span * frequency)).min(1.0);
@@ -89,16 +94,47 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
         if hit < LEAST_HIT || excess < LEAST_EXCESS || (cycles as f64) < CYCLES {
             continue;
         }
+        let regularity = judge(&inside, 1.0 / frequency);
         found.push(Period {
             period,
             ln_probability,
             in_pulse: in_pulse as u64,
             events,
             hit,
-            known: known(period).filter(|_| hit >= NAMED_HIT),
+            regularity,
+            known: known(period).filter(|_| hit >= NAMED_HIT && regularity != Regularity::Drifting),
         });
     }
+    if found.is_empty() {
+        found.extend(without_a_clock(&thinned(times, settings.shortest), span, settings));
+    }
     found
+}
+
+/// What comes after intervals of one length, though at no fixed phase.
+fn without_a_clock(times: &[f64], span: f64, settings: SearchSettings) -> Option<Period> {
+    if times.len() < FEWEST || span <= 0.0 {
+        return None;
+    }
+    let (period, ln) = intervals::regular(times)?;
+    let ln_probability = ln + (settings.searches.max(1) as f64).ln();
+    let close = |pair: &&[f64]| ((pair[1] - pair[0]) / period - 1.0).abs() <= PULSE / 2.0;
+    let regular = times.windows(2).filter(close).count();
+    let hit = (regular as f64 * period / span).min(1.0);
+    let known_length = period * 1e9 >= settings.shortest.0 as f64 && hit >= LEAST_HIT;
+    (known_length && ln_probability <= settings.false_alarm.ln()).then_some(Period {
+        period: Nanos((period * 1e9).round() as u64),
+        ln_probability,
+        in_pulse: regular as u64,
+        events: times.len() as u64,
+        hit,
+        // A clock would have shown in the spectrum, but for few events.
+        regularity: match judge(times, period) {
+            Regularity::Drifting => Regularity::Drifting,
+            _ => Regularity::Undecided,
+        },
+        known: None,
+    })
 }
 
 /// Seconds; of events closer together than half the shortest period the first: a burst is one event.
@@ -125,7 +161,7 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
         .chain(frequencies().filter(|f| (lowest..=highest).contains(f)))
         .map(|frequency| refined(times, span, frequency))
         .filter(|frequency| *frequency >= lowest && !explained(taken, *frequency, span))
-        .map(|frequency| (frequency, h(times, frequency)))
+        .map(|frequency| (frequency, blocks::h(times, span, frequency)))
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (top, top_h) = *scored.first()?;

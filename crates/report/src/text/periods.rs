@@ -4,7 +4,7 @@ use super::{Page, cpus_text};
 use crate::number::{count, percent_cell};
 use crate::style::{Style, Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
-use jitterscope_analyze::periods::{PeriodRow, PeriodSummary};
+use jitterscope_analyze::periods::{PeriodRow, PeriodSummary, Regularity};
 use jitterscope_model::CpuSet;
 
 /// Rows when nobody asked for periods.
@@ -133,15 +133,21 @@ fn line(page: &mut Page, row: &Merged<'_>, several: bool) {
         _ => "all stalls".into(),
     };
     let place = if several { format!("  {}", fit(&cpus_text(&row.cpus), room / 2)) } else { String::new() };
-    let culprit = page.style.paint(Tone::Strong, &fit(&culprit, room.saturating_sub(place.len())));
-    page.line(&format!("{numbers}{culprit}{}", page.style.paint(Tone::Dim, &place)));
+    let drifts = match first.regularity {
+        Regularity::Drifting => "  drifting",
+        Regularity::Clocked | Regularity::Undecided => "",
+    };
+    let left = room.saturating_sub(place.len() + drifts.len());
+    let culprit = page.style.paint(Tone::Strong, &fit(&culprit, left));
+    page.line(&format!("{numbers}{culprit}{}", page.style.paint(Tone::Dim, &format!("{drifts}{place}"))));
 }
 
 fn remarks(page: &mut Page, periods: &PeriodSummary, more: usize) {
     if !periods.rows.is_empty() {
         let text = format!(
             "looked at: stalls, the first ones of each culprit. in step: of them, those in the same tenth of the \
-             period. hit: periods that have one. By chance one run in {} would show any.",
+             period. hit: periods that have one. Tested against stalls that come at random, singly or in \
+             bursts: of {} such runs one would show any period.",
             count((1.0 / periods.false_alarm).round() as u64)
         );
         page.prose(Some(Tone::Dim), 2, &text);

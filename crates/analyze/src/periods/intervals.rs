@@ -1,0 +1,48 @@
+//! Periods without a clock: intervals of one length, whose phase drifts too far for a spectrum.
+//!
+//! For a process that forgets, the logarithm of an interval is spread over more than a factor of two: of
+//! exponential intervals 2w/e lie within ±w of any length, of a mixture of them fewer, and of those that a
+//! dead time of half the shortest period leaves (see `thinned`) at most twice as many. So if a share well
+//! above [`BY_CHANCE`] lies within ±[`WIDTH`] of one length, they are regular.
+
+/// Relative half width of "one length".
+const WIDTH: f64 = 0.05;
+/// Share of intervals within it that a process without memory can have: 4 · WIDTH / e is 0.074.
+const BY_CHANCE: f64 = 0.1;
+/// Share that must lie within it for the events to be told as regular, however many they are.
+const MOST: f64 = 0.5;
+
+/// The length (seconds) that most intervals have, and ln of the probability of so many by chance, all
+/// lengths tried; `None` when they are not most.
+pub(super) fn regular(times: &[f64]) -> Option<(f64, f64)> {
+    let mut intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    intervals.sort_by(f64::total_cmp);
+    let n = intervals.len();
+    let (mut best, mut end) = ((0, 0), 0);
+    for start in 0..n {
+        let limit = intervals[start] * (1.0 + WIDTH) / (1.0 - WIDTH);
+        while end < n && intervals[end] <= limit {
+            end += 1;
+        }
+        if end - start > best.1 - best.0 {
+            best = (start, end);
+        }
+    }
+    let count = best.1 - best.0;
+    if n < 2 || (count as f64) < MOST * n as f64 {
+        return None;
+    }
+    // The one that the window begins with is given.
+    let ln = ln_tail(n - 1, count - 1) + (n as f64).ln();
+    Some((intervals[best.0 + count / 2], ln))
+}
+
+/// ln P(at least `k` of `n`) with probability [`BY_CHANCE`], by Chernoff's bound.
+fn ln_tail(n: usize, k: usize) -> f64 {
+    let (n, share) = (n as f64, k as f64 / n as f64);
+    if share <= BY_CHANCE {
+        return 0.0;
+    }
+    let part = |p: f64, q: f64| if p > 0.0 { p * (p / q).ln() } else { 0.0 };
+    -n * (part(share, BY_CHANCE) + part(1.0 - share, 1.0 - BY_CHANCE))
+}

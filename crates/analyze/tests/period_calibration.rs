@@ -1,0 +1,217 @@
+//! The search for periods against processes with a known answer.
+//!
+//! JITTERSCOPE_NULL_RUNS says how many of each process without a period (300; `cargo xtask bench periods`
+//! takes 3,000).
+
+use jitterscope_analyze::periods::{FALSE_ALARM, Period, Regularity, SearchSettings, find};
+use jitterscope_model::Nanos;
+
+/// SplitMix64, so that a case can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.uniform()).ln()
+    }
+
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.uniform())
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// Times of a process within `span` seconds, from its next interval.
+fn until(span: f64, mut next: impl FnMut() -> f64) -> Vec<f64> {
+    let (mut time, mut times) = (0.0, Vec::new());
+    loop {
+        time += next();
+        if time >= span || times.len() >= 512 {
+            return times;
+        }
+        times.push(time);
+    }
+}
+
+fn poisson(random: &mut Random, span: f64) -> Vec<f64> {
+    let mean = random.between(0.002, 0.3);
+    until(span, || random.exponential(mean))
+}
+
+/// A program that wakes up at random and takes some 25 turns on the CPU.
+fn bursts(random: &mut Random, span: f64) -> Vec<f64> {
+    let (mean, within) = (random.between(0.05, 2.0), random.between(0.0005, 0.01));
+    let mut left = 0;
+    until(span, || {
+        if left == 0 {
+            left = 10 + (random.uniform() * 30.0) as usize;
+            return random.exponential(mean);
+        }
+        left -= 1;
+        random.exponential(within)
+    })
+}
+
+/// On for a while, off for a while.
+fn on_off(random: &mut Random, span: f64) -> Vec<f64> {
+    let (on, off, mean) = (random.between(0.02, 1.0), random.between(0.05, 2.0), random.between(0.001, 0.05));
+    let mut left = 0.0;
+    until(span, || {
+        let mut gap = random.exponential(mean);
+        let mut elapsed = 0.0;
+        while gap > left {
+            gap -= left;
+            elapsed += left + random.exponential(off);
+            left = random.exponential(on);
+        }
+        left -= gap;
+        elapsed + gap
+    })
+}
+
+/// Each event makes 0.8 others on average, soon after it (Hawkes).
+fn self_exciting(random: &mut Random, span: f64) -> Vec<f64> {
+    let (mean, delay) = (random.between(0.05, 0.5), random.between(0.001, 0.1));
+    let mut times = until(span, || random.exponential(mean));
+    let mut at = 0;
+    while at < times.len() && times.len() < 4096 {
+        let parent = times[at];
+        let mut room = 1.0;
+        loop {
+            room -= random.exponential(1.0 / 0.8);
+            if room < 0.0 {
+                break;
+            }
+            let child = parent + random.exponential(delay);
+            if child < span {
+                times.push(child);
+            }
+        }
+        at += 1;
+    }
+    times.sort_by(f64::total_cmp);
+    times.truncate(512);
+    times
+}
+
+/// Works and sleeps for a fixed time, again and again.
+fn sleep_loop(random: &mut Random, span: f64) -> Vec<f64> {
+    let (sleep, work) = (random.between(0.002, 0.2), random.between(0.000_02, 0.002));
+    let error = random.between(0.000_002, 0.000_1);
+    until(span, || sleep + random.exponential(work) + error * random.normal().abs())
+}
+
+fn search(times: Vec<f64>, span: f64) -> Vec<Period> {
+    let times: Vec<Nanos> = times.into_iter().map(|time| Nanos((time * 1e9) as u64)).collect();
+    let span = if times.len() >= 512 { *times.last().unwrap() } else { Nanos((span * 1e9) as u64) };
+    find(&times, span, SearchSettings { false_alarm: FALSE_ALARM, ..SearchSettings::default() })
+}
+
+fn runs() -> u64 {
+    std::env::var("JITTERSCOPE_NULL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300)
+}
+
+/// Runs of a process that show a period that `tell` objects to.
+fn alarms(
+    name: &str,
+    process: fn(&mut Random, f64) -> Vec<f64>,
+    objectionable: impl Fn(&Period) -> bool,
+) -> u64 {
+    let mut alarms = 0;
+    for run in 0..runs() {
+        let mut random = Random(run ^ 0x5eed << 32);
+        let span = [2.0, 10.0, 60.0][run as usize % 3];
+        let times = process(&mut random, span);
+        let found = search(times, span);
+        if let Some(period) = found.iter().find(|period| objectionable(period)) {
+            alarms += 1;
+            println!("{name}, run {run} of {span} s: {period:?}");
+        }
+    }
+    println!("{name}: {alarms} of {} runs", runs());
+    alarms
+}
+
+/// One in 1,000 is stated; so many and more would come in less than one of 1,000 calibrations.
+fn most_alarms() -> u64 {
+    if runs() <= 300 { 3 } else { runs() / 1000 + 7 }
+}
+
+#[test]
+fn processes_without_a_period_show_none() {
+    let processes: [(&str, fn(&mut Random, f64) -> Vec<f64>); 4] =
+        [("Poisson", poisson), ("bursts", bursts), ("on-off", on_off), ("self-exciting", self_exciting)];
+    for (name, process) in processes {
+        let alarms = alarms(name, process, |_| true);
+        assert!(alarms <= most_alarms(), "{name}: {alarms} of {} runs show a period", runs());
+    }
+}
+
+#[test]
+fn a_sleep_loop_is_never_told_to_be_clocked() {
+    let alarms = alarms("sleep loop", sleep_loop, |period| {
+        period.regularity == Regularity::Clocked || period.known.is_some()
+    });
+    assert_eq!(alarms, 0);
+}
+
+#[test]
+fn true_periods_with_jitter_are_found_and_called_clocked() {
+    let (mut found, mut clocked, cases) = (0, 0, 200);
+    for run in 0..cases {
+        let mut random = Random(run ^ 0xc10c << 32);
+        let period = random.between(0.003, 0.5);
+        let span = period * 100.0;
+        let (phase, jitter) = (random.uniform() * period, random.between(0.000_5, 0.05) * period);
+        let mut times: Vec<f64> = (0..99)
+            .map(|n| phase + f64::from(n) * period + jitter * random.uniform())
+            .filter(|time| *time < span)
+            .collect();
+        times.retain(|_| random.uniform() < 0.95);
+        // As many again in bursts at random.
+        let (mean, mut left) = (span / 10.0, 0);
+        times.extend(until(span, || {
+            if left == 0 {
+                left = 10;
+                return random.exponential(mean);
+            }
+            left -= 1;
+            random.exponential(period / 3.0)
+        }));
+        times.sort_by(f64::total_cmp);
+        let best = search(times, span).into_iter().next();
+        let Some(best) = best.filter(|best| (best.period.as_secs_f64() / period - 1.0).abs() < 0.002) else {
+            println!("run {run}: {period} s not found");
+            continue;
+        };
+        found += 1;
+        clocked += u64::from(best.regularity == Regularity::Clocked);
+        assert_ne!(best.regularity, Regularity::Drifting, "run {run}: {best:?}");
+    }
+    println!("found {found}, called clocked {clocked} of {cases}");
+    assert!(found >= cases * 98 / 100 && clocked >= cases / 2, "{found} found, {clocked} clocked of {cases}");
+}
+
+#[test]
+fn a_sleep_loop_is_told_with_about_its_period() {
+    let (mut found, mut drifting) = (0, 0);
+    for run in 0..100 {
+        let mut random = Random(run ^ 0x100_b << 32);
+        let times = until(5.0, || 0.01 + random.exponential(0.000_06));
+        let best = search(times, 5.0).into_iter().next();
+        let near = best.filter(|best| (best.period.as_secs_f64() / 0.010_06 - 1.0).abs() < 0.01);
+        found += u64::from(near.is_some());
+        drifting += u64::from(near.is_some_and(|best| best.regularity == Regularity::Drifting));
+    }
+    assert!(found >= 98 && drifting >= 95, "found {found}, drifting {drifting} of 100");
+}
