@@ -1,11 +1,53 @@
-//! Other processes.
+//! Other processes, and what this one was started with.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Asks a process to end (SIGTERM). One that has ended already, or is not ours to end, stays as it is.
 pub fn ask_to_end(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 0) {
         // Nothing to do when it is gone.
         let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Has the kernel ask what `command` starts to end (SIGTERM) when the thread that starts it ends, for
+/// whatever reason: a recorder that is killed leaves no process of its own behind.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let tie = move || {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        // The parent may have died before the kernel was asked.
+        let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
+        if actual == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else; it neither
+    // allocates nor takes a lock.
+    unsafe { command.pre_exec(tie) };
+}
+
+/// Whether this process ignores a signal. Asked before any handler is set, it tells what whoever started
+/// us wants: `nohup` ignores SIGHUP, a shell without job control SIGINT of what runs in the background.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: zero is a valid `sigaction`: an empty mask and no flags.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is changed, and `action` is ours to write to and outlives the call.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_is_what_was_ignored() {
+        // The runtime of the language ignores SIGPIPE at start.
+        assert!(is_ignored(libc::SIGPIPE));
+        assert!(!is_ignored(libc::SIGTERM));
+        assert!(!is_ignored(0), "no such signal");
     }
 }

@@ -307,12 +307,17 @@ fn what_a_killed_recording_leaves_is_found_and_removed() {
     assert_eq!(instances(&tracefs, child.id()).len(), 2);
     assert!(left_by(child.id()).is_empty(), "a living process's instances are its own");
     child.kill().unwrap();
-    child.wait().unwrap();
+    // Not waited for yet: it is a zombie, which still has its id and its start.
+    let stat = format!("/proc/{}/stat", child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let left = left_by(child.id());
     assert_eq!(left.len(), 2, "{left:?}");
     let (removed, kept) = tracefs.clean_leftovers();
     assert!(left.iter().all(|leftover| removed.contains(leftover)), "{removed:?} {kept:?}");
     assert_eq!(instances(&tracefs, child.id()), [""; 0]);
+    child.wait().unwrap();
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Tracing instances of our own, and those that a killed process of ours left behind.
 
-use super::owner::{self, Owner};
-use super::{TraceError, Tracefs};
-use jitterscope_platform::Machine;
+use super::{TraceError, Tracefs, owner};
+use jitterscope_platform::{Machine, Owner, OwnerLock, owner_of};
 use std::io;
 use std::time::Duration;
 
@@ -12,11 +11,14 @@ const REMOVAL_TRIES: u32 = 20;
 const SAME_ROLE: u32 = 64;
 
 /// A tracing instance, `instances/jitterscope-PID-START-ROLE`; removed when dropped. START is when
-/// the process started, in the kernel's clock ticks, so that a reused process id is told apart.
+/// the process started, in the kernel's clock ticks, so that a reused process id is told apart. The folder
+/// is locked as long as its owner lives.
 #[derive(Debug)]
 pub(super) struct Instance {
     tracefs: Tracefs,
     path: String,
+    /// Let go of after the folder is removed.
+    _lock: OwnerLock,
 }
 
 impl Instance {
@@ -25,9 +27,12 @@ impl Instance {
         let stem = format!("{}/instances/{}", tracefs.root(), owner::name(tracefs.machine(), role)?);
         let mut path = stem.clone();
         for number in 2..=SAME_ROLE {
-            match tracefs.control().make_dir(&path) {
-                Ok(()) => return Ok(Instance { tracefs: tracefs.clone(), path }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match make(tracefs, &path) {
+                Ok(lock) => return Ok(Instance { tracefs: tracefs.clone(), path, _lock: lock }),
+                // Not found: somebody removed it before it was locked.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) =>
+                {
                     path = format!("{stem}.{number}")
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -73,6 +78,17 @@ impl Drop for Instance {
     }
 }
 
+/// Makes an instance's folder and locks it.
+fn make(tracefs: &Tracefs, path: &str) -> io::Result<OwnerLock> {
+    tracefs.control().make_dir(path)?;
+    OwnerLock::take(&tracefs.machine().path(path)).inspect_err(|error| {
+        // One that cannot be locked would be taken for a leftover.
+        if error.kind() != io::ErrorKind::NotFound {
+            let _ = remove(tracefs, path);
+        }
+    })
+}
+
 /// Removes an instance's folder; waits a little while the kernel still calls it busy.
 fn remove(tracefs: &Tracefs, path: &str) -> io::Result<()> {
     let mut tries = 0;
@@ -92,7 +108,7 @@ fn remove(tracefs: &Tracefs, path: &str) -> io::Result<()> {
 pub struct Leftover {
     /// Its folder's name.
     pub name: String,
-    /// The process that made it.
+    /// The process that made it, in its PID namespace.
     pub pid: u32,
 }
 
@@ -100,30 +116,41 @@ impl Tracefs {
     /// Instances that a process of ours left behind when it was killed.
     #[must_use]
     pub fn leftovers(&self) -> Vec<Leftover> {
-        let names = self.machine().list(format!("{}/instances", self.root()));
-        names
-            .into_iter()
-            .filter_map(|name| {
-                let owner = Owner::of(&name)?;
-                owner.is_dead(self.machine()).then_some(Leftover { name, pid: owner.pid })
-            })
-            .collect()
+        let gone = |(leftover, owner)| matches!(owner, Owner::Gone(_)).then_some(leftover);
+        self.instances_of_ours().filter_map(gone).collect()
     }
 
-    /// Removes what [`Tracefs::leftovers`] finds. An instance that the kernel calls busy has a reader
-    /// (a process that this one cannot see, in another PID namespace) and is left alone, still tracing.
+    /// Removes what [`Tracefs::leftovers`] finds. An instance that the kernel calls busy has a reader and
+    /// is left alone, still tracing; so is one of which it cannot be told whether its owner lives.
     ///
     /// Returns what was removed, and what was not with the reason.
     #[must_use]
     pub fn clean_leftovers(&self) -> (Vec<Leftover>, Vec<(Leftover, io::Error)>) {
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
-        for leftover in self.leftovers() {
+        for (leftover, owner) in self.instances_of_ours() {
             let path = format!("{}/instances/{}", self.root(), leftover.name);
-            match remove(self, &path) {
+            let result = match owner {
+                Owner::Living => continue,
+                // The lock is held until it is removed: nobody takes it for his own meanwhile.
+                Owner::Gone(_lock) => remove(self, &path),
+                Owner::Unknown(error) => Err(error),
+            };
+            match result {
                 Ok(()) => removed.push(leftover),
+                // It went by itself.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => kept.push((leftover, error)),
             }
         }
         (removed, kept)
+    }
+
+    fn instances_of_ours(&self) -> impl Iterator<Item = (Leftover, Owner)> {
+        let folder = format!("{}/instances", self.root());
+        self.machine().list(&folder).into_iter().filter_map(move |name| {
+            let pid = owner::pid_of(&name)?;
+            let owner = owner_of(&self.machine().path(format!("{folder}/{name}")));
+            Some((Leftover { name, pid }, owner))
+        })
     }
 }

@@ -1,8 +1,7 @@
 //! tracefs, found or mounted.
 
 use super::control::{Control, Live};
-use super::owner::{self, Owner};
-use super::{TraceError, mountinfo};
+use super::{TraceError, mountinfo, owner};
 use jitterscope_model::Comm;
 use jitterscope_platform::Machine;
 use std::fs::File;
@@ -12,7 +11,10 @@ use std::sync::Arc;
 const TRACING: &str = "/sys/kernel/tracing";
 const DEBUG: &str = "/sys/kernel/debug";
 
-/// tracefs of a machine. If it had to be mounted, it is unmounted when the last clone goes.
+/// Times that a mount which goes as we find it is looked for again.
+const TRIES: u32 = 3;
+
+/// tracefs of a machine. If one of us had to mount it, the last of us who uses it unmounts it.
 #[derive(Clone, Debug)]
 pub struct Tracefs {
     inner: Arc<Inner>,
@@ -25,7 +27,7 @@ struct Inner {
     root: String,
     /// An open folder: nobody else's unmount succeeds while we use it.
     pin: Option<File>,
-    /// What we mounted, in the order of unmounting.
+    /// What is mounted in our name, in the order of unmounting.
     mounted: Vec<String>,
 }
 
@@ -33,7 +35,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.pin = None;
         for at in &self.mounted {
-            // Busy: somebody else began to use it meanwhile, and it is theirs now.
+            // Busy: somebody else uses it. If that is one of us, he unmounts it.
             let _ = self.control.unmount(at);
         }
     }
@@ -41,7 +43,8 @@ impl Drop for Inner {
 
 impl Tracefs {
     /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (below debugfs on kernels without that
-    /// folder). The mount's name says whose it is, so that one left by a killed process is found.
+    /// folder). The mount's name says that it is ours, so that whoever of us is the last to use it unmounts
+    /// it: whoever mounted it may have been killed, or end while others go on.
     ///
     /// # Errors
     /// It cannot be mounted, cannot be read by this user, or the kernel has none.
@@ -50,13 +53,20 @@ impl Tracefs {
     }
 
     pub(super) fn open_with(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
+        let mut tries = 0;
+        loop {
+            match Tracefs::try_open(machine, Arc::clone(&control)) {
+                // Another one of us unmounted it between our finding it and our use of it.
+                Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    fn try_open(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
         let mountinfo = machine.read("/proc/self/mountinfo")?;
         let (root, mounted) = match mountinfo::find(&mountinfo) {
-            // Left by a recording of ours that was killed, or that somebody kept busy: now it is ours.
-            Some(mount) if Owner::of(&mount.source).is_some_and(|owner| owner.is_dead(machine)) => {
-                (mount.point.clone(), vec![mount.point])
-            }
-            Some(mount) => (mount.point, Vec::new()),
+            Some(mount) => (mount.point, mountinfo::ours(&mountinfo, |name| owner::pid_of(name).is_some())),
             None => mount(machine, control.as_ref())?,
         };
         // From here on, dropping undoes the mount.
@@ -91,7 +101,7 @@ impl Tracefs {
         &self.inner.root
     }
 
-    /// Whether we mounted it, and will unmount it.
+    /// Whether one of us mounted it, and the last of us will unmount it.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         !self.inner.mounted.is_empty()
@@ -121,6 +131,10 @@ impl Tracefs {
     pub(super) fn control(&self) -> &dyn Control {
         self.inner.control.as_ref()
     }
+}
+
+fn is_mounted(machine: &Machine) -> bool {
+    machine.read("/proc/self/mountinfo").is_ok_and(|text| mountinfo::find(&text).is_some())
 }
 
 /// Mounts tracefs. Returns its folder and what to unmount.

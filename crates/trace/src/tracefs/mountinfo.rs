@@ -14,18 +14,35 @@ pub(super) struct Mount {
 
 /// Where tracefs is: a tracefs mount, else `tracing` below a debugfs mount.
 pub(super) fn find(mountinfo: &str) -> Option<Mount> {
-    let mounts = |kind: &'static str| {
-        mountinfo.lines().filter_map(move |line| {
-            // ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS...] - KIND SOURCE OPTIONS
-            let (before, after) = line.split_once(" - ")?;
-            let point = unescape(before.split(' ').nth(4)?);
-            let mut after = after.split(' ');
-            (after.next()? == kind)
-                .then(|| Mount { point, source: after.next().map_or_else(String::new, unescape) })
-        })
-    };
     let below = |mount: Mount| Mount { point: format!("{}/tracing", mount.point), ..mount };
-    mounts("tracefs").min_by_key(|mount| mount.point != USUAL).or_else(|| mounts("debugfs").next().map(below))
+    mounts(mountinfo, "tracefs")
+        .min_by_key(|mount| mount.point != USUAL)
+        .or_else(|| mounts(mountinfo, "debugfs").next().map(below))
+}
+
+/// The mounts with sources of which `is_ours` holds, in the order of unmounting. On debugfs the kernel
+/// mounts tracefs by itself: it goes with it.
+pub(super) fn ours(mountinfo: &str, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut points = Vec::new();
+    for debug in mounts(mountinfo, "debugfs").filter(|mount| is_ours(&mount.source)) {
+        let below = format!("{}/tracing", debug.point);
+        points.push(debug.point);
+        points.extend(mounts(mountinfo, "tracefs").map(|mount| mount.point).filter(|point| *point == below));
+    }
+    points.extend(mounts(mountinfo, "tracefs").filter(|mount| is_ours(&mount.source)).map(|m| m.point));
+    points.reverse();
+    points
+}
+
+fn mounts(mountinfo: &str, kind: &'static str) -> impl Iterator<Item = Mount> {
+    mountinfo.lines().filter_map(move |line| {
+        // ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS...] - KIND SOURCE OPTIONS
+        let (before, after) = line.split_once(" - ")?;
+        let point = unescape(before.split(' ').nth(4)?);
+        let mut after = after.split(' ');
+        (after.next()? == kind)
+            .then(|| Mount { point, source: after.next().map_or_else(String::new, unescape) })
+    })
 }
 
 /// Undoes the octal escapes of blanks, tabs, newlines and backslashes.
@@ -61,6 +78,19 @@ mod tests {
         assert_eq!(find(&format!("{debug}{odd}")).as_deref(), Some("/mnt/a b"));
         assert_eq!(find(debug).as_deref(), Some("/sys/kernel/debug/tracing"));
         assert_eq!(find("22 27 0:21 / /proc rw - proc proc rw\n"), None);
+    }
+
+    #[test]
+    fn ours_are_unmounted_from_the_top() {
+        let text = "30 23 0:7 / /sys/kernel/debug rw - debugfs ours rw\n\
+                    31 30 0:12 / /sys/kernel/debug/tracing rw - tracefs tracefs rw\n\
+                    32 23 0:12 / /sys/kernel/tracing rw - tracefs ours rw\n\
+                    33 32 0:12 / /sys/kernel/tracing rw - tracefs ours rw\n\
+                    34 23 0:12 / /mnt rw - tracefs none rw\n";
+        let (tracing, debug) = ("/sys/kernel/tracing", "/sys/kernel/debug");
+        let below = "/sys/kernel/debug/tracing";
+        assert_eq!(ours(text, |source| source == "ours"), [tracing, tracing, below, debug]);
+        assert!(ours(text, |_| false).is_empty());
     }
 
     proptest! {
