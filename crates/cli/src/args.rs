@@ -84,6 +84,9 @@ pub enum Command {
     /// Inject one disturbance (a child of selftest)
     #[command(hide = true)]
     Disturb(disturb::DisturbArgs),
+    /// Remove what this process left when it was started anew (a second Ctrl-C)
+    #[command(hide = true)]
+    EndNow,
     /// Print a shell's completion script
     Completions {
         /// Which shell

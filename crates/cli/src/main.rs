@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Audit(args) => commands::audit::run(args, &cli.places),
         Command::Tune(args) => commands::tune::run(args, &cli.places),
         Command::Disturb(args) => commands::disturb::run(args),
+        Command::EndNow => commands::end_now::run(&cli.places),
         Command::Completions { shell } => commands::completions(*shell),
     };
     match result {

@@ -5,13 +5,14 @@
 //! characters, the ends of lines and the colours that we give pass, so that what was forgotten there can
 //! neither move the cursor nor rewrite a line. Everything that is printed leaves by one of these functions.
 
+use anyhow::Context;
 use clap::ValueEnum;
 use jitterscope_model::{is_visible, push_visible, visible, visible_json, visible_page};
 use jitterscope_report::Style;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -96,28 +97,40 @@ pub fn script(text: &str) -> anyhow::Result<()> {
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
-    }
-    out.flush()?;
-    Ok(())
+    to_stdout(|out| {
+        out.write_all(text.as_bytes())?;
+        if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }
+    })
+}
+
+/// Writes to stdout, without ever panicking as `println!` does.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).context("standard output cannot be written to")
 }
 
 /// Says something on the side, in a line.
 pub fn talk(text: impl std::fmt::Display) {
-    anstream::eprintln!("{}", visible(&text.to_string()));
+    aside(&visible(&text.to_string()));
 }
 
 /// Shows a page on the side, without colours.
 pub fn talk_page(text: &str) {
-    anstream::eprintln!("{}", visible_page(text.trim_end()));
+    aside(&visible_page(text.trim_end()));
 }
 
 /// Says why it failed.
 pub fn error(error: &anyhow::Error) {
-    anstream::eprintln!("{} {}", "error:".red().bold(), visible(&error_text(error)));
+    aside(&format!("{} {}", "error:".red().bold(), visible(&error_text(error))));
+}
+
+/// The one place that writes lines to stderr. `eprintln!` panics when stderr is full or its terminal has
+/// been closed; nobody can be told then, and what runs goes on.
+fn aside(text: &str) {
+    let _ = anstream::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// The parameters of the colours that our texts are given; bold, dim, three signal colours, headings, and

@@ -94,7 +94,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
     let outcome = attach(&Machine::host(), &settings, &stop, &mut line);
     line.clear();

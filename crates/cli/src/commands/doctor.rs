@@ -116,7 +116,11 @@ fn leftovers(machine: &Machine, places: &Places) -> Vec<String> {
     found
 }
 
-fn clean(machine: &Machine, places: &Places) -> anyhow::Result<Vec<String>> {
+/// Removes what killed recordings left; returns a phrase for each thing that was.
+///
+/// # Errors
+/// Something of it cannot be removed.
+pub fn clean(machine: &Machine, places: &Places) -> anyhow::Result<Vec<String>> {
     let mut removed = Vec::new();
     if let Ok(tracefs) = Tracefs::open(machine) {
         let (gone, kept) = tracefs.clean_leftovers();

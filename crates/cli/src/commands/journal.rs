@@ -11,7 +11,6 @@ use jitterscope_platform::MappedFile;
 use jitterscope_report::pipeline::journal as text;
 use jitterscope_store::{RunReader, resolve};
 use serde_json::json;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Records in a table unless said otherwise.
@@ -109,13 +108,13 @@ fn rows(
     entries: impl Iterator<Item = JournalEntry>,
     row: fn(&JournalEntry) -> String,
 ) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    out.write_all(head.as_bytes())?;
-    for entry in entries {
-        out.write_all(row(&entry).as_bytes())?;
-    }
-    out.flush()?;
-    Ok(())
+    output::to_stdout(|out| {
+        out.write_all(head.as_bytes())?;
+        for entry in entries {
+            out.write_all(row(&entry).as_bytes())?;
+        }
+        Ok(())
+    })
 }
 
 /// One document; its records are written as they come, for there may be millions.
@@ -124,26 +123,25 @@ fn print_json(
     summary: &JournalSummary,
     entries: impl Iterator<Item = JournalEntry>,
 ) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
     let summary = serde_json::to_string(summary)?;
-    write!(
-        out,
-        "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
-        visible_json(&json!(path).to_string())
-    )?;
-    write!(out, "  \"summary\": {},\n  \"records\": [", visible_json(&summary))?;
-    for (at, entry) in entries.enumerate() {
-        let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
-        let row = json!({
-            "sequence": sequence,
-            "published_ns": published_ns,
-            "journalled_ns": journalled_ns,
-            "delta_ns": delta_ns,
-        });
-        let separator = if at == 0 { "" } else { "," };
-        write!(out, "{separator}\n    {row}")?;
-    }
-    out.write_all(b"\n  ]\n}\n")?;
-    out.flush()?;
-    Ok(())
+    output::to_stdout(|out| {
+        write!(
+            out,
+            "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
+            visible_json(&json!(path).to_string())
+        )?;
+        write!(out, "  \"summary\": {},\n  \"records\": [", visible_json(&summary))?;
+        for (at, entry) in entries.enumerate() {
+            let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
+            let row = json!({
+                "sequence": sequence,
+                "published_ns": published_ns,
+                "journalled_ns": journalled_ns,
+                "delta_ns": delta_ns,
+            });
+            let separator = if at == 0 { "" } else { "," };
+            write!(out, "{separator}\n    {row}")?;
+        }
+        out.write_all(b"\n  ]\n}\n")
+    })
 }

@@ -5,6 +5,7 @@ pub mod audit;
 mod audit_text;
 pub mod disturb;
 pub mod doctor;
+pub mod end_now;
 pub mod export;
 pub mod journal;
 pub mod list;

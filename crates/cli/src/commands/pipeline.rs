@@ -254,7 +254,7 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.report.contains(&ReportArg::Detailed) {
         writable(&args.output)?;
     }
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
     let outcome = record_pipeline(&machine, &settings, &stop, &mut line);
     line.clear();

@@ -231,7 +231,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
     let outcome = record(&machine, &settings, &stop, &mut line);
     line.clear();

@@ -57,7 +57,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// Wrong arguments, a target that cannot be opened or written, or nothing could be measured.
-pub fn run(args: &SamplerArgs, _places: &Places) -> anyhow::Result<Exit> {
+pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut asked = args.output.clone();
     let lines = Target::Json { path: "-".into() };
     if args.json && !asked.contains(&lines) {
@@ -70,7 +70,7 @@ pub fn run(args: &SamplerArgs, _places: &Places) -> anyhow::Result<Exit> {
     let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
         .map_err(|error| UsageError(format!("-c: {error}")))?
         .cpus;
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured_cpus = cpus.clone();
     let settings =
         LiveSettings { cpus, duration: args.duration, interval: args.interval, attribute: args.attribute };

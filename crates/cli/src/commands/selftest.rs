@@ -79,7 +79,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         child: ChildCommand::current_exe("disturb")?,
         work_dir: runs_dir,
     };
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut tell = |text: &str| {
         if output::someone_watches() {
             output::talk(text);

@@ -83,7 +83,7 @@ fn outbuf(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// Wrong arguments, a file that cannot be written, or nothing could be measured.
-pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
+pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let settings = settings(args)?;
     let file = args.outfile.as_deref().map(OutlierFile::open).transpose()?;
     let machine = Machine::host();
@@ -91,7 +91,7 @@ pub fn run(args: &SljtestArgs, _places: &Places) -> anyhow::Result<Exit> {
     let cpus = select_cpus(args.cpus.as_ref(), &Topology::read(&machine), &allowed)
         .map_err(|error| UsageError(format!("--cpus: {error}")))?
         .cpus;
-    let stop = signals::stop_flag().context("signal handlers cannot be set")?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     wait(args.pause, &stop)?;
     let live = LiveSettings {
         cpus: cpus.clone(),

@@ -106,7 +106,8 @@ pub(super) fn is_alive(machine: &Machine, pid: i32) -> bool {
     tasks(machine, pid).into_iter().any(|tid| look_at(machine, pid, tid).is_some())
 }
 
-/// A command that was started to be followed. Dropping it ends it.
+/// A command that was started to be followed. Dropping it ends it, and so does the end of the thread that
+/// started it, even by SIGKILL.
 pub(super) struct Started {
     child: Child,
     status: Option<std::process::ExitStatus>,
@@ -123,6 +124,8 @@ impl Started {
         if to_stderr {
             command.stdout(Stdio::from(std::io::stderr()));
         }
+        // A recorder that is killed cannot end it.
+        jitterscope_platform::end_with_parent(&mut command);
         let failed = |source| TargetError::Start { program: program.clone(), source };
         Ok(Started { child: command.spawn().map_err(failed)?, status: None })
     }
