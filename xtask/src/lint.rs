@@ -1,10 +1,11 @@
-//! Formatting and lints.
+//! Formatting, lints, and what the libraries that are built in ask for.
 
-use crate::shell;
+use crate::{deny, shell};
 
 /// Fails at the first difference or warning.
 pub fn run() -> anyhow::Result<()> {
     shell::run("cargo", &["fmt", "--all", "--check"])?;
     let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    shell::run("cargo", &clippy)
+    shell::run("cargo", &clippy)?;
+    deny::run()
 }

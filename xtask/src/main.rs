@@ -1,7 +1,9 @@
-//! The developer's commands: `cargo xtask test | lint | deps | bench | fuzz | miri`.
+//! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | miri |
+//! torture`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod deny;
 mod deps;
 mod fuzz;
 mod lint;
@@ -9,6 +11,8 @@ mod miri;
 mod packages;
 mod shell;
 mod test;
+mod tools;
+mod torture;
 
 use clap::{Parser, Subcommand};
 
@@ -23,8 +27,10 @@ struct Cli {
 enum Command {
     /// Everything that must pass: lint, crate edges, and all tests, those that record included
     Test(test::TestArgs),
-    /// cargo fmt --check and clippy, warnings denied
+    /// cargo fmt --check, clippy with warnings denied, and deny
     Lint,
+    /// Check licences, sources and advisories of the libraries (installs cargo-deny where it is missing)
+    Deny,
     /// Check that crates import only what the architecture allows
     Deps,
     /// Measured claims, as ratios within one run
@@ -33,7 +39,7 @@ enum Command {
         #[arg(value_enum)]
         what: Option<bench::What>,
     },
-    /// Run the fuzz targets for a while (needs cargo-fuzz and a nightly toolchain)
+    /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz {
         /// Seconds for each target
         #[arg(long, default_value_t = 60)]
@@ -41,15 +47,19 @@ enum Command {
     },
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
     Miri,
+    /// Kill every command at random moments and compare the machine before and after (needs root)
+    Torture(torture::TortureArgs),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Lint => lint::run(),
+        Command::Deny => deny::run(),
         Command::Deps => deps::run(),
         Command::Bench { what } => bench::run(what),
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(),
+        Command::Torture(args) => torture::run(&args),
     }
 }

@@ -1,7 +1,6 @@
 //! Programs that some tests talk to, from the distribution's packages.
 
-use crate::shell;
-use std::path::Path;
+use crate::{shell, tools};
 
 /// Program and the Debian package that has it.
 const WANTED: [(&str, &str); 3] =
@@ -27,6 +26,5 @@ pub fn install() {
 }
 
 fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+    tools::on_path(program).is_some()
 }

@@ -78,7 +78,7 @@ fn a_full_or_closed_stderr_stops_nothing() {
         for (line, code, stores) in [
             (format!("record {SHORT}"), 0, true),
             (format!("attach --duration 300ms --pid {}", std::process::id()), 0, true),
-            (format!("record pipeline {SHORT} --pause 10ms --rate 1000"), 0, true),
+            (format!("record pipeline --force {SHORT} --pause 10ms"), 0, true),
             ("list".to_owned(), 0, false),
             ("doctor".to_owned(), 0, false),
             ("report no-such-run".to_owned(), 1, false),

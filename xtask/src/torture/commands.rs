@@ -1,0 +1,169 @@
+//! The commands that are struck, what they work on, and how it is put in order again.
+
+use super::victim::silent;
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A command, and the time in which it is struck: about how long it runs.
+pub struct Kind {
+    pub name: &'static str,
+    arguments: &'static [&'static str],
+    pub span: Duration,
+}
+
+const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str]) -> Kind {
+    Kind { name, arguments, span: Duration::from_millis(millis) }
+}
+
+/// All that change or write anything, and two that only read. `@` in an argument is the folder of what is
+/// written.
+pub const KINDS: &[Kind] = &[
+    kind("record", 3000, &["record", "--duration", "1500ms", "--warmup", "100ms"]),
+    kind(
+        "record wakeup",
+        3000,
+        &["record", "--probe", "wakeup", "--hold-latency", "--duration", "1500ms", "--warmup", "100ms"],
+    ),
+    kind(
+        "record pipeline",
+        4000,
+        &["record", "pipeline", "--force", "--duration", "1500ms", "--warmup", "100ms", "--pause", "100ms"],
+    ),
+    kind("attach", 3000, &["attach", "--duration", "2s", "--", "sleep", "60"]),
+    kind("attach --wait", 1500, &["attach", "--duration", "1s", "--wait", "--comm", "no-such-thread"]),
+    kind("selftest", 9000, &["selftest"]),
+    kind("selftest writeback", 5000, &["selftest", "--only", "writeback"]),
+    kind("sljtest", 2500, &["sljtest", "--runtime", "2"]),
+    kind("sampler", 3000, &["sampler", "--duration", "2", "--attribute", "--output", "csv://@/sampler.csv"]),
+    kind("tune apply", 1500, &["tune", "apply", "--yes", "--only", KNOBS]),
+    kind("tune rollback", 1000, &["tune", "rollback", "--yes"]),
+    kind("export", 600, &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"]),
+    kind("export parquet", 600, &["export", "--to", "parquet://@/tables", "--to", "hlog://@/x.hlog"]),
+    kind("doctor --clean", 800, &["doctor", "--clean"]),
+    kind("journal", 600, &["journal", "--format", "csv", "journalled"]),
+    kind("report", 600, &["report"]),
+];
+
+/// Knobs that disturb nobody for a second, of several files each.
+const KNOBS: &str = "irq-aff,irq-default,timer-migr,softlockup,rcu-normal,compaction,writeback";
+
+/// Where the commands work.
+pub struct Ground {
+    program: PathBuf,
+    folder: TempDir,
+}
+
+impl Ground {
+    /// Makes the folders, and the runs that some commands read.
+    pub fn prepare(program: PathBuf) -> anyhow::Result<Ground> {
+        ensure!(program.is_file(), "{} is no file", program.display());
+        let folder = tempfile::Builder::new().prefix("jitterscope-torture-").tempdir()?;
+        let ground = Ground { program, folder };
+        fs::create_dir(ground.at("out"))?;
+        let _turn = super::turn()?;
+        let journalled = ["record", "pipeline", "--force", "--duration", "300ms", "--pause", "10ms"];
+        let journalled = [&journalled[..], &["--warmup", "50ms", "--label", "journalled"]].concat();
+        for line in
+            [&journalled[..], &["record", "--duration", "300ms", "--warmup", "50ms", "--label", "first"]]
+        {
+            ground.json(line)?;
+        }
+        Ok(ground)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program with folders of its own.
+    pub fn command(&self, arguments: &[OsString]) -> Command {
+        let mut command = silent(&self.program);
+        command
+            .args(arguments)
+            .env("HOME", self.folder.path())
+            .env("JITTERSCOPE_RUNS", self.at("runs"))
+            .env("JITTERSCOPE_STATE", self.at("state"))
+            .current_dir(self.folder.path());
+        command
+    }
+
+    pub fn arguments(&self, kind: &Kind) -> Vec<OsString> {
+        let out = self.at("out").to_string_lossy().into_owned();
+        kind.arguments.iter().map(|argument| argument.replace('@', &out).into()).collect()
+    }
+
+    /// Runs it to its end with `--json`.
+    fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
+        let arguments: Vec<OsString> = line.iter().chain(&["--json"]).map(OsString::from).collect();
+        let output = self.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            bail!("jitterscope {} failed ({}): {said}", line.join(" "), output.status);
+        }
+        serde_json::from_slice(&output.stdout).with_context(|| format!("{} wrote no JSON", line.join(" ")))
+    }
+
+    /// A recording, which finds and removes what others left.
+    pub fn next_start(&self) -> anyhow::Result<()> {
+        self.json(&["record", "--duration", "100ms", "--warmup", "10ms"]).map(drop)
+    }
+
+    /// Does what a user would: cleans up, and rolls back what is applied. What that does not manage is found.
+    pub fn recover(&self) -> anyhow::Result<Vec<String>> {
+        let mut found = Vec::new();
+        for line in [&["doctor", "--clean"][..], &["tune", "rollback", "--yes"]] {
+            if let Err(error) = self.json(line) {
+                found.push(format!("{error:#}"));
+            }
+        }
+        match self.json(&["doctor"]) {
+            Ok(doctor) => {
+                let left = doctor["leftovers"].as_array().map_or(1, Vec::len);
+                if left != 0 {
+                    found.push(format!("doctor still finds {}", doctor["leftovers"]));
+                }
+            }
+            Err(error) => found.push(format!("{error:#}")),
+        }
+        Ok(found)
+    }
+
+    /// What lies in the folders that should not, and runs that cannot be read. New runs are removed.
+    pub fn leftovers(&self) -> anyhow::Result<Vec<String>> {
+        let mut found = Vec::new();
+        let list = self.json(&["list"])?;
+        if list["problems"].as_array().is_some_and(|problems| !problems.is_empty()) {
+            found.push(format!("runs that cannot be read: {}", list["problems"]));
+        }
+        for (folder, removes) in [("runs", true), ("out", true), ("state", false), (".", false)] {
+            for entry in entries(&self.at(folder))? {
+                let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let hidden = name.starts_with('.') && folder != ".";
+                let kept = name.ends_with("-journalled")
+                    || name.contains("-journalled-")
+                    || name.contains("-first-");
+                if hidden {
+                    found.push(format!("{folder}/{name} is left"));
+                }
+                if removes && !kept {
+                    if entry.is_dir() { fs::remove_dir_all(&entry)? } else { fs::remove_file(&entry)? }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.collect::<Result<Vec<_>, _>>()?.iter().map(fs::DirEntry::path).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| folder.display().to_string()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Every command, killed at random moments: whatever a user or the kernel does to one, the next start or
+//! `doctor --clean` must find the machine as it was. The machine is compared before and after each kill.
+
+mod commands;
+mod machine;
+mod random;
+mod victim;
+
+use crate::shell;
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use commands::{Ground, KINDS};
+use machine::{Snapshot, tracing};
+use random::Random;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use victim::Blow;
+
+/// Arguments of `cargo xtask torture`.
+#[derive(Args)]
+pub struct TortureArgs {
+    /// How many to kill
+    #[arg(long, default_value_t = 100)]
+    kills: u32,
+    /// Repeats the choices of an earlier run; they are told at its start
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The program [default: a debug build of this workspace]
+    #[arg(long)]
+    program: Option<PathBuf>,
+}
+
+/// Runs it; fails with the list of what was found.
+pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
+    ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
+    let program = match &args.program {
+        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
+        None => build()?,
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let seed = args.seed.unwrap_or(now);
+    eprintln!("{} kills; again with --seed {seed}", args.kills);
+    let mut random = Random::new(seed);
+    let ground = Ground::prepare(program)?;
+    let mut findings = Vec::new();
+    for number in 1..=args.kills {
+        // Tests that measure take turns by the same lock: nobody else changes the machine meanwhile.
+        let _turn = turn()?;
+        let (told, found) = one(&ground, number, &mut random)?;
+        eprintln!("{number:>4} {told}{}", if found.is_empty() { "" } else { "  <- FOUND" });
+        for what in found {
+            eprintln!("     {what}");
+            findings.push(format!("{number} {told}: {what}"));
+        }
+    }
+    if findings.is_empty() {
+        eprintln!("{} kills, and the machine was as before each time", args.kills);
+        return Ok(());
+    }
+    bail!("{} findings in {} kills (--seed {seed}):\n  {}", findings.len(), args.kills, findings.join("\n  "))
+}
+
+/// One kill: what was done, and what it left that it should not have.
+fn one(ground: &Ground, number: u32, random: &mut Random) -> anyhow::Result<(String, Vec<String>)> {
+    // In turn, so that a hundred kills reach every command; when and how is left to chance.
+    let kind = &KINDS[number as usize % KINDS.len()];
+    let blow = Blow::draw(random, kind.span);
+    let before = Snapshot::take()?;
+    let mut found = Vec::new();
+    let end = victim::strike(ground, kind, &blow, &mut found)?;
+    let told = format!("{:<24} {blow} -> {end}", kind.name);
+    if !blow.is_kill() {
+        // What can run to its end leaves nothing for others to remove.
+        let compared = before.tracing.differences(&tracing()?);
+        found.extend(compared.into_iter().map(|what| format!("before any clean-up: {what}")));
+    } else if random.below(3) == 0 {
+        // The next start removes it as well as doctor does.
+        ground.next_start()?;
+        let compared = before.tracing.differences(&tracing()?);
+        found.extend(compared.into_iter().map(|what| format!("after the next start: {what}")));
+    }
+    found.extend(ground.recover()?);
+    found.extend(before.differences(&Snapshot::take()?));
+    found.extend(ground.leftovers()?);
+    Ok((told, found))
+}
+
+fn turn() -> anyhow::Result<File> {
+    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn build() -> anyhow::Result<PathBuf> {
+    shell::run("cargo", &["build", "--locked", "--package", "jitterscope"])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    Ok(shell::root().join(target).join("debug").join("jitterscope"))
+}

@@ -1,0 +1,130 @@
+//! One command, started and struck down.
+
+use super::commands::{Ground, Kind};
+use super::random::Random;
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fmt;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a command may take to end by itself, and a child of one that was killed to go.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// By it the processes of a command are known, those of its children included.
+const MARK: &str = "JITTERSCOPE_TORTURE";
+
+/// When to strike, and with what: signals, and the pause after each.
+pub struct Blow {
+    after: Duration,
+    signals: Vec<(Signal, Duration)>,
+}
+
+impl Blow {
+    /// Half of them are SIGKILL; the others are what terminals, service managers and users send.
+    pub fn draw(random: &mut Random, span: Duration) -> Blow {
+        let after = Duration::from_micros(random.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)));
+        let soon = Duration::from_millis(random.below(200));
+        let later = Duration::from_millis(600 + random.below(400));
+        let signals = match random.below(12) {
+            0..6 => vec![(Signal::KILL, Duration::ZERO)],
+            6 => vec![(Signal::TERM, Duration::ZERO)],
+            7 => vec![(Signal::INT, Duration::ZERO)],
+            8 => vec![(Signal::HUP, soon), (Signal::HUP, soon), (Signal::HUP, Duration::ZERO)],
+            // A second Ctrl-C, too soon to be one and late enough.
+            9 => vec![(Signal::INT, soon), (Signal::INT, later), (Signal::INT, Duration::ZERO)],
+            10 => vec![(Signal::HUP, soon), (Signal::TERM, soon), (Signal::INT, Duration::ZERO)],
+            _ => vec![(Signal::TERM, soon), (Signal::KILL, Duration::ZERO)],
+        };
+        Blow { after, signals }
+    }
+
+    pub fn is_kill(&self) -> bool {
+        self.signals.iter().any(|(signal, _)| *signal == Signal::KILL)
+    }
+}
+
+impl fmt::Display for Blow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |signal: Signal| match signal {
+            Signal::KILL => "KILL",
+            Signal::TERM => "TERM",
+            Signal::INT => "INT",
+            _ => "HUP",
+        };
+        let names: Vec<&str> = self.signals.iter().map(|(signal, _)| name(*signal)).collect();
+        write!(f, "{:>4} ms {}", self.after.as_millis(), names.join("+"))
+    }
+}
+
+/// Starts it, strikes, waits for its end. Returns how it ended.
+pub fn strike(ground: &Ground, kind: &Kind, blow: &Blow, found: &mut Vec<String>) -> anyhow::Result<String> {
+    let mut child = ground
+        .command(&ground.arguments(kind))
+        .env(MARK, std::process::id().to_string())
+        .spawn()
+        .context("the program cannot be started")?;
+    sleep(blow.after);
+    for (signal, pause) in &blow.signals {
+        // One that has ended is not waited for yet, so that the number is still its own.
+        if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+            let _ = kill_process(pid, *signal);
+        }
+        sleep(*pause);
+    }
+    let end = match wait(&mut child)? {
+        Some(status) => status,
+        None => {
+            found.push(format!("it did not end within {PATIENCE:?}"));
+            child.kill()?;
+            child.wait()?.to_string()
+        }
+    };
+    let until = Instant::now() + PATIENCE;
+    let mut survivors = marked();
+    while !survivors.is_empty() && Instant::now() < until {
+        sleep(Duration::from_millis(50));
+        survivors = marked();
+    }
+    for (pid, what) in survivors {
+        found.push(format!("process {pid} lives on: {what}"));
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    Ok(end)
+}
+
+fn wait(child: &mut Child) -> anyhow::Result<Option<String>> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.to_string()));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(None)
+}
+
+/// Living processes with our mark, and what they run.
+fn marked() -> Vec<(i32, String)> {
+    let mark = format!("{MARK}={}", std::process::id());
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let look = |entry: fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        // A zombie's is empty.
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let ours = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        ours.then(|| (pid, String::from_utf8_lossy(&line).replace('\0', " ")))
+    };
+    processes.flatten().filter_map(look).collect()
+}
+
+/// A command without input and output, which cannot fill a pipe that nobody reads.
+pub fn silent(program: &std::path::Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
