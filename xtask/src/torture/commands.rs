@@ -15,10 +15,12 @@ pub struct Kind {
     pub name: &'static str,
     arguments: &'static [&'static str],
     pub span: Duration,
+    /// What it undoes, and so must be done before.
+    undoes: Option<&'static [&'static str]>,
 }
 
 const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str]) -> Kind {
-    Kind { name, arguments, span: Duration::from_millis(millis) }
+    Kind { name, arguments, span: Duration::from_millis(millis), undoes: None }
 }
 
 /// All that change or write anything, and two that only read. `@` in an argument is the folder of what is
@@ -28,7 +30,7 @@ pub const KINDS: &[Kind] = &[
     kind(
         "record wakeup",
         3000,
-        &["record", "--probe", "wakeup", "--hold-latency", "--duration", "1500ms", "--warmup", "100ms"],
+        &["record", "wakeup", "--hold-latency", "--duration", "1500ms", "--warmup", "100ms"],
     ),
     kind(
         "record pipeline",
@@ -41,8 +43,8 @@ pub const KINDS: &[Kind] = &[
     kind("selftest writeback", 5000, &["selftest", "--only", "writeback"]),
     kind("sljtest", 2500, &["sljtest", "--runtime", "2"]),
     kind("sampler", 3000, &["sampler", "--duration", "2", "--attribute", "--output", "csv://@/sampler.csv"]),
-    kind("tune apply", 1500, &["tune", "apply", "--yes", "--only", KNOBS]),
-    kind("tune rollback", 1000, &["tune", "rollback", "--yes"]),
+    kind("tune apply", 1000, APPLY),
+    Kind { undoes: Some(APPLY), ..kind("tune rollback", 600, &["tune", "rollback", "--yes"]) },
     kind("export", 600, &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"]),
     kind("export parquet", 600, &["export", "--to", "parquet://@/tables", "--to", "hlog://@/x.hlog"]),
     kind("doctor --clean", 800, &["doctor", "--clean"]),
@@ -52,6 +54,8 @@ pub const KINDS: &[Kind] = &[
 
 /// Knobs that disturb nobody for a second, of several files each.
 const KNOBS: &str = "irq-aff,irq-default,timer-migr,softlockup,rcu-normal,compaction,writeback";
+
+const APPLY: &[&str] = &["tune", "apply", "--yes", "--only", KNOBS];
 
 /// Where the commands work.
 pub struct Ground {
@@ -91,6 +95,11 @@ impl Ground {
             .env("JITTERSCOPE_STATE", self.at("state"))
             .current_dir(self.folder.path());
         command
+    }
+
+    /// What must be done before it is struck.
+    pub fn before(&self, kind: &Kind) -> anyhow::Result<()> {
+        kind.undoes.map_or(Ok(()), |line| self.json(line).map(drop))
     }
 
     pub fn arguments(&self, kind: &Kind) -> Vec<OsString> {

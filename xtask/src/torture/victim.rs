@@ -6,7 +6,7 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -74,11 +74,17 @@ pub fn strike(ground: &Ground, kind: &Kind, blow: &Blow, found: &mut Vec<String>
         sleep(*pause);
     }
     let end = match wait(&mut child)? {
-        Some(status) => status,
+        Some(status) => {
+            // What does nothing cannot leave anything either.
+            if matches!(status.code(), Some(2 | 4 | 101)) {
+                found.push(format!("it could not do what it was to do ({status}), or panicked"));
+            }
+            status
+        }
         None => {
             found.push(format!("it did not end within {PATIENCE:?}"));
             child.kill()?;
-            child.wait()?.to_string()
+            child.wait()?
         }
     };
     let until = Instant::now() + PATIENCE;
@@ -93,14 +99,14 @@ pub fn strike(ground: &Ground, kind: &Kind, blow: &Blow, found: &mut Vec<String>
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-    Ok(end)
+    Ok(end.to_string())
 }
 
-fn wait(child: &mut Child) -> anyhow::Result<Option<String>> {
+fn wait(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status.to_string()));
+            return Ok(Some(status));
         }
         sleep(Duration::from_millis(10));
     }
