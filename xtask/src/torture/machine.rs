@@ -42,7 +42,8 @@ const MOUNTS: &[&str] = &["tracefs", "debugfs", "cgroup", "cgroup2", "cpuset", "
 /// What the top level of tracefs says, each in a line, and whose instances there are. It is mounted for the
 /// look in a mount namespace of its own: a mount that stays would hide that the program forgets its own.
 const LOOK: &str = r#"
-mount -t tracefs torture /sys/kernel/tracing && cd /sys/kernel/tracing || exit 1
+cd /sys/kernel/tracing || exit 1
+[ -e tracing_on ] || { mount -t tracefs torture . && cd /sys/kernel/tracing; } || exit 1
 for file in tracing_on current_tracer trace_clock set_event set_event_pid events/enable tracing_cpumask \
     buffer_size_kb trace_options; do
     [ -r $file ] && echo "$file: $(tr '\n' ' ' <$file)"

@@ -73,7 +73,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
 fn one(ground: &Ground, number: u32, random: &mut Random) -> anyhow::Result<(String, Vec<String>)> {
     // In turn, so that a hundred kills reach every command; when and how is left to chance.
     let kind = &KINDS[number as usize % KINDS.len()];
-    let blow = Blow::draw(random, kind.span);
+    let blow = Blow::draw(random, ground.span(kind));
     let before = Snapshot::take()?;
     let mut found = Vec::new();
     ground.before(kind)?;
