@@ -19,11 +19,17 @@ pub struct Kind {
     span: Option<Duration>,
     /// What it undoes, and so must be done before.
     undoes: Option<&'static [&'static str]>,
+    /// Whether doing the same again puts right what it left in a folder that only its caller knows.
+    again: bool,
 }
 
 const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str]) -> Kind {
     let span = if millis == 0 { None } else { Some(Duration::from_millis(millis)) };
-    Kind { name, arguments, span, undoes: None }
+    Kind { name, arguments, span, undoes: None, again: false }
+}
+
+const fn again(kind: Kind) -> Kind {
+    Kind { again: true, ..kind }
 }
 
 /// All that change or write anything, and two that only read. `@` in an argument is the folder of what is
@@ -48,8 +54,8 @@ pub const KINDS: &[Kind] = &[
     kind("sampler", 3000, &["sampler", "--duration", "2", "--attribute", "--output", "csv://@/sampler.csv"]),
     kind("tune apply", 0, APPLY),
     Kind { undoes: Some(APPLY), ..kind("tune rollback", 0, &["tune", "rollback", "--yes"]) },
-    kind("export", 0, &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"]),
-    kind("export parquet", 0, &["export", "--to", "parquet://@/tables", "--to", "hlog://@/x.hlog"]),
+    again(kind("export", 0, &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"])),
+    again(kind("export parquet", 0, &["export", "--to", "parquet://@/tables", "--to", "hlog://@/x.hlog"])),
     kind("doctor --clean", 0, &["doctor", "--clean"]),
     kind("journal", 0, &["journal", "--format", "csv", "journalled"]),
     kind("report", 0, &["report"]),
@@ -90,7 +96,7 @@ impl Ground {
             ensure!(status.success(), "{}, left in peace, failed ({status})", kind.name);
             ground.spans.insert(kind.name, began.elapsed());
         }
-        ground.recover()?;
+        ground.recover(None)?;
         Ok(ground)
     }
 
@@ -142,8 +148,14 @@ impl Ground {
     }
 
     /// Does what a user would: cleans up, and rolls back what is applied. What that does not manage is found.
-    pub fn recover(&self) -> anyhow::Result<Vec<String>> {
+    pub fn recover(&self, kind: Option<&Kind>) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
+        if let Some(kind) = kind.filter(|kind| kind.again) {
+            let status = self.command(&self.arguments(kind)).status()?;
+            if !status.success() {
+                found.push(format!("again: {status}"));
+            }
+        }
         for line in [&["doctor", "--clean"][..], &["tune", "rollback", "--yes"]] {
             if let Err(error) = self.json(line) {
                 found.push(format!("{error:#}"));

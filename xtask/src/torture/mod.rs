@@ -89,7 +89,7 @@ fn one(ground: &Ground, number: u32, random: &mut Random) -> anyhow::Result<(Str
         let compared = before.tracing.differences(&tracing()?);
         found.extend(compared.into_iter().map(|what| format!("after the next start: {what}")));
     }
-    found.extend(ground.recover()?);
+    found.extend(ground.recover(Some(kind))?);
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
     Ok((told, found))
