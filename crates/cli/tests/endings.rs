@@ -272,6 +272,33 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_tracing() {
     assert!(runs(dir.path()).is_empty());
 }
 
+/// Looking at what there is mounts tracefs for a moment.
+#[test]
+fn a_doctor_that_is_interrupted_leaves_no_mount() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let mounts = || {
+        let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        text.lines().filter(|line| line.contains(" - tracefs ")).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let before = mounts();
+    let dir = tempfile::tempdir().unwrap();
+    for delay in (0..200).step_by(8) {
+        let mut child = Command::new(program())
+            .arg("doctor")
+            .env("JITTERSCOPE_RUNS", dir.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        send(child.id(), "INT");
+        wait(&mut child);
+        assert_eq!(mounts(), before, "struck after {delay} ms");
+    }
+}
+
 #[test]
 fn the_command_of_a_killed_attach_ends() {
     let _turn = turn();

@@ -4,6 +4,8 @@ use super::require;
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
+use crate::signals;
+use anyhow::Context;
 use clap::Args;
 use jitterscope_model::{ClockKind, SCHEMA_VERSION, SourceReport, SourceStatus, visible};
 use jitterscope_platform::{Machine, choose_clock, disturb};
@@ -68,6 +70,8 @@ fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
 /// # Errors
 /// Leftovers cannot be removed, something required is missing, or stdout is closed.
 pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
+    // Looking mounts tracefs: Ctrl-C waits for the moment that it takes to unmount it again.
+    let _stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let machine = Machine::host();
     let mut removed = Vec::new();
     if args.clean {
