@@ -192,6 +192,8 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     only_for_wakeup(args)?;
     let machine = Machine::host();
+    // Before the first look, which may mount tracefs.
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
     }
@@ -231,7 +233,6 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
-    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
     let outcome = record(&machine, &settings, &stop, &mut line);
     line.clear();
