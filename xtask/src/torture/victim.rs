@@ -99,7 +99,7 @@ pub fn strike(ground: &Ground, kind: &Kind, blow: &Blow, found: &mut Vec<String>
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-    Ok(end.to_string())
+    Ok(format!("{end} (pid {})", child.id()))
 }
 
 fn wait(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
