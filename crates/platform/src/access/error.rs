@@ -43,7 +43,7 @@ pub enum AccessError {
         why: String,
     },
     /// It belongs to another user, and is not used where that user could have put it to lead us astray.
-    #[error("{} is {what} of user {owner}: it is not used for output. Remove it, or name another file", path.display())]
+    #[error("{} is {what} of user {owner}, who could have put it there to mislead: it is neither followed nor written to. Remove it, or name another place", path.display())]
     Foreign {
         /// What it is called.
         path: PathBuf,
@@ -80,13 +80,18 @@ impl AccessError {
         self.io_kind() == Some(io::ErrorKind::NotFound)
     }
 
-    /// As an error of the system, for those who speak of nothing else.
+    /// As an error of the system, for those who name the file themselves.
     #[must_use]
     pub fn into_io(self) -> io::Error {
-        match self {
-            AccessError::Io { source, .. } => source,
-            other => io::Error::new(io::ErrorKind::InvalidInput, other.to_string()),
-        }
+        let text = match self {
+            AccessError::Io { source, .. } => return source,
+            AccessError::NotRegular { found, .. } => format!("it is {found}, not a regular file"),
+            AccessError::TooLarge { limit, .. } => {
+                format!("it is larger than {}, more than any file of its kind", size(limit))
+            }
+            other => other.to_string(),
+        };
+        io::Error::new(io::ErrorKind::InvalidInput, text)
     }
 }
 
