@@ -86,6 +86,12 @@ pub enum StoreError {
         /// What there is instead.
         hint: String,
     },
+    /// The folder is no longer what it was called, so it cannot be given its name.
+    #[error("{} was renamed or replaced while the run was written; the run is whole in the folder that had this name", path.display())]
+    Moved {
+        /// Its name while it was written.
+        path: PathBuf,
+    },
     /// Rows were lost to an earlier error.
     #[error("{} lost rows to an earlier error and is not kept", path.display())]
     Incomplete {

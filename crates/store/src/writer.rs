@@ -199,10 +199,16 @@ impl PartialFolder {
         Ok(PartialFolder { runs, held, name, renamed: false })
     }
 
-    fn rename(&mut self, to: &str) -> Result<(), AccessError> {
-        self.runs.rename_held(&self.held, &self.name, to)?;
-        self.renamed = true;
-        self.runs.sync()
+    fn rename(&mut self, to: &str) -> Result<(), StoreError> {
+        let result = self.runs.rename_held(&self.held, &self.name, to);
+        // Wherever it is now, what was measured is whole in it.
+        self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
+        match result {
+            Err(AccessError::Replaced { .. }) => {
+                Err(StoreError::Moved { path: self.runs.path().join(&self.name) })
+            }
+            other => other.and_then(|()| self.runs.sync()).map_err(StoreError::writing),
+        }
     }
 }
 
@@ -449,7 +455,7 @@ impl RunWriter {
         self.manifest.finish()?;
         folder.rename(MANIFEST_PARTIAL, MANIFEST).map_err(StoreError::writing)?;
         folder.sync().map_err(StoreError::writing)?;
-        self.partial.rename(&self.name).map_err(StoreError::writing)?;
+        self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))
     }
 }
