@@ -45,7 +45,7 @@ impl HeldDir {
     /// # Errors
     /// Another user may change one of them, it is no folder, or it cannot be opened.
     pub fn trusted(path: &Path) -> Result<HeldDir, AccessError> {
-        let (fd, _) = walk::folder(path, Rule::Trusted, false)?;
+        let (fd, _) = walk::folder(path, Rule::Trusted, None)?;
         Ok(HeldDir { fd, path: path.to_path_buf() })
     }
 
@@ -54,11 +54,13 @@ impl HeldDir {
     /// # Errors
     /// As [`HeldDir::trusted`]; it cannot be made.
     pub fn trusted_or_made(path: &Path) -> Result<HeldDir, AccessError> {
-        let (fd, _) = walk::folder(path, Rule::Trusted, true)?;
+        let (fd, _) = walk::folder(path, Rule::Trusted, Some(Mode::RWXU))?;
         Ok(HeldDir { fd, path: path.to_path_buf() })
     }
 
     pub(super) fn for_output(path: &Path, make: bool) -> Result<HeldDir, AccessError> {
+        // As the user's umask says.
+        let make = make.then_some(Mode::RWXU | Mode::RWXG | Mode::RWXO);
         let (fd, path) = walk::folder(path, Rule::OwnLinks, make)?;
         Ok(HeldDir { fd, path })
     }
@@ -164,6 +166,16 @@ impl HeldDir {
     pub fn create_new(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         Ok(File::from(self.open_at(name.as_ref(), flags, Mode::RUSR | Mode::WUSR)?))
+    }
+
+    /// Makes a file in it as [`HeldDir::create_new`] does, but for whom the user's umask says: an output.
+    ///
+    /// # Errors
+    /// As [`HeldDir::create_new`].
+    pub fn create_output(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        Ok(File::from(self.open_at(name.as_ref(), flags, mode)?))
     }
 
     /// Opens a regular file in it for reading.

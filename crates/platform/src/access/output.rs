@@ -18,6 +18,7 @@ const MOST_LINKS: usize = 40;
 pub struct OutputPlace {
     dir: HeldDir,
     name: OsString,
+    mapped: bool,
 }
 
 /// A named file, opened.
@@ -31,6 +32,16 @@ pub struct OpenedOutput {
     pub regular: bool,
 }
 
+impl OpenedOutput {
+    /// Takes away what was in it, where that can be done.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn empty(&self) -> std::io::Result<()> {
+        if self.regular { self.file.set_len(0) } else { Ok(()) }
+    }
+}
+
 impl OutputPlace {
     /// The place that `path` names. Its folder must be there.
     ///
@@ -42,7 +53,14 @@ impl OutputPlace {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        Ok(OutputPlace { dir: HeldDir::for_output(folder, false)?, name: name.to_os_string() })
+        let dir = HeldDir::for_output(folder, false)?;
+        Ok(OutputPlace { dir, name: name.to_os_string(), mapped: false })
+    }
+
+    /// The file is to be mapped: it is opened for reading, too, and must be a regular one.
+    #[must_use]
+    pub fn mapped(self) -> OutputPlace {
+        OutputPlace { mapped: true, ..self }
     }
 
     /// Its folder.
@@ -90,6 +108,9 @@ impl OutputPlace {
                 FileType::RegularFile if stat.st_nlink > 1 && self.dir.is_shared()? => {
                     return Err(AccessError::NotRegular { path, found: "a file with a second name" });
                 }
+                FileType::Fifo | FileType::CharacterDevice if self.mapped => {
+                    return Err(AccessError::NotRegular { path, found: in_words(kind) });
+                }
                 FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
                     let opened = self.open_found(kind)?;
                     return Ok((self, opened));
@@ -106,19 +127,19 @@ impl OutputPlace {
     }
 
     fn make(&self) -> Result<OpenedOutput, AccessError> {
-        // Meant to be shared as the user's umask says.
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let fd = self.dir.open_at(&self.name, flags, mode)?;
-        Ok(OpenedOutput { file: File::from(fd), made: true, regular: true })
+        let file = self.dir.create_output(&self.name)?;
+        Ok(OpenedOutput { file, made: true, regular: true })
     }
 
     fn open_found(&self, seen: FileType) -> Result<OpenedOutput, AccessError> {
         let error = |e: Errno| AccessError::io(&self.dir.path().join(&self.name), e);
-        let mut flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        if seen == FileType::RegularFile {
-            flags |= OFlags::NONBLOCK;
-        }
+        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        flags |= match seen {
+            // To be mapped, it must be readable, too.
+            FileType::RegularFile if self.mapped => OFlags::RDWR | OFlags::NONBLOCK,
+            FileType::RegularFile => OFlags::WRONLY | OFlags::NONBLOCK,
+            _ => OFlags::WRONLY,
+        };
         let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
         let stat = fstat(&fd).map_err(error)?;
         if FileType::from_raw_mode(stat.st_mode) != seen {
@@ -134,7 +155,7 @@ impl OutputPlace {
         if !is_ours(fstat(&link).map_err(error)?.st_uid) {
             return Err(AccessError::Replaced { path: path.to_path_buf() });
         }
-        if is_procfs(&link) {
+        if is_procfs(&link) && !self.mapped {
             // One of our own open files, such as the pipe behind /dev/fd/63.
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
@@ -149,7 +170,8 @@ impl OutputPlace {
         }
         let target = readlinkat(&link, "", Vec::new()).map_err(error)?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-        OutputPlace::find(&self.dir.path().join(target)).map(Followed::To)
+        let place = OutputPlace::find(&self.dir.path().join(target))?;
+        Ok(Followed::To(OutputPlace { mapped: self.mapped, ..place }))
     }
 }
 
@@ -159,7 +181,8 @@ enum Followed {
 }
 
 impl HeldDir {
-    /// A folder that the user names to be written to; made, mode 0700, where there is none.
+    /// A folder that the user names to be written to; made where there is none, for whom the user's umask
+    /// says.
     ///
     /// # Errors
     /// A link of another user is on the way, it is no folder, or it cannot be made.

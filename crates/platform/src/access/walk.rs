@@ -23,9 +23,9 @@ pub(super) enum Rule {
     OwnLinks,
 }
 
-/// Opens the folder at `path`; makes what is missing of it, with mode 0700, where `make` says so. Also
+/// Opens the folder at `path`; makes what is missing of it where `make` says so, with that mode. Also
 /// returns its path without links.
-pub(super) fn folder(path: &Path, rule: Rule, make: bool) -> Result<(OwnedFd, PathBuf), AccessError> {
+pub(super) fn folder(path: &Path, rule: Rule, make: Option<Mode>) -> Result<(OwnedFd, PathBuf), AccessError> {
     let mut walk = Walk::begin(path, rule)?;
     walk.make = make;
     while let Some(name) = walk.pending.pop_front() {
@@ -40,7 +40,7 @@ pub(super) fn folder(path: &Path, rule: Rule, make: bool) -> Result<(OwnedFd, Pa
 
 struct Walk {
     rule: Rule,
-    make: bool,
+    make: Option<Mode>,
     links: usize,
     /// From `/` to where we are.
     stack: Vec<(OwnedFd, PathBuf)>,
@@ -53,8 +53,7 @@ impl Walk {
         let root = PathBuf::from("/");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(CWD, &root, flags, Mode::empty()).map_err(|e| AccessError::io(&root, e))?;
-        let mut walk =
-            Walk { rule, make: false, links: 0, stack: Vec::new(), pending: components(&absolute) };
+        let mut walk = Walk { rule, make: None, links: 0, stack: Vec::new(), pending: components(&absolute) };
         walk.enter(fd, root)?;
         Ok(walk)
     }
@@ -86,9 +85,10 @@ impl Walk {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(here, name, flags, Mode::empty());
         let fd = match open() {
-            Err(Errno::NOENT) if self.make => match mkdirat(here, name, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => open(),
-                Err(error) => Err(error),
+            Err(Errno::NOENT) => match self.make.map(|mode| mkdirat(here, name, mode)) {
+                None => Err(Errno::NOENT),
+                Some(Ok(()) | Err(Errno::EXIST)) => open(),
+                Some(Err(error)) => Err(error),
             },
             other => other,
         };
