@@ -181,3 +181,61 @@ impl PageKeeper for Sink {
         self.attempt(|w| w.trace_page(role, cpu, first, last, page));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, StallId, ThreadRef};
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    /// Unmounts when dropped.
+    struct Mounted<'a>(&'a std::path::Path);
+
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            assert!(Command::new("umount").arg(self.0).status().unwrap().success());
+        }
+    }
+
+    fn stall(n: u64) -> Stall {
+        let victim = ThreadRef { tid: 7, comm: Comm::new("x") };
+        // Lengths without a pattern, which compression could take away.
+        let (start, length) = (Ticks(n << 40), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30);
+        Stall { id: StallId(n), cpu: CpuId(1), victim, start, end: start + Ticks(length) }
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=80m,mode=0755", "jitterscope-test"];
+        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
+            return;
+        }
+        let _mounted = Mounted(dir.path());
+        let clock = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 };
+        let mut sink = Sink::new(RunWriter::create(dir.path(), "L", 1).unwrap(), "spin");
+        sink.begin(clock, TickRate::NANOSECONDS).unwrap();
+        let page = |sink: &mut Sink| sink.keep(Role::Local, CpuId(1), Ticks(1), Ticks(2), &[1; 4096]);
+        (0..300).for_each(|_| page(&mut sink));
+        assert!(sink.of_room().is_none());
+        let mut other = std::fs::File::create(dir.path().join("other")).unwrap();
+        while other.write_all(&[1; 4096]).is_ok() {}
+        (0..300).for_each(|_| page(&mut sink));
+        assert!(matches!(sink.of_room(), Some(Circumstance::TraceDiscarded { .. })) && !sink.is_stuck());
+        while other.write_all(&[1; 4096]).is_ok() {}
+        let mut stored = 0;
+        while !sink.is_stuck() {
+            sink.stall(&stall(stored), None);
+            stored += 1;
+            assert!(stored < 10_000_000, "it never ends");
+        }
+        (0..9).for_each(|n| sink.stall(&stall(stored + n), None));
+        assert_eq!(sink.of_room(), Some(Circumstance::DiskFull { unstored: 10 }));
+        let told = sink.of_room().unwrap().warning().text;
+        assert!(told.contains("Its last 10 stalls are counted but have no record"), "{told}");
+        assert!(sink.error.is_none());
+    }
+}
