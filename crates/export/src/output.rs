@@ -54,7 +54,7 @@ impl Output {
         let failed = |error| ExportError::access(path, error);
         let place = OutputPlace::find(path).map_err(failed)?;
         let existing = std::fs::metadata(path).ok();
-        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+        if pace == Pace::Stored && existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
             return Err(ExportError::file(path, std::io::ErrorKind::IsADirectory.into()));
         }
         // A pipe or a device can neither be replaced nor emptied.
