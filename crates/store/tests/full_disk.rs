@@ -72,7 +72,7 @@ fn attribution(n: u64) -> Attribution {
             gross: Nanos(noise(n)),
             placement: Placement::Hole,
             confidence: Confidence::Low,
-            evidence: name.into(),
+            evidence: name,
         }
     };
     Attribution { stall: StallId(n), parts: (0..2).map(part).collect() }
