@@ -195,6 +195,22 @@ fn a_run_keeps_its_journal_unless_a_file_is_named() {
 }
 
 #[test]
+fn an_input_without_a_record_and_a_journal_that_is_no_file_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("empty"), "").unwrap();
+    let refused = record(dir.path(), &["--two-thread", "--input", "empty", "--quiet"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(stderr(&refused).contains("the input of 0 bytes holds no record of 64 bytes"), "{refused:?}");
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _turn = turn();
+    let refused = record(dir.path(), &["--journal", "pipe", "--messages", "100", "--quiet"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(stderr(&refused).contains("it is a named pipe, not a regular file"), "{refused:?}");
+    assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
+}
+
+#[test]
 fn the_ancestors_flags_and_files_work() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();

@@ -151,6 +151,12 @@ impl ExportError {
         )
     }
 
+    /// A file that is not opened for writing.
+    #[must_use]
+    pub fn access(path: &Path, error: jitterscope_platform::AccessError) -> ExportError {
+        ExportError::file(path, error.into_io())
+    }
+
     /// A file that cannot be written.
     #[must_use]
     pub fn file(path: &Path, source: io::Error) -> ExportError {

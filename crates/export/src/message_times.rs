@@ -5,6 +5,8 @@ use crate::hgrm::table;
 use crate::hlog::log_of;
 use hdrhistogram::Histogram;
 use jitterscope_model::{MessageTimes, Nanos};
+use jitterscope_platform::OutputPlace;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Longest time that the probe's histograms tell apart: an hour, in nanoseconds.
@@ -30,7 +32,10 @@ pub fn write_message_times(
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
-    std::fs::write(path, bytes).map_err(|source| ExportError::File { path: path.to_path_buf(), source })
+    let place = OutputPlace::find(path).map_err(|e| ExportError::access(path, e))?;
+    let (_, mut opened) = place.open().map_err(|e| ExportError::access(path, e))?;
+    let written = opened.empty().and_then(|()| opened.file.write_all(bytes));
+    written.map_err(|e| ExportError::file(path, e))
 }
 
 /// The probe's histogram again: each value falls into the bucket that it is the highest of.

@@ -3,7 +3,9 @@
 use crate::error::ExportError;
 use crate::target::Pace;
 use jitterscope_model::visible_page;
-use std::fs::{self, File, OpenOptions};
+use jitterscope_platform::OutputPlace;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,8 +23,10 @@ enum Sink {
 /// ends with a whole row.
 pub(crate) struct Output {
     path: PathBuf,
+    /// Its folder, and its name there; `None` of what is no file.
+    place: Option<OutputPlace>,
     /// The name until it is whole.
-    beside: Option<PathBuf>,
+    beside: Option<OsString>,
     sink: Sink,
     /// Whether this made the file and has written nothing worth keeping.
     remove: bool,
@@ -33,29 +37,37 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Output, ExportError> {
+        let opened = |place, beside, sink, remove| Output {
+            path: path.into(),
+            place,
+            beside,
+            sink,
+            remove,
+            given: 0,
+            whole: 0,
+        };
         if path == Path::new("-") {
             let out = std::io::stdout();
             let terminal = out.is_terminal();
-            let sink = Sink::Stdout(BufWriter::new(out), terminal);
-            return Ok(Output { path: path.into(), beside: None, sink, remove: false, given: 0, whole: 0 });
+            return Ok(opened(None, None, Sink::Stdout(BufWriter::new(out), terminal), false));
         }
-        let existing = fs::metadata(path).ok();
-        // A pipe or a device can neither be replaced nor emptied.
-        let special = existing.as_ref().is_some_and(|m| !m.is_file() && !m.is_dir());
-        let beside = (pace == Pace::Stored && !special).then(|| beside(path));
-        if beside.is_some() && existing.as_ref().is_some_and(fs::Metadata::is_dir) {
+        let failed = |error| ExportError::access(path, error);
+        let place = OutputPlace::find(path).map_err(failed)?;
+        let existing = std::fs::metadata(path).ok();
+        if pace == Pace::Stored && existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
             return Err(ExportError::file(path, std::io::ErrorKind::IsADirectory.into()));
         }
-        let name = beside.as_deref().unwrap_or(path);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(name)
-            .map_err(|e| ExportError::file(path, e))?;
-        let remove = beside.is_some() || existing.is_none();
-        let sink = Sink::File(BufWriter::new(file));
-        Ok(Output { path: path.into(), beside, sink, remove, given: 0, whole: 0 })
+        // A pipe or a device can neither be replaced nor emptied.
+        let special = existing.is_some_and(|m| !m.is_file());
+        if pace == Pace::Stored && !special {
+            let name = beside(place.name());
+            // Of an earlier process with our number.
+            let _ = place.folder().remove_file(&name);
+            let file = place.folder().create_output(&name).map_err(failed)?;
+            return Ok(opened(Some(place), Some(name), Sink::File(BufWriter::new(file)), true));
+        }
+        let (place, found) = place.open().map_err(failed)?;
+        Ok(opened(Some(place), None, Sink::File(BufWriter::new(found.file)), found.made))
     }
 
     /// The name that it has, or will have.
@@ -119,9 +131,9 @@ impl Output {
     /// Flushes, and gives the file its name.
     pub(crate) fn finish(mut self) -> Result<(), ExportError> {
         self.flush()?;
-        if let (Some(beside), Sink::File(file)) = (&self.beside, &self.sink) {
+        if let (Some(beside), Some(place), Sink::File(file)) = (&self.beside, &self.place, &self.sink) {
             file.get_ref().sync_all().map_err(|e| ExportError::file(&self.path, e))?;
-            fs::rename(beside, &self.path).map_err(|e| ExportError::file(&self.path, e))?;
+            place.folder().rename(beside, place.name()).map_err(|e| ExportError::access(&self.path, e))?;
         }
         self.remove = false;
         Ok(())
@@ -133,16 +145,18 @@ fn closed() -> std::io::Error {
 }
 
 /// A hidden sibling: on the same filesystem, so that the rename is atomic.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.partial", std::process::id()))
+fn beside(name: &OsStr) -> OsString {
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.partial", std::process::id()));
+    hidden
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if self.remove {
+        if let (true, Some(place)) = (self.remove, &self.place) {
             // Nobody is left to be told.
-            let _ = fs::remove_file(self.beside.as_deref().unwrap_or(&self.path));
+            let _ = place.folder().remove_file(self.beside.as_deref().unwrap_or(place.name()));
         }
     }
 }
@@ -150,6 +164,7 @@ impl Drop for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(dir)
@@ -198,5 +213,37 @@ mod tests {
     fn a_folder_that_is_not_there_is_told() {
         let error = Output::open(Path::new("/nonexistent/x.csv"), Pace::Live).err().unwrap();
         assert!(error.to_string().contains("/nonexistent/x.csv"));
+    }
+
+    #[test]
+    fn another_users_link_or_pipe_is_not_written_to_and_not_waited_for() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give files to another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let shared = dir.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        let (link, fifo) = (shared.join("link.csv"), shared.join("fifo.csv"));
+        symlink(&precious, &link).unwrap();
+        lchown(&link, Some(65_533), Some(65_533)).unwrap();
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
+        chown(&fifo, Some(65_533), Some(65_533)).unwrap();
+        for path in [&link, &fifo] {
+            let error = Output::open(path, Pace::Live).err().unwrap().to_string();
+            assert!(error.contains("of user 65533"), "{error}");
+        }
+        // A stored run's file takes the link's place, and its target stays.
+        let mut stored = Output::open(&link, Pace::Stored).unwrap();
+        stored.begin().unwrap();
+        stored.write("new").unwrap();
+        stored.finish().unwrap();
+        assert!(!link.is_symlink());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
     }
 }

@@ -1,18 +1,19 @@
 //! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
 
 use crate::error::ExportError;
+use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA};
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The tables on their way to a folder. Dropped early, they leave nothing behind, nor a folder that was
 /// made for them.
 pub(crate) struct Tables {
-    folder: PathBuf,
+    folder: HeldDir,
     /// Folders that were made, the outermost first.
     made: Vec<PathBuf>,
-    /// Each table's hidden and final name.
-    names: Vec<(PathBuf, PathBuf)>,
+    /// Each table's hidden name and file, and its final name.
+    tables: Vec<(String, File, &'static str)>,
 }
 
 impl Tables {
@@ -24,38 +25,51 @@ impl Tables {
             .map(Path::to_path_buf)
             .collect();
         made.reverse();
-        let hidden = |name: &str| folder.join(format!(".{name}.{}.partial", std::process::id()));
-        let names = SCHEMA.iter().map(|(name, _)| (hidden(name), folder.join(name))).collect();
-        let tables = Tables { folder: folder.into(), made, names };
-        fs::create_dir_all(folder).map_err(|e| ExportError::file(folder, e))?;
-        for (partial, _) in &tables.names {
-            File::create(partial).map_err(|e| ExportError::file(folder, e))?;
+        let failed = |error| ExportError::access(folder, error);
+        let mut tables = match HeldDir::named_or_made(folder) {
+            Ok(folder) => Tables { folder, made, tables: Vec::new() },
+            Err(error) => {
+                remove_folders(&made);
+                return Err(failed(error));
+            }
+        };
+        for (name, _) in SCHEMA {
+            let hidden = format!(".{name}.{}.partial", std::process::id());
+            // Of an earlier process with our number.
+            let _ = tables.folder.remove_file(&hidden);
+            let file = tables.folder.create_output(&hidden).map_err(failed)?;
+            tables.tables.push((hidden, file, name));
         }
         Ok(tables)
     }
 
     /// Copies the run's tables; they get their names when all of them are whole. Returns how many.
     pub(crate) fn copy(mut self, run: &RunReader) -> Result<u64, ExportError> {
-        let error = |e| ExportError::file(&self.folder, e);
-        for ((partial, _), (name, _)) in self.names.iter().zip(SCHEMA) {
-            fs::copy(run.path().join(name), partial).map_err(error)?;
+        let path = self.folder.path();
+        for (_, file, name) in &mut self.tables {
+            std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
         }
-        for (partial, whole) in &self.names {
-            fs::rename(partial, whole).map_err(error)?;
+        for (hidden, _, name) in &self.tables {
+            self.folder.rename(hidden, name).map_err(|e| ExportError::access(path, e))?;
         }
         self.made.clear();
-        Ok(std::mem::take(&mut self.names).len() as u64)
+        Ok(std::mem::take(&mut self.tables).len() as u64)
     }
 }
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // Nobody is left to be told; a folder in which something else appeared stays.
-        for (partial, _) in &self.names {
-            let _ = fs::remove_file(partial);
+        // Nobody is left to be told.
+        for (hidden, _, _) in &self.tables {
+            let _ = self.folder.remove_file(hidden);
         }
-        for folder in self.made.iter().rev() {
-            let _ = fs::remove_dir(folder);
-        }
+        remove_folders(&self.made);
+    }
+}
+
+/// Those in which nothing else appeared.
+fn remove_folders(made: &[PathBuf]) {
+    for folder in made.iter().rev() {
+        let _ = std::fs::remove_dir(folder);
     }
 }

@@ -4,6 +4,7 @@
 //! [`Machine`] root, and the raw system calls that have no safe wrapper elsewhere. Crates that measure
 //! or record stay free of both.
 
+mod access;
 pub mod clock;
 pub mod disturb;
 mod host;
@@ -21,6 +22,9 @@ mod thread;
 mod thread_affinity;
 mod topology;
 
+pub use access::{
+    AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded, read_bounded_from,
+};
 pub use host::host_facts;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};

@@ -1,9 +1,10 @@
 //! Files as memory: the pipeline's input and its journal.
 
+use crate::access::{AccessError, HeldDir, OutputPlace, open_regular};
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,11 @@ impl MapError {
     fn of(path: &Path) -> impl FnOnce(io::Error) -> MapError {
         let path = path.to_path_buf();
         move |source| MapError { path, source }
+    }
+
+    fn access(path: &Path) -> impl FnOnce(AccessError) -> MapError {
+        let path = path.to_path_buf();
+        move |error| MapError { path, source: error.into_io() }
     }
 
     /// Whether there is no room for it.
@@ -50,9 +56,16 @@ impl MappedFile {
     /// Maps a whole file.
     ///
     /// # Errors
-    /// It cannot be opened, or is not something that can be mapped.
+    /// It cannot be opened, or is no regular file.
     pub fn open(path: &Path) -> Result<MappedFile, MapError> {
-        let file = File::open(path).map_err(MapError::of(path))?;
+        MappedFile::of(&open_regular(path).map_err(MapError::access(path))?, path)
+    }
+
+    /// Maps a whole file that was opened; `path` is what it is called.
+    ///
+    /// # Errors
+    /// It cannot be mapped.
+    pub fn of(file: &File, path: &Path) -> Result<MappedFile, MapError> {
         let length = file.metadata().map_err(MapError::of(path))?.len();
         if length == 0 {
             return Ok(MappedFile { map: None });
@@ -60,7 +73,7 @@ impl MappedFile {
         // SAFETY: the map is private and read-only. Whoever truncates the file meanwhile makes reads of it
         // fail with SIGBUS, and whoever writes to it changes bytes that we only copy and compare: no
         // reference is ever kept to anything but plain bytes.
-        let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }.map_err(MapError::of(path))?;
+        let map = unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(MapError::of(path))?;
         Ok(MappedFile { map: Some(map) })
     }
 }
@@ -71,25 +84,29 @@ impl AsRef<[u8]> for MappedFile {
     }
 }
 
-/// Makes a file of `length` pseudo-random bytes, the same ones every time, under its final name only
-/// when it is whole.
+/// Makes a file of `length` pseudo-random bytes in a folder, the same ones every time, under its final name
+/// only when it is whole.
 ///
 /// # Errors
 /// It cannot be written; nothing is left then.
-pub fn make_random_file(path: &Path, length: u64) -> Result<(), MapError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
-    let written = write_random(&partial, length).and_then(|()| fs::rename(&partial, path));
+pub fn make_random_file(folder: &HeldDir, name: &str, length: u64) -> Result<(), MapError> {
+    let path = folder.path().join(name);
+    let partial = format!("{name}.{}.partial", std::process::id());
+    // Of an earlier process with our number.
+    let _ = folder.remove_file(&partial);
+    let file = folder.create_new(&partial).map_err(MapError::access(&path))?;
+    let written = write_random(file, length)
+        .map_err(MapError::of(&path))
+        .and_then(|()| folder.rename(&partial, name).map_err(MapError::access(&path)));
     if written.is_err() {
         // Nothing else can be done about a leftover that cannot be removed.
-        let _ = fs::remove_file(&partial);
+        let _ = folder.remove_file(&partial);
     }
-    written.map_err(MapError::of(path))
+    written
 }
 
-fn write_random(path: &Path, length: u64) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
+fn write_random(file: File, length: u64) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
     // Marsaglia's xorshift64 with his shifts; any seed but zero.
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut left = length;
@@ -112,28 +129,31 @@ pub struct GrowingFile {
     file: File,
     piece: u64,
     length: u64,
-    /// Whether there was no file of this name before.
-    made: bool,
+    /// Where it is to be removed from when it is given up: there was no file of this name before.
+    made: Option<OutputPlace>,
     finished: bool,
 }
 
 impl GrowingFile {
-    /// Makes the file, or empties it. `piece` is rounded up to whole pages.
+    /// Makes the file that the user names, or empties it. `piece` is rounded up to whole pages.
     ///
     /// # Errors
-    /// It cannot be opened for writing.
+    /// It cannot be opened for writing, is no regular file, or another user has a hand in it.
     pub fn create(path: &Path, piece: u64) -> Result<GrowingFile, MapError> {
+        let place = OutputPlace::find(path).map_err(MapError::access(path))?.mapped();
+        let (place, opened) = place.open().map_err(MapError::access(path))?;
+        opened.empty().map_err(MapError::of(path))?;
+        let mut file = GrowingFile::of(opened.file, path, piece);
+        file.made = opened.made.then_some(place);
+        Ok(file)
+    }
+
+    /// Lets an empty file grow that was opened for reading and writing; `path` is what it is called.
+    #[must_use]
+    pub fn of(file: File, path: &Path, piece: u64) -> GrowingFile {
         let page = rustix::param::page_size() as u64;
-        let made = !path.exists();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-            .map_err(MapError::of(path))?;
         let piece = piece.max(1).div_ceil(page) * page;
-        Ok(GrowingFile { path: path.to_path_buf(), file, piece, length: 0, made, finished: false })
+        GrowingFile { path: path.to_path_buf(), file, piece, length: 0, made: None, finished: false }
     }
 
     /// Extends the file by a piece, with its room on disk reserved and every page written to, so that
@@ -193,8 +213,8 @@ impl Drop for GrowingFile {
         if !self.finished {
             // Nobody is left to be told; at worst the zeros stay, and readers take them for unused room.
             let _ = self.file.set_len(0);
-            if self.made {
-                let _ = fs::remove_file(&self.path);
+            if let Some(place) = &self.made {
+                let _ = place.folder().remove_file(place.name());
             }
         }
     }
@@ -215,6 +235,7 @@ impl AsMut<[u8]> for FilePiece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn pieces_follow_each_other_in_the_file() {
@@ -253,13 +274,14 @@ mod tests {
     fn random_files_are_whole_and_the_same_every_time() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        make_random_file(&a, 1001).unwrap();
-        make_random_file(&b, 1001).unwrap();
+        let folder = HeldDir::trusted(dir.path()).unwrap();
+        make_random_file(&folder, "a", 1001).unwrap();
+        make_random_file(&folder, "b", 1001).unwrap();
         let (a, b) = (MappedFile::open(&a).unwrap(), MappedFile::open(&b).unwrap());
         assert_eq!(a.as_ref(), b.as_ref());
         let distinct: std::collections::HashSet<u8> = a.as_ref().iter().copied().collect();
         assert_eq!((a.as_ref().len(), distinct.len() > 200), (1001, true));
-        assert!(make_random_file(&dir.path().join("no/where"), 1).is_err());
+        assert!(make_random_file(&folder, "no/where", 1).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 

@@ -1,6 +1,5 @@
 //! What turned out to limit a recording.
 
-use crate::sink::Room;
 use crate::warnings::Circumstance;
 use jitterscope_model::{ProbeResult, SourceReport};
 
@@ -24,13 +23,4 @@ pub(crate) fn circumstances(result: &ProbeResult) -> Vec<Circumstance> {
 pub(crate) fn of_evidence(sources: &[SourceReport], attributed: bool) -> Option<Circumstance> {
     let lost: u64 = sources.iter().map(|source| source.lost).sum();
     (attributed && lost > 0).then_some(Circumstance::TraceLost { lost })
-}
-
-/// Circumstances of the disk.
-pub(crate) fn of_room(room: Room) -> Option<Circumstance> {
-    match room {
-        Room::Ample => None,
-        Room::TraceGivenUp => Some(Circumstance::TraceDiscarded { why: "the disk was filling up".into() }),
-        Room::None => Some(Circumstance::DiskFull),
-    }
 }

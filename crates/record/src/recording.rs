@@ -140,7 +140,7 @@ pub fn record(
     sources.extend(found.sources);
     circumstances.extend(results.iter().flat_map(after::circumstances));
     circumstances.extend(after::of_evidence(&sources, found.attributed));
-    circumstances.extend(after::of_room(found.sink.room));
+    circumstances.extend(found.sink.of_room());
     if interrupted {
         circumstances.push(Circumstance::Interrupted);
     }

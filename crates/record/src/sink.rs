@@ -1,6 +1,7 @@
 //! The store as a recording sees it: a failure to write must not end the measurement.
 
 use crate::kernel_events::PageKeeper;
+use crate::warnings::Circumstance;
 use hdrhistogram::Histogram;
 use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
 use jitterscope_store::{RunWriter, StoreError, TraceRole};
@@ -29,7 +30,8 @@ pub(crate) trait Rows: PageKeeper {
     fn keep_room(&mut self) {}
 }
 
-/// Writes a run. The first error is kept for the end; what follows it is dropped.
+/// Writes a run. The first error is kept for the end; what follows it is dropped. A full disk is no such
+/// error: the raw trace is given up for it, and then the recording ends with what is stored.
 pub(crate) struct Sink {
     writer: RunWriter,
     /// Names the histograms.
@@ -37,12 +39,16 @@ pub(crate) struct Sink {
     error: Option<StoreError>,
     begun: bool,
     last_look: Instant,
-    pub(crate) room: Room,
+    room: Room,
+    /// Whether a row found no room. None is stored after it, lest there be a hole.
+    cut: bool,
+    /// Stalls that are not stored.
+    unstored: u64,
 }
 
 /// How the disk is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+enum Room {
     /// There is space.
     Ample,
     /// There was none; the raw trace was given up and there is again.
@@ -56,18 +62,50 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Sink {
     pub(crate) fn new(writer: RunWriter, probe: &'static str) -> Sink {
-        Sink { writer, probe, error: None, begun: false, last_look: Instant::now(), room: Room::Ample }
+        Sink {
+            writer,
+            probe,
+            error: None,
+            begun: false,
+            last_look: Instant::now(),
+            room: Room::Ample,
+            cut: false,
+            unstored: 0,
+        }
     }
 
-    fn attempt(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<(), StoreError>) {
-        if self.begun && self.error.is_none() {
-            self.error = write(&mut self.writer).err();
+    /// Whether it was written.
+    fn attempt(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
+        if !self.begun || self.error.is_some() {
+            return false;
         }
+        let mut result = write(&mut self.writer);
+        if self.room == Room::Ample && result.as_ref().is_err_and(StoreError::is_full) {
+            self.room = Room::TraceGivenUp;
+            result = self.writer.discard_trace().and_then(|()| write(&mut self.writer));
+        }
+        match result {
+            Ok(()) => return true,
+            Err(error) if error.is_full() => self.room = Room::None,
+            Err(error) => self.error = Some(error),
+        }
+        false
     }
 
     /// Whether the recording must end: nothing more can be written.
     pub(crate) fn is_stuck(&self) -> bool {
         self.error.is_some() || self.room == Room::None
+    }
+
+    /// What to say of the disk, once everything but the manifest is written.
+    pub(crate) fn of_room(&self) -> Option<Circumstance> {
+        match self.room {
+            Room::Ample => None,
+            Room::TraceGivenUp => {
+                Some(Circumstance::TraceDiscarded { why: "the disk was filling up".into() })
+            }
+            Room::None => Some(Circumstance::DiskFull { unstored: self.unstored }),
+        }
     }
 
     /// A histogram of a whole measurement, under a tag of its own.
@@ -91,22 +129,24 @@ impl Rows for Sink {
     }
 
     fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        self.attempt(|w| {
-            w.stall(stall)?;
-            attribution.map_or(Ok(()), |attribution| w.attribution(attribution))
-        });
+        if self.cut || !self.attempt(|w| w.stall(stall)) {
+            self.cut |= self.begun;
+            self.unstored += u64::from(self.begun);
+        } else if let Some(attribution) = attribution {
+            self.attribution(attribution);
+        }
     }
 
     fn attribution(&mut self, attribution: &Attribution) {
-        self.attempt(|w| w.attribution(attribution));
+        self.cut = self.cut || !self.attempt(|w| w.attribution(attribution)) && self.begun;
     }
 
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
         let probe = self.probe;
-        self.attempt(|w| {
-            w.interval(row)?;
-            w.interval_histogram(probe, row.cpu, row.start, row.end, lengths)
-        });
+        // One without the other would set a reader's series against each other.
+        if self.attempt(|w| w.interval(row)) {
+            self.attempt(|w| w.interval_histogram(probe, row.cpu, row.start, row.end, lengths));
+        }
     }
 
     fn context(&mut self, context: &TraceContext) {
@@ -139,5 +179,63 @@ impl PageKeeper for Sink {
             Role::Senders => TraceRole::Senders,
         };
         self.attempt(|w| w.trace_page(role, cpu, first, last, page));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, StallId, ThreadRef};
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    /// Unmounts when dropped.
+    struct Mounted<'a>(&'a std::path::Path);
+
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            assert!(Command::new("umount").arg(self.0).status().unwrap().success());
+        }
+    }
+
+    fn stall(n: u64) -> Stall {
+        let victim = ThreadRef { tid: 7, comm: Comm::new("x") };
+        // Lengths without a pattern, which compression could take away.
+        let (start, length) = (Ticks(n << 40), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30);
+        Stall { id: StallId(n), cpu: CpuId(1), victim, start, end: start + Ticks(length) }
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=80m,mode=0755", "jitterscope-test"];
+        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
+            return;
+        }
+        let _mounted = Mounted(dir.path());
+        let clock = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 };
+        let mut sink = Sink::new(RunWriter::create(dir.path(), "L", 1).unwrap(), "spin");
+        sink.begin(clock, TickRate::NANOSECONDS).unwrap();
+        let page = |sink: &mut Sink| sink.keep(Role::Local, CpuId(1), Ticks(1), Ticks(2), &[1; 4096]);
+        (0..300).for_each(|_| page(&mut sink));
+        assert!(sink.of_room().is_none());
+        let mut other = std::fs::File::create(dir.path().join("other")).unwrap();
+        while other.write_all(&[1; 4096]).is_ok() {}
+        (0..300).for_each(|_| page(&mut sink));
+        assert!(matches!(sink.of_room(), Some(Circumstance::TraceDiscarded { .. })) && !sink.is_stuck());
+        while other.write_all(&[1; 4096]).is_ok() {}
+        let mut stored = 0;
+        while !sink.is_stuck() {
+            sink.stall(&stall(stored), None);
+            stored += 1;
+            assert!(stored < 10_000_000, "it never ends");
+        }
+        (0..9).for_each(|n| sink.stall(&stall(stored + n), None));
+        assert_eq!(sink.of_room(), Some(Circumstance::DiskFull { unstored: 10 }));
+        let told = sink.of_room().unwrap().warning().text;
+        assert!(told.contains("Its last 10 stalls are counted but have no record"), "{told}");
+        assert!(sink.error.is_none());
     }
 }

@@ -42,8 +42,9 @@ pub(crate) enum Circumstance {
     LeftoversRemoved { count: usize },
     /// Storing failed in mid-run, and room was made.
     TraceDiscarded { why: String },
-    /// The disk filled up, so the recording had to end while it could still be closed.
-    DiskFull,
+    /// The disk filled up, so the recording had to end while it could still be closed. So many stalls at
+    /// its end are counted and not stored.
+    DiskFull { unstored: u64 },
     /// The recording was ended early.
     Interrupted,
 }
@@ -162,11 +163,17 @@ impl Circumstance {
             Circumstance::Interrupted => {
                 ("interrupted", "The recording was ended before its time; what was measured is kept.".into())
             }
-            Circumstance::DiskFull => (
+            Circumstance::DiskFull { unstored } => (
                 "disk-full",
-                "The disk was full, so the recording ended early and without its raw trace. Make room, or name \
-                 another folder with --runs."
-                    .into(),
+                format!(
+                    "The disk was full, so the recording ended early and without its raw trace. {}Make room, \
+                     or name another folder with --runs.",
+                    match unstored {
+                        0 => String::new(),
+                        1 => "Its last stall is counted but has no record. ".into(),
+                        more => format!("Its last {more} stalls are counted but have no record. "),
+                    }
+                ),
             ),
         };
         Warning { id: id.into(), text }

@@ -1,7 +1,8 @@
 //! What can go wrong with a run directory.
 
+use jitterscope_platform::AccessError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a run cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -15,13 +16,16 @@ pub enum StoreError {
         bad: String,
     },
     /// The folder of runs cannot be written.
-    #[error("runs cannot be kept in {}: {source}. Name another folder with --runs", path.display())]
+    #[error("runs cannot be kept in {}: {}. Name another folder with --runs", path.display(), why(path, source))]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// Why: the system refused, or another user may change it.
+        source: AccessError,
     },
+    /// A file or folder of a run is not opened: it is no regular file, too large, or not what it was.
+    #[error(transparent)]
+    Access(AccessError),
     /// Too little space to begin.
     #[error("{} has {free_mib} MiB free, a run needs at least {needed_mib} MiB. Make room, or name another folder with --runs", path.display())]
     Space {
@@ -82,6 +86,12 @@ pub enum StoreError {
         /// What there is instead.
         hint: String,
     },
+    /// The folder is no longer what it was called, so it cannot be given its name.
+    #[error("{} was renamed or replaced while the run was written; the run is whole in the folder that had this name", path.display())]
+    Moved {
+        /// Its name while it was written.
+        path: PathBuf,
+    },
     /// Rows were lost to an earlier error.
     #[error("{} lost rows to an earlier error and is not kept", path.display())]
     Incomplete {
@@ -94,7 +104,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn write(path: &std::path::Path, source: io::Error) -> StoreError {
+    pub(crate) fn write(path: &Path, source: io::Error) -> StoreError {
         let path = path.to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
@@ -102,11 +112,41 @@ impl StoreError {
         }
     }
 
-    pub(crate) fn read(path: &std::path::Path, source: io::Error) -> StoreError {
+    /// What could not be opened, made or removed in order to write.
+    pub(crate) fn writing(error: AccessError) -> StoreError {
+        match error {
+            AccessError::Io { path, source } => StoreError::write(&path, source),
+            other => StoreError::Access(other),
+        }
+    }
+
+    /// What could not be opened or read.
+    pub(crate) fn reading(error: AccessError) -> StoreError {
+        match error {
+            AccessError::Io { path, source } => StoreError::read(&path, source),
+            other => StoreError::Access(other),
+        }
+    }
+
+    /// Whether there is no room on the disk. What was taken in before stays good.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Full { .. })
+    }
+
+    pub(crate) fn read(path: &Path, source: io::Error) -> StoreError {
         StoreError::Read { path: path.to_path_buf(), source }
     }
 
-    pub(crate) fn damaged(path: &std::path::Path, why: impl ToString) -> StoreError {
+    pub(crate) fn damaged(path: &Path, why: impl ToString) -> StoreError {
         StoreError::Damaged { path: path.to_path_buf(), why: why.to_string() }
+    }
+}
+
+/// What stands before it already need not be said again.
+fn why(folder: &Path, error: &AccessError) -> String {
+    match error {
+        AccessError::Io { path, source } if path == folder => source.to_string(),
+        other => other.to_string(),
     }
 }

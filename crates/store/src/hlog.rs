@@ -1,35 +1,33 @@
 //! `histograms.hlog`: the HdrHistogram V2 interval log.
 
 use crate::error::StoreError;
+use crate::reserved::ReservedFile;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use jitterscope_platform::HeldDir;
+use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 /// Interval_Max is written in milliseconds, as jHiccup and its log processor have it; values are ns.
 const NANOS_PER_MS: f64 = 1e6;
 
+/// Room kept ahead, bytes: the last intervals of every CPU and, of a pipeline, its histograms whole.
+const AHEAD: u64 = 1 << 20;
+
 /// Everything that the library's writer borrows, made again for each line: it can only be had on
 /// borrowed parts, and a run's line comes once a second.
 pub(crate) struct Hlog {
-    path: PathBuf,
-    file: BufWriter<File>,
+    file: ReservedFile,
     serializer: V2DeflateSerializer,
     started: Option<SystemTime>,
 }
 
 impl Hlog {
-    pub(crate) fn create(path: &Path) -> Result<Hlog, StoreError> {
-        let file = File::create(path).map_err(|e| StoreError::write(path, e))?;
-        Ok(Hlog {
-            path: path.to_path_buf(),
-            file: BufWriter::new(file),
-            serializer: V2DeflateSerializer::new(),
-            started: None,
-        })
+    pub(crate) fn create(folder: &HeldDir, name: &str) -> Result<Hlog, StoreError> {
+        let mut file = ReservedFile::create(folder, name)?;
+        file.reserve(AHEAD)?;
+        Ok(Hlog { file, serializer: V2DeflateSerializer::new(), started: None })
     }
 
     /// Writes the header.
@@ -41,8 +39,11 @@ impl Hlog {
             .with_start_time(started)
             .with_base_time(started)
             .with_max_value_divisor(NANOS_PER_MS);
-        let result = builder.begin_log_with(&mut self.file, &mut self.serializer);
-        result.map(|_| ()).map_err(|e| StoreError::write(&self.path, e))
+        let mut header = Vec::new();
+        builder
+            .begin_log_with(&mut header, &mut self.serializer)
+            .map_err(|e| StoreError::write(self.file.path(), e))?;
+        self.file.write_all(&header).map_err(|e| StoreError::write(self.file.path(), e))
     }
 
     /// One interval: `start` since the beginning of the log, its length, its histogram.
@@ -61,18 +62,23 @@ impl Hlog {
             builder.with_max_value_divisor(NANOS_PER_MS);
             let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> = builder
                 .begin_log_with(&mut line, &mut self.serializer)
-                .map_err(|e| StoreError::write(&self.path, e))?;
+                .map_err(|e| StoreError::write(self.file.path(), e))?;
             writer
                 .write_histogram(histogram, start, length, Some(tag))
-                .map_err(|e| StoreError::damaged(&self.path, format!("{e:?}")))?;
+                .map_err(|e| StoreError::damaged(self.file.path(), format!("{e:?}")))?;
         }
         // The library states the divisor in a line of its own whenever a writer begins.
         let record = line.splitn(2, |byte| *byte == b'\n').nth(1).unwrap_or_default();
-        self.file.write_all(record).map_err(|e| StoreError::write(&self.path, e))
+        // Room for this line, and for as many more as there may be once there is no more room.
+        if let Err(error) = self.file.reserve(AHEAD + record.len() as u64)
+            && !(error.is_full() && self.file.has_room(record.len() as u64))
+        {
+            return Err(error);
+        }
+        self.file.write_all(record).map_err(|e| StoreError::write(self.file.path(), e))
     }
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {
-        let file = self.file.into_inner().map_err(|e| StoreError::write(&self.path, e.into_error()))?;
-        file.sync_all().map_err(|e| StoreError::write(&self.path, e))
+        self.file.finish()
     }
 }

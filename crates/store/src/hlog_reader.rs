@@ -6,9 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+use jitterscope_platform::HeldDir;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// No line of ours is longer, bytes: a histogram up to an hour with every bucket in use takes 1 MiB.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// The stalls of one interval of one CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,9 +32,9 @@ pub(crate) struct HistogramLog {
 }
 
 impl HistogramLog {
-    pub(crate) fn open(path: PathBuf) -> Result<HistogramLog, StoreError> {
-        let file = File::open(&path).map_err(|e| StoreError::read(&path, e))?;
-        let lines = BufReader::new(file);
+    pub(crate) fn open(run: &HeldDir, name: &str) -> Result<HistogramLog, StoreError> {
+        let path = run.path().join(name);
+        let lines = BufReader::new(run.open_file(name).map_err(StoreError::reading)?);
         Ok(HistogramLog { path, lines, deserializer: Deserializer::new(), failed: false })
     }
 }
@@ -41,8 +45,12 @@ impl Iterator for HistogramLog {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed {
             let mut line = Vec::new();
-            match self.lines.read_until(b'\n', &mut line) {
+            match (&mut self.lines).take(LONGEST_LINE).read_until(b'\n', &mut line) {
                 Ok(0) => return None,
+                Ok(_) if line.len() as u64 >= LONGEST_LINE => {
+                    self.failed = true;
+                    return Some(Err(StoreError::damaged(&self.path, "a line is too long for a histogram")));
+                }
                 Ok(_) => {}
                 Err(error) => {
                     self.failed = true;

@@ -4,6 +4,14 @@
 //! (`.partial-...`), synced, and renamed when whole, so that a killed recorder leaves nothing that looks
 //! like a run. Everything streams: a day takes no more memory than a minute.
 //!
+//! Root records where others may write. The folder of runs and every folder on its way must belong to root
+//! or to the user who records, and nobody else may write to them unless they are sticky; a run's folder has
+//! mode 0700 and its files 0600 (raw pages and `context.json` hold addresses of the kernel). It is held open
+//! while it is written and while it is read, and nothing in it is reached through a link.
+//!
+//! A disk may fill up at any time. Rows are taken in only while there is room for them, for what closes
+//! their file and for the manifest, so the run is kept up to there.
+//!
 //! | file | what |
 //! |---|---|
 //! | `manifest.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows |
@@ -25,6 +33,7 @@ mod hlog_reader;
 mod naming;
 mod pages;
 mod reader;
+mod reserved;
 mod runs;
 mod segment;
 mod tables;
@@ -35,6 +44,6 @@ pub use hlog_reader::StoredHistogram;
 pub use naming::check_label;
 pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage};
-pub use runs::{Partial, Problem, RunEntry, clean_partials, list, partials, resolve};
+pub use runs::{Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve};
 pub use tables::{Column, SCHEMA};
 pub use writer::RunWriter;

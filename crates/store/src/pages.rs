@@ -2,11 +2,21 @@
 
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, MAGIC};
+use crate::writer::json;
 use jitterscope_model::{CpuId, Stall, StoredTrace, Ticks};
+use jitterscope_platform::HeldDir;
+use serde::Serialize;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+/// Folder of all that belongs to the trace.
+pub(crate) const TRACE: &str = "trace";
+/// Folder of the segments in it.
+pub(crate) const SEGMENTS: &str = "segments";
+/// What is needed to decode them.
+pub(crate) const CONTEXT: &str = "context.json";
 
 /// Largest size at which a segment is closed and the next begun.
 const SEGMENT: u64 = 1 << 20;
@@ -38,7 +48,7 @@ impl TraceRole {
 }
 
 struct Segment {
-    path: PathBuf,
+    name: String,
     bytes: u64,
     first: Ticks,
     last: Ticks,
@@ -48,7 +58,9 @@ struct Segment {
 
 /// Writes pages into segments. Over the limit, the segment whose stalls are the shortest is given up.
 pub(crate) struct TracePages {
-    folder: PathBuf,
+    trace: HeldDir,
+    segments: HeldDir,
+    has_context: bool,
     limit: u64,
     closed: Vec<Segment>,
     open: Option<(Segment, BufWriter<File>)>,
@@ -59,10 +71,12 @@ pub(crate) struct TracePages {
 }
 
 impl TracePages {
-    pub(crate) fn create(folder: PathBuf, limit: u64) -> Result<TracePages, StoreError> {
-        fs::create_dir_all(&folder).map_err(|e| StoreError::write(&folder, e))?;
+    pub(crate) fn create(run: &HeldDir, limit: u64) -> Result<TracePages, StoreError> {
+        let trace = run.make_dir(TRACE).map_err(StoreError::writing)?;
         Ok(TracePages {
-            folder,
+            segments: trace.make_dir(SEGMENTS).map_err(StoreError::writing)?,
+            trace,
+            has_context: false,
             limit,
             closed: Vec::new(),
             open: None,
@@ -114,7 +128,7 @@ impl TracePages {
         let Some((segment, file)) = &mut self.open else { return Ok(()) };
         file.write_all(&header.to_bytes())
             .and_then(|()| file.write_all(page))
-            .map_err(|e| StoreError::write(&segment.path, e))?;
+            .map_err(|e| StoreError::write(&self.segments.path().join(&segment.name), e))?;
         segment.bytes += (HEADER + page.len()) as u64;
         segment.first = segment.first.min(first);
         segment.last = segment.last.max(last);
@@ -132,19 +146,25 @@ impl TracePages {
 
     fn new_segment(&mut self, first: Ticks) -> Result<(Segment, BufWriter<File>), StoreError> {
         self.number += 1;
-        let path = self.folder.join(format!("{:06}.seg", self.number));
-        let file = File::create(&path).map_err(|e| StoreError::write(&path, e))?;
+        let name = format!("{:06}.seg", self.number);
+        let file = self.segments.create_new(&name).map_err(StoreError::writing)?;
         let mut file = BufWriter::with_capacity(1 << 16, file);
-        file.write_all(MAGIC).map_err(|e| StoreError::write(&path, e))?;
-        let segment = Segment { path, bytes: MAGIC.len() as u64, first, last: first, worst: Ticks(0) };
+        file.write_all(MAGIC).map_err(|e| StoreError::write(&self.path(&name), e))?;
+        let segment = Segment { name, bytes: MAGIC.len() as u64, first, last: first, worst: Ticks(0) };
         Ok((segment, file))
     }
 
+    fn path(&self, segment: &str) -> PathBuf {
+        self.segments.path().join(segment)
+    }
+
     fn close_segment(&mut self) -> Result<(), StoreError> {
-        if let Some((segment, file)) = self.open.take() {
-            let file = file.into_inner().map_err(|e| StoreError::write(&segment.path, e.into_error()))?;
-            file.sync_data().map_err(|e| StoreError::write(&segment.path, e))?;
+        if let Some((segment, mut file)) = self.open.take() {
+            let closed = file.flush().and_then(|()| file.get_ref().sync_data());
+            let closed = closed.map_err(|e| StoreError::write(&self.path(&segment.name), e));
+            // Kept track of in either case: what cannot be closed may have to be removed.
             self.closed.push(segment);
+            closed?;
         }
         Ok(())
     }
@@ -158,21 +178,45 @@ impl TracePages {
             let least = self.closed.iter().enumerate().min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
             let Some(least) = least else { break };
             let segment = self.closed.remove(least);
-            remove(&segment.path)?;
+            self.remove(&segment.name)?;
             self.complete = false;
         }
         Ok(())
+    }
+
+    /// What is needed to decode the pages.
+    pub(crate) fn context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
+        if self.discarded {
+            return Ok(());
+        }
+        let path = self.trace.path().join(CONTEXT);
+        let text = json(&path, context)?;
+        let mut file = self.trace.create_new(CONTEXT).map_err(StoreError::writing)?;
+        self.has_context = true;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e))
     }
 
     /// Gives up the raw trace, to make room.
     pub(crate) fn discard(&mut self) -> Result<(), StoreError> {
         self.discarded = true;
         self.complete = false;
-        let open = self.open.take().map(|(segment, _)| segment);
-        for segment in self.closed.drain(..).chain(open) {
-            remove(&segment.path)?;
+        let open = self.open.take().map(|(segment, file)| {
+            // What is still in its buffer need not go out.
+            let _ = file.into_parts();
+            segment
+        });
+        let segments: Vec<Segment> = self.closed.drain(..).chain(open).collect();
+        for segment in segments {
+            self.remove(&segment.name)?;
+        }
+        if std::mem::take(&mut self.has_context) {
+            self.trace.remove_file(CONTEXT).map_err(StoreError::writing)?;
         }
         Ok(())
+    }
+
+    fn remove(&self, segment: &str) -> Result<(), StoreError> {
+        self.segments.remove_file(segment).map_err(StoreError::writing)
     }
 
     pub(crate) fn finish(&mut self) -> Result<StoredTrace, StoreError> {
@@ -180,10 +224,6 @@ impl TracePages {
         self.keep_limit()?;
         Ok(StoredTrace { bytes: self.bytes(), complete: self.complete, limit_bytes: self.limit })
     }
-}
-
-fn remove(path: &Path) -> Result<(), StoreError> {
-    fs::remove_file(path).map_err(|e| StoreError::write(path, e))
 }
 
 #[cfg(test)]
@@ -200,7 +240,8 @@ mod tests {
     #[test]
     fn over_the_limit_the_worst_stalls_pages_survive() {
         let dir = tempfile::tempdir().unwrap();
-        let mut pages = TracePages::create(dir.path().join("segments"), 3 * SEGMENT).unwrap();
+        let run = HeldDir::trusted(dir.path()).unwrap();
+        let mut pages = TracePages::create(&run, 3 * SEGMENT).unwrap();
         let page = vec![0u8; 4000];
         for n in 0..3000u64 {
             let (first, last) = (n * 1000, n * 1000 + 900);
@@ -212,7 +253,7 @@ mod tests {
         let stored = pages.finish().unwrap();
         assert!(!stored.complete && stored.bytes <= 3 * SEGMENT + SEGMENT);
         let mut kept = Vec::new();
-        for file in fs::read_dir(dir.path().join("segments")).unwrap() {
+        for file in std::fs::read_dir(dir.path().join("trace/segments")).unwrap() {
             let file = File::open(file.unwrap().path()).unwrap();
             segment::read(file, |_| true, |header, _| kept.push(header.first.0 / 1000)).unwrap();
         }

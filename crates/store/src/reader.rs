@@ -2,26 +2,42 @@
 
 use crate::error::StoreError;
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
-use crate::pages::TraceRole;
+use crate::pages::{CONTEXT, SEGMENTS, TRACE, TraceRole};
 use crate::segment::{self, End};
 use crate::tables::{ATTRIBUTIONS, Batch, GAPS, INTERVALS};
+use crate::writer::{HISTOGRAMS, JOURNAL, MANIFEST};
 use jitterscope_model::{
     Attribution, CpuId, IntervalRow, RunManifest, SCHEMA_VERSION, Stall, StallId, Ticks,
 };
+use jitterscope_platform::HeldDir;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde::de::DeserializeOwned;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// No manifest of ours is larger, bytes; one of a pipeline with full histograms has some 5 MiB.
+const LARGEST_MANIFEST: u64 = 64 << 20;
+/// The formats and symbols of a kernel with all its modules take some 30 MiB.
+const LARGEST_CONTEXT: u64 = 256 << 20;
+/// A segment is closed at 1 MiB; a kernel's sub-buffer has at most 16.
+const LARGEST_SEGMENT: u64 = 32 << 20;
+/// Footer of a table, bytes: a day's has some 3 MiB.
+const LARGEST_FOOTER: u32 = 64 << 20;
 
 /// Rows decoded at a time.
 const BATCH: usize = 4096;
 
 /// A stored run. Opening it reads the manifest; rows stream.
+///
+/// Its folder stays open, and what is in it is read without following links: regular files only, of a
+/// length that such a file can have.
 #[derive(Clone, Debug)]
 pub struct RunReader {
-    path: PathBuf,
+    folder: Arc<HeldDir>,
     manifest: RunManifest,
 }
 
@@ -40,9 +56,9 @@ pub struct StoredPage {
     pub bytes: Vec<u8>,
 }
 
-pub(crate) fn read_manifest(run: &Path) -> Result<RunManifest, StoreError> {
-    let path = run.join("manifest.json");
-    let text = fs::read(&path).map_err(|e| StoreError::read(&path, e))?;
+pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
+    let path = run.path().join(MANIFEST);
+    let text = run.read(MANIFEST, LARGEST_MANIFEST).map_err(StoreError::reading)?;
     // The version first: a manifest of another one need not have our fields.
     let value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|e| StoreError::damaged(&path, e))?;
@@ -59,13 +75,14 @@ impl RunReader {
     /// # Errors
     /// There is no manifest, it is damaged, or of another schema version.
     pub fn open(path: &Path) -> Result<RunReader, StoreError> {
-        Ok(RunReader { manifest: read_manifest(path)?, path: path.to_path_buf() })
+        let folder = HeldDir::open(path).map_err(StoreError::reading)?;
+        Ok(RunReader { manifest: read_manifest(&folder)?, folder: Arc::new(folder) })
     }
 
     /// Its folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Everything but the rows.
@@ -79,7 +96,7 @@ impl RunReader {
     /// # Errors
     /// The file cannot be opened; later, each item may be an error.
     pub fn stalls(&self) -> Result<impl Iterator<Item = Result<Stall, StoreError>> + use<>, StoreError> {
-        Table::open(&self.path, GAPS, |batch| batch.stalls())
+        Table::open(&self.folder, GAPS, |batch| batch.stalls())
     }
 
     /// All attributions, in order of their stalls; none when the run was not attributed.
@@ -89,7 +106,7 @@ impl RunReader {
     pub fn attributions(
         &self,
     ) -> Result<impl Iterator<Item = Result<Attribution, StoreError>> + use<>, StoreError> {
-        let mut parts = Table::open(&self.path, ATTRIBUTIONS, |batch| batch.parts())?.peekable();
+        let mut parts = Table::open(&self.folder, ATTRIBUTIONS, |batch| batch.parts())?.peekable();
         Ok(std::iter::from_fn(move || {
             let (stall, first) = match parts.next()? {
                 Ok(row) => row,
@@ -111,7 +128,7 @@ impl RunReader {
     pub fn intervals(
         &self,
     ) -> Result<impl Iterator<Item = Result<IntervalRow, StoreError>> + use<>, StoreError> {
-        Table::open(&self.path, INTERVALS, |batch| batch.intervals())
+        Table::open(&self.folder, INTERVALS, |batch| batch.intervals())
     }
 
     /// The lengths of the stalls of each interval, in the order of [`RunReader::intervals`].
@@ -121,14 +138,33 @@ impl RunReader {
     pub fn interval_histograms(
         &self,
     ) -> Result<impl Iterator<Item = Result<StoredHistogram, StoreError>> + use<>, StoreError> {
-        HistogramLog::open(self.path.join("histograms.hlog"))
+        HistogramLog::open(&self.folder, HISTOGRAMS)
+    }
+
+    /// A table as it lies in the folder, by its name in [`SCHEMA`](crate::SCHEMA).
+    ///
+    /// # Errors
+    /// It is not there, no regular file, or cannot be opened.
+    pub fn table_file(&self, name: &str) -> Result<File, StoreError> {
+        self.folder.open_file(name).map_err(StoreError::reading)
     }
 
     /// The pipeline's journal in the run's folder; `None` when there is none here.
     #[must_use]
     pub fn journal(&self) -> Option<PathBuf> {
-        let path = self.path.join(crate::writer::JOURNAL);
-        path.is_file().then_some(path)
+        self.folder.open_file(JOURNAL).is_ok().then(|| self.folder.path().join(JOURNAL))
+    }
+
+    /// A folder of the trace; `None` when there is none.
+    fn trace_folder(&self, inner: Option<&str>) -> Result<Option<HeldDir>, StoreError> {
+        let opened = self.folder.open_dir(TRACE).and_then(|trace| match inner {
+            Some(name) => trace.open_dir(name),
+            None => Ok(trace),
+        });
+        match opened {
+            Err(error) if error.is_absent() => Ok(None),
+            other => other.map(Some).map_err(StoreError::reading),
+        }
     }
 
     /// What is needed to decode the raw trace; `None` when the run has none.
@@ -136,13 +172,13 @@ impl RunReader {
     /// # Errors
     /// It is there and damaged.
     pub fn trace_context<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
-        let path = self.path.join("trace").join("context.json");
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::read(&path, error)),
+        let Some(trace) = self.trace_folder(None)? else { return Ok(None) };
+        let text = match trace.read(CONTEXT, LARGEST_CONTEXT) {
+            Err(error) if error.is_absent() => return Ok(None),
+            other => other.map_err(StoreError::reading)?,
         };
-        serde_json::from_reader(BufReader::new(file)).map(Some).map_err(|e| StoreError::damaged(&path, e))
+        let path = trace.path().join(CONTEXT);
+        serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
     }
 
     /// The kept pages with any record between two times, in order of time.
@@ -150,15 +186,17 @@ impl RunReader {
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
-        let folder = self.path.join("trace").join("segments");
-        let mut paths: Vec<PathBuf> = match fs::read_dir(&folder) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
-            Err(_) => return Ok(Vec::new()),
-        };
-        paths.sort();
+        let Some(folder) = self.trace_folder(Some(SEGMENTS))? else { return Ok(Vec::new()) };
         let mut pages = Vec::new();
-        for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "seg")) {
-            let file = File::open(path).map_err(|e| StoreError::read(path, e))?;
+        for entry in folder.entries().map_err(StoreError::reading)? {
+            let path = folder.path().join(&entry.name);
+            if path.extension().is_none_or(|e| e != "seg") {
+                continue;
+            }
+            let file = folder.open_file(&entry.name).map_err(StoreError::reading)?;
+            if file.metadata().map_err(|e| StoreError::read(&path, e))?.len() > LARGEST_SEGMENT {
+                return Err(StoreError::damaged(&path, "no segment is so large"));
+            }
             let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
             let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
                 if let Some(role) = TraceRole::from_byte(header.role) {
@@ -167,8 +205,8 @@ impl RunReader {
                 }
             });
             // Whatever else was found: a view that is silently short is worse than none.
-            if let End::Damaged(why) = end.map_err(|e| StoreError::read(path, e))? {
-                return Err(StoreError::damaged(path, why));
+            if let End::Damaged(why) = end.map_err(|e| StoreError::read(&path, e))? {
+                return Err(StoreError::damaged(&path, why));
             }
         }
         pages.sort_by_key(|page| page.first);
@@ -185,6 +223,18 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     }
 }
 
+/// The library reads a footer whole, however long it says it is.
+fn check_footer(file: &File) -> Result<(), String> {
+    let told = |e: io::Error| e.to_string();
+    let mut tail = [0; 8];
+    let Some(at) = file.metadata().map_err(told)?.len().checked_sub(tail.len() as u64) else {
+        return Err("it is too short for a table".into());
+    };
+    file.read_exact_at(&mut tail, at).map_err(told)?;
+    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    if length > LARGEST_FOOTER { Err("its footer claims an impossible length".into()) } else { Ok(()) }
+}
+
 /// Rows of a parquet file, a batch at a time.
 struct Table<T> {
     path: PathBuf,
@@ -196,12 +246,13 @@ struct Table<T> {
 
 impl<T> Table<T> {
     fn open(
-        run: &Path,
+        run: &HeldDir,
         file: &str,
         convert: fn(&Batch) -> Result<Vec<T>, String>,
     ) -> Result<Table<T>, StoreError> {
-        let path = run.join(file);
-        let opened = File::open(&path).map_err(|e| StoreError::read(&path, e))?;
+        let path = run.path().join(file);
+        let opened = run.open_file(file).map_err(StoreError::reading)?;
+        check_footer(&opened).map_err(|why| StoreError::damaged(&path, why))?;
         let batches = guarded(|| {
             ParquetRecordBatchReaderBuilder::try_new(opened)
                 .and_then(|builder| builder.with_batch_size(BATCH).build())

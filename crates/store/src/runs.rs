@@ -2,8 +2,12 @@
 
 use crate::error::StoreError;
 use crate::reader::read_manifest;
+use crate::writer::MANIFEST;
 use jitterscope_model::RunManifest;
+use jitterscope_platform::HeldDir;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Folders of unfinished runs begin so, then `<pid>-<start time of that process>-<name>`.
@@ -43,11 +47,12 @@ pub struct Partial {
 pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     for path in folders(dir)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with('.') || !path.join("manifest.json").exists() {
+        // A link to a run elsewhere is one, too; what is in it is opened without links.
+        let Ok(folder) = HeldDir::open(&path) else { continue };
+        if !folder.has(MANIFEST) {
             continue;
         }
-        match read_manifest(&path) {
+        match read_manifest(&folder) {
             Ok(manifest) => runs.push(RunEntry { path, manifest }),
             Err(error) => problems.push(Problem { path, error }),
         }
@@ -62,7 +67,7 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
 /// None is; the message lists what there is.
 pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let as_path = Path::new(wanted);
-    if as_path.join("manifest.json").is_file() {
+    if as_path.join(MANIFEST).is_file() {
         return Ok(as_path.to_path_buf());
     }
     let (runs, _) = list(dir)?;
@@ -88,43 +93,75 @@ fn hint(runs: &[RunEntry]) -> String {
     format!("; the newest are {}", newest.join(", "))
 }
 
+/// Folders, and links to folders, whose names are not hidden, in order of names.
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(StoreError::read(dir, error)),
     };
-    let mut folders: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b".")))
+        .filter(|path| path.is_dir())
+        .collect();
     folders.sort();
     Ok(folders)
 }
 
-/// Unfinished runs whose recorder is no longer alive.
+/// Unfinished runs of this user whose recorder is no longer alive.
 ///
 /// # Errors
 /// The folder cannot be read.
 pub fn partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
-    let dead = |path: PathBuf| {
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let mut parts = name.strip_prefix(PARTIAL_PREFIX)?.splitn(3, '-');
+    match HeldDir::open(dir) {
+        Err(error) if error.is_absent() => Ok(Vec::new()),
+        other => dead_partials(&other.map_err(StoreError::reading)?),
+    }
+}
+
+fn dead_partials(dir: &HeldDir) -> Result<Vec<Partial>, StoreError> {
+    // Anybody may make a folder of such a name where all may write; it is for its owner to remove.
+    let user = rustix::process::geteuid().as_raw();
+    let dead = |name: &OsStr| {
+        let mut parts = name.to_str()?.strip_prefix(PARTIAL_PREFIX)?.splitn(3, '-');
         let pid: u32 = parts.next()?.parse().ok()?;
         let started = parts.next()?;
-        (process_start(pid).as_deref() != Some(started)).then_some(Partial { path, pid })
+        let gone = process_start(pid).as_deref() != Some(started);
+        gone.then(|| Partial { path: dir.path().join(name), pid })
     };
-    Ok(folders(dir)?.into_iter().filter_map(dead).collect())
+    let entries = dir.entries().map_err(StoreError::reading)?;
+    let ours = entries.iter().filter(|entry| entry.is_dir && entry.owner == user);
+    Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
 }
 
 /// Removes them; returns those removed.
 ///
 /// # Errors
-/// The folder cannot be read, or one cannot be removed.
+/// Another user may change the folder or one on its way, it cannot be read, or one cannot be removed.
 pub fn clean_partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
-    let found = partials(dir)?;
+    let folder = match HeldDir::trusted(dir) {
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        other => other.map_err(StoreError::writing)?,
+    };
+    let found = dead_partials(&folder)?;
     for partial in &found {
-        fs::remove_dir_all(&partial.path).map_err(|e| StoreError::write(&partial.path, e))?;
+        folder.remove_tree(partial.path.file_name().unwrap_or_default()).map_err(StoreError::writing)?;
     }
     Ok(found)
+}
+
+/// Removes a run with all that is in its folder.
+///
+/// # Errors
+/// Another user may change the folder that it is in or one on its way, or it cannot be removed.
+pub fn remove(run: &Path) -> Result<(), StoreError> {
+    let folder = match run.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let folder = HeldDir::trusted(folder).map_err(StoreError::writing)?;
+    folder.remove_tree(run.file_name().unwrap_or_default()).map_err(StoreError::writing)
 }
 
 /// `<pid>-<start time>` of this process: the pid alone may be used again.

@@ -4,18 +4,22 @@ use crate::error::StoreError;
 use crate::hlog::Hlog;
 use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::{TracePages, TraceRole};
+use crate::reserved::ReservedFile;
 use crate::runs::{PARTIAL_PREFIX, own_partial_mark};
 use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
 use arrow_schema::DataType;
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks, Warning,
+};
+use jitterscope_platform::{AccessError, HeldDir};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -28,27 +32,44 @@ const PAGE: usize = 16 << 10;
 const NEEDED_MIB: u64 = 64;
 /// Free space below which a recording must make room or end, MiB.
 const LOW_MIB: u64 = 24;
-/// Kept back on disk until the end, so that a run can be closed on a disk that filled up meanwhile.
-const RESERVE: u64 = 4 << 20;
-const RESERVE_NAME: &str = ".reserve";
+/// Room kept on disk for the manifest, so that a run can be closed on a disk that filled up meanwhile.
+const MANIFEST_AHEAD: u64 = 8 << 20;
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// Its name until it is whole.
+const MANIFEST_PARTIAL: &str = ".manifest.json";
+/// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
+/// batch so far where that is more.
+const ROWS_AHEAD: u64 = 1 << 20;
+/// Description of a row group in the footer, bytes.
+const OF_ROW_GROUP: u64 = 4 << 10;
 /// The pipeline's journal.
 pub(crate) const JOURNAL: &str = "journal.bin";
+/// Histograms of intervals and, of a pipeline, whole ones.
+pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 /// Raw trace kept unless said otherwise.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
 
 /// One parquet file being written.
+///
+/// Rows are in memory until their group is written, and the file cannot be read without its footer. So
+/// there is always room on disk for both, and for the batch to come; where there is none, no more rows are
+/// taken in.
 struct TableWriter<R> {
     path: PathBuf,
     rows: R,
-    writer: ArrowWriter<File>,
+    writer: ArrowWriter<ReservedFile>,
     in_group: usize,
     written: usize,
+    largest_batch: u64,
+    /// Whether the disk had no room for what comes next.
+    pressed: bool,
 }
 
 impl<R: Rows> TableWriter<R> {
-    fn create(folder: &Path) -> Result<TableWriter<R>, StoreError> {
-        let path = folder.join(R::FILE);
-        let file = File::create(&path).map_err(|e| StoreError::write(&path, e))?;
+    fn create(folder: &HeldDir) -> Result<TableWriter<R>, StoreError> {
+        let path = folder.path().join(R::FILE);
+        let mut file = ReservedFile::create(folder, R::FILE)?;
+        file.reserve(ROWS_AHEAD)?;
         let schema = schema(R::FILE);
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -67,10 +88,26 @@ impl<R: Rows> TableWriter<R> {
         }
         let writer = ArrowWriter::try_new(file, schema, Some(properties.build()))
             .map_err(|e| parquet_error(&path, e))?;
-        Ok(TableWriter { path, rows: R::default(), writer, in_group: 0, written: 0 })
+        let mut table = TableWriter {
+            path,
+            rows: R::default(),
+            writer,
+            in_group: 0,
+            written: 0,
+            largest_batch: 0,
+            pressed: false,
+        };
+        table.make_sure()?;
+        Ok(table)
     }
 
+    /// Takes a row in, or refuses it when the disk is full.
     fn push(&mut self, push: impl FnOnce(&mut R)) -> Result<(), StoreError> {
+        if self.pressed {
+            // Somebody may have made room.
+            self.make_sure()?;
+            self.pressed = false;
+        }
         push(&mut self.rows);
         if self.rows.len() >= BATCH { self.flush() } else { Ok(()) }
     }
@@ -81,6 +118,7 @@ impl<R: Rows> TableWriter<R> {
         }
         let rows = self.rows.len();
         let batch = self.rows.batch().map_err(|e| StoreError::damaged(&self.path, e))?;
+        self.largest_batch = self.largest_batch.max(batch.get_array_memory_size() as u64);
         self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;
         self.written += rows;
@@ -88,14 +126,27 @@ impl<R: Rows> TableWriter<R> {
             self.in_group = 0;
             self.writer.flush().map_err(|e| parquet_error(&self.path, e))?;
         }
+        match self.make_sure() {
+            // These rows still have their room.
+            Err(error) if error.is_full() => self.pressed = true,
+            other => other?,
+        }
         Ok(())
+    }
+
+    /// Sees to room for all that is in memory, the batch to come, and the footer.
+    fn make_sure(&mut self) -> Result<(), StoreError> {
+        let encoded = self.writer.in_progress_size() as u64;
+        let groups = self.writer.flushed_row_groups().len() as u64 + 2;
+        // Incompressible bytes grow a little.
+        let needed = encoded + encoded / 4 + ROWS_AHEAD.max(2 * self.largest_batch) + groups * OF_ROW_GROUP;
+        self.writer.inner_mut().reserve(needed)
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
         self.flush()?;
         // `into_inner` writes the footer.
-        let file = self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?;
-        file.sync_all().map_err(|e| StoreError::write(&self.path, e))
+        self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?.finish()
     }
 }
 
@@ -134,31 +185,63 @@ impl Clock {
     }
 }
 
-/// The folder under its hidden name; removed with all that is in it unless it was renamed.
+/// The folder under its hidden name, held open; removed with all that is in it unless it was renamed.
 struct PartialFolder {
-    path: PathBuf,
+    runs: HeldDir,
+    held: HeldDir,
+    name: String,
+    renamed: bool,
+}
+
+impl PartialFolder {
+    fn make(runs: HeldDir, name: String) -> Result<PartialFolder, AccessError> {
+        let held = runs.make_dir(&name)?;
+        Ok(PartialFolder { runs, held, name, renamed: false })
+    }
+
+    fn rename(&mut self, to: &str) -> Result<(), StoreError> {
+        let result = self.runs.rename_held(&self.held, &self.name, to);
+        // Wherever it is now, what was measured is whole in it.
+        self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
+        match result {
+            Err(AccessError::Replaced { .. }) => {
+                Err(StoreError::Moved { path: self.runs.path().join(&self.name) })
+            }
+            other => other.and_then(|()| self.runs.sync()).map_err(StoreError::writing),
+        }
+    }
 }
 
 impl Drop for PartialFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is swept up by `clean_partials`.
-        let _ = fs::remove_dir_all(&self.path);
+        if !self.renamed {
+            // What cannot be removed now is swept up by `clean_partials`.
+            let _ = self.runs.remove_held(&self.held, &self.name);
+        }
     }
 }
 
 /// Writes one run. Dropped before [`RunWriter::finish`], it leaves nothing.
+///
+/// Its folder is held open, and only this user may change it: what becomes of its path meanwhile moves
+/// nothing that is written.
+///
+/// A row that finds the disk full is refused with [`StoreError::Full`]. What was taken in before has its
+/// room, and so has what closes the run: it can still be finished, and made room for.
 pub struct RunWriter {
+    // Closed before the folder goes.
+    gaps: TableWriter<GapRows>,
+    attributions: TableWriter<AttributionRows>,
+    intervals: TableWriter<IntervalRows>,
+    hlog: Hlog,
+    manifest: ReservedFile,
+    trace: TracePages,
     partial: PartialFolder,
     runs: PathBuf,
     name: String,
     id: String,
     clock: Option<Clock>,
-    gaps: TableWriter<GapRows>,
-    attributions: TableWriter<AttributionRows>,
-    intervals: TableWriter<IntervalRows>,
-    hlog: Hlog,
-    trace: TracePages,
-    /// Whether a row was lost to an error: such a run must not be finished.
+    /// Whether a row was lost to an error other than a full disk: such a run must not be finished.
     failed: bool,
 }
 
@@ -166,32 +249,35 @@ impl RunWriter {
     /// Makes the folder under its hidden name and opens every file: what cannot be written shows now.
     ///
     /// # Errors
-    /// The label does not fit a file name, the folder cannot be written, or there is too little space.
+    /// The label does not fit a file name, the folder cannot be written or another user may change it or
+    /// a folder on its way, or there is too little space.
     pub fn create(runs: &Path, label: &str, started_realtime_ns: u64) -> Result<RunWriter, StoreError> {
         check_label(label)?;
         let folder_error = |source| StoreError::Folder { path: runs.to_path_buf(), source };
-        fs::create_dir_all(runs).map_err(folder_error)?;
-        let free_mib = free_mib(runs).map_err(folder_error)?;
+        let folder = HeldDir::trusted_or_made(runs).map_err(folder_error)?;
+        let free_mib = folder.free_bytes().map_err(folder_error)? >> 20;
         if free_mib < NEEDED_MIB {
             let path = runs.to_path_buf();
             return Err(StoreError::Space { path, free_mib, needed_mib: NEEDED_MIB });
         }
         let id = short_id(started_realtime_ns);
         let name = format!("{}-{label}-{id}", compact_utc(started_realtime_ns));
-        let partial = runs.join(format!("{PARTIAL_PREFIX}{}-{name}", own_partial_mark()));
-        fs::create_dir(&partial).map_err(folder_error)?;
-        RunWriter::open(runs, PartialFolder { path: partial }, name, id)
+        let partial = format!("{PARTIAL_PREFIX}{}-{name}", own_partial_mark());
+        let partial = PartialFolder::make(folder, partial).map_err(folder_error)?;
+        RunWriter::open(runs, partial, name, id)
     }
 
     fn open(runs: &Path, partial: PartialFolder, name: String, id: String) -> Result<RunWriter, StoreError> {
-        let folder = &partial.path;
-        reserve(&folder.join(RESERVE_NAME))?;
+        let folder = &partial.held;
+        let mut manifest = ReservedFile::create(folder, MANIFEST_PARTIAL)?;
+        manifest.reserve(MANIFEST_AHEAD)?;
         Ok(RunWriter {
             gaps: TableWriter::create(folder)?,
             attributions: TableWriter::create(folder)?,
             intervals: TableWriter::create(folder)?,
-            hlog: Hlog::create(&folder.join("histograms.hlog"))?,
-            trace: TracePages::create(folder.join("trace").join("segments"), DEFAULT_TRACE_LIMIT)?,
+            hlog: Hlog::create(folder, HISTOGRAMS)?,
+            manifest,
+            trace: TracePages::create(folder, DEFAULT_TRACE_LIMIT)?,
             partial,
             runs: runs.to_path_buf(),
             name,
@@ -216,7 +302,7 @@ impl RunWriter {
     }
 
     fn noted(&mut self, result: Result<(), StoreError>) -> Result<(), StoreError> {
-        self.failed |= result.is_err();
+        self.failed |= result.as_ref().is_err_and(|error| !error.is_full());
         result
     }
 
@@ -295,10 +381,12 @@ impl RunWriter {
         self.hlog.write(tag, Duration::from_nanos(since.0), Duration::from_nanos(length.0), histogram)
     }
 
-    /// Where a pipeline's journal lies while the run is made: the folder's name changes when it is whole.
-    #[must_use]
-    pub fn journal_path(&self) -> PathBuf {
-        self.partial.path.join(JOURNAL)
+    /// Makes the file of a pipeline's journal in the run's folder. Returns it, and its name there.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be made.
+    pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
+        Ok((self.partial.held.create_new(JOURNAL).map_err(StoreError::writing)?, JOURNAL))
     }
 
     /// A page of the kernel's ring buffer with the times of its first and last record.
@@ -321,13 +409,13 @@ impl RunWriter {
     /// # Errors
     /// As [`RunWriter::stall`].
     pub fn trace_context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
-        write_json(&self.partial.path.join("trace").join("context.json"), context)
+        self.trace.context(context)
     }
 
     /// Whether the disk has so little space left that the recording must make room or end.
     #[must_use]
     pub fn is_space_low(&self) -> bool {
-        free_mib(&self.partial.path).is_ok_and(|free| free < LOW_MIB)
+        self.partial.held.free_bytes().is_ok_and(|free| free >> 20 < LOW_MIB)
     }
 
     /// Gives up the raw trace to make room. The rows stay.
@@ -339,57 +427,52 @@ impl RunWriter {
     }
 
     /// Closes everything, writes the manifest (with the id and what is kept of the trace filled in) and
-    /// gives the run its name. Returns its folder.
+    /// gives the run its name. Returns its folder. A trace that finds no room for its end is given up.
     ///
     /// # Errors
-    /// As [`RunWriter::stall`]; then nothing is left.
+    /// As [`RunWriter::stall`], except for a full disk on a file system that can reserve room; then
+    /// nothing is left.
     pub fn finish(mut self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
-        let folder = self.partial.path.clone();
         if self.failed {
-            return Err(StoreError::Incomplete { path: folder });
+            return Err(StoreError::Incomplete { path: self.partial.held.path().to_path_buf() });
         }
-        let reserve = folder.join(RESERVE_NAME);
-        fs::remove_file(&reserve).map_err(|e| StoreError::write(&reserve, e))?;
         manifest.id.clone_from(&self.id);
-        manifest.trace = self.trace.finish()?;
+        manifest.trace = match self.trace.finish() {
+            Err(error) if error.is_full() => {
+                self.trace.discard()?;
+                manifest.warnings.push(trace_given_up());
+                self.trace.finish()?
+            }
+            other => other?,
+        };
         self.gaps.finish()?;
         self.attributions.finish()?;
         self.intervals.finish()?;
         self.hlog.finish()?;
-        write_json(&folder.join("manifest.json"), &manifest)?;
-        sync_folder(&folder)?;
-        let path = self.runs.join(&self.name);
-        fs::rename(&folder, &path).map_err(|e| StoreError::write(&path, e))?;
-        sync_folder(&self.runs)?;
-        Ok(path)
+        let folder = &self.partial.held;
+        let path = folder.path().join(MANIFEST);
+        self.manifest.write_all(&json(&path, &manifest)?).map_err(|e| StoreError::write(&path, e))?;
+        self.manifest.finish()?;
+        folder.rename(MANIFEST_PARTIAL, MANIFEST).map_err(StoreError::writing)?;
+        folder.sync().map_err(StoreError::writing)?;
+        self.partial.rename(&self.name)?;
+        Ok(self.runs.join(&self.name))
     }
 }
 
-/// Takes space that the end of the run gives back to itself.
-fn reserve(path: &Path) -> Result<(), StoreError> {
-    let file = File::create(path).map_err(|e| StoreError::write(path, e))?;
-    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE) {
-        Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => {
-            Err(StoreError::write(path, error.into()))
-        }
-        // A filesystem that cannot reserve is no reason not to record.
-        _ => Ok(()),
+/// The end of the trace found the disk full.
+fn trace_given_up() -> Warning {
+    Warning {
+        id: "trace-discarded".into(),
+        text:
+            "The raw trace was not kept: the disk was full at the end. Stalls cannot be shown as timelines."
+                .into(),
     }
 }
 
-fn free_mib(folder: &Path) -> io::Result<u64> {
-    let stat = rustix::fs::statvfs(folder)?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize) >> 20)
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+/// A document as it stands in a file.
+pub(crate) fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| StoreError::damaged(path, e))?;
     text.push(b'\n');
-    let mut file = File::create(path).map_err(|e| StoreError::write(path, e))?;
-    file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(path, e))
-}
-
-fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = File::open(path).map_err(|e| StoreError::write(path, e))?;
-    folder.sync_all().map_err(|e| StoreError::write(path, e))
+    Ok(text)
 }

@@ -1,53 +1,12 @@
 //! The run directory as a whole: what goes in comes out, and what is not whole is no run.
 
+mod common;
+
+use common::{manifest, stall, writer};
 use jitterscope_model::*;
-use jitterscope_store::{
-    RunReader, RunWriter, SCHEMA, StoreError, TraceRole, clean_partials, list, partials,
-};
+use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, clean_partials, list, partials};
 use proptest::prelude::*;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
-
-const EPOCH: u64 = 1_795_213_189_826_000_000;
-
-fn clock() -> ClockReading {
-    ClockReading { ticks: Ticks(1_000), monotonic_raw_ns: 1, realtime_ns: EPOCH, width_ticks: 10 }
-}
-
-fn manifest() -> RunManifest {
-    let text = format!(
-        r#"{{"schema_version": 1, "tool_version": "test", "id": "", "label": "L", "command_line": [],
-        "host": {{"hostname": "h", "kernel_release": "", "kernel_version": "", "arch": "", "cpu_model": "",
-          "cmdline": "", "online": "0-1", "isolated": "", "nohz_full": "", "hypervisor": null}},
-        "clock": "monotonic_raw", "rate": {{"hz": 1000000000, "error_ppb": 0, "source": "exact"}},
-        "clock_start": {0}, "clock_end": {0},
-        "probe": {{"kind": "spin", "cpus": "1", "cpus_chosen_because": null, "duration_ns": 1, "warmup_ns": 0,
-          "threshold_ns": 300, "interval_ns": 1, "fifo_priority": null}},
-        "results": [], "attributed": true, "sources": [], "counters": [],
-        "events_in_gaps": {{"events": 0, "inside": 0, "control_events": 0, "control_inside": 0}},
-        "audit": {{}},
-        "self_noise": {{"helper_cpus": "", "helper_cpu_ns": 0, "peak_rss_bytes": 0, "entry_cost_ns": 0,
-          "exit_cost_ns": 0, "cost_samples": 0}},
-        "trace": {{"bytes": 0, "complete": true, "limit_bytes": 0}}, "interrupted": false, "warnings": [],
-        "a_field_of_a_later_version": [1, 2, 3]}}"#,
-        r#"{"ticks": 1000, "monotonic_raw_ns": 1, "realtime_ns": 1795213189826000000, "width_ticks": 10}"#
-    );
-    // A later version may have added fields: they are passed over.
-    serde_json::from_str(&text).unwrap()
-}
-
-fn writer(runs: &Path) -> RunWriter {
-    let mut writer = RunWriter::create(runs, "L", EPOCH).unwrap();
-    writer.begin(clock(), TickRate::NANOSECONDS).unwrap();
-    writer
-}
-
-fn stall(id: u64, start: u64, length: u64, comm: &str) -> Stall {
-    let victim = ThreadRef { tid: 7, comm: Comm::new(comm) };
-    let (start, end) = (Ticks(start), Ticks(start + length));
-    Stall { id: StallId(id), cpu: CpuId(1), victim, start, end }
-}
 
 fn part(name: &str, net: u64, sender: bool) -> Part {
     let via = Some("on_each_cpu".into());
@@ -136,46 +95,6 @@ fn a_cut_segment_is_an_error_that_names_the_file_whatever_else_was_found() {
         Err(StoreError::Damaged { path, .. }) => assert_eq!(path, second),
         other => panic!("{other:?}"),
     }
-}
-
-/// Unmounts when dropped.
-struct Mounted<'a>(&'a Path);
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        assert!(Command::new("umount").arg(self.0).status().unwrap().success());
-    }
-}
-
-#[test]
-fn a_disk_that_fills_up_in_mid_run_is_a_typed_error_and_leaves_no_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let mount = ["-t", "tmpfs", "-o", "size=80m", "jitterscope-test"];
-    let mounted =
-        Command::new("mount").args(mount).arg(dir.path()).stderr(std::process::Stdio::null()).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
-        return;
-    }
-    let _mounted = Mounted(dir.path());
-    let mut w = writer(dir.path());
-    assert!(!w.is_space_low());
-    // Somebody else takes the rest.
-    fs::write(dir.path().join("other"), vec![1u8; 70 << 20]).unwrap();
-    assert!(w.is_space_low());
-    let mut error = None;
-    for n in 0..3_000_000u64 {
-        // Lengths without a pattern, which compression could take away.
-        let length = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
-        if let Err(e) = w.stall(&stall(n, n << 30, length, "x")) {
-            error = Some(e);
-            break;
-        }
-    }
-    assert!(matches!(error, Some(StoreError::Full { .. })), "{error:?}");
-    assert!(matches!(w.finish(manifest()), Err(StoreError::Incomplete { .. })));
-    assert!(list(dir.path()).unwrap().0.is_empty());
-    assert!(partials(dir.path()).unwrap().is_empty());
 }
 
 proptest! {

@@ -16,7 +16,7 @@ use jitterscope_export::write_message_times;
 use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
 };
-use jitterscope_platform::Machine;
+use jitterscope_platform::{AccessError, HeldDir, Machine};
 use jitterscope_record::pipeline::{
     InputChoice, PipelineError, PipelineLength, PipelineRecordError, PipelineRecordSettings,
     Places as ThreadPlaces, record_pipeline,
@@ -369,10 +369,10 @@ fn fits_in_memory(args: &PipelineArgs, machine: &Machine) -> Result<(), UsageErr
 
 /// Makes the folder, and checks that files can be made in it, before anything is measured.
 fn writable(folder: &Path) -> anyhow::Result<()> {
-    let trial = folder.join(format!(".jitterscope-{}", std::process::id()));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&trial, b""))
-        .and_then(|()| std::fs::remove_file(&trial))
+    let trial = format!(".jitterscope-{}", std::process::id());
+    HeldDir::named_or_made(folder)
+        .and_then(|folder| folder.create_new(&trial).and_then(|_| folder.remove_file(&trial)))
+        .map_err(AccessError::into_io)
         .with_context(|| format!("{} cannot be written; name another folder with --output", folder.display()))
 }
 

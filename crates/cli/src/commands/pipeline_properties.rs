@@ -3,7 +3,12 @@
 use crate::exit::UsageError;
 use anyhow::Context;
 use jitterscope_model::PipelineProperties;
+use jitterscope_platform::{OutputPlace, read_bounded};
+use std::io::Write;
 use std::path::Path;
+
+/// Largest file, bytes: it has a dozen short lines.
+const LARGEST: u64 = 1 << 20;
 
 /// Reads a file; makes it, with nothing pinned and no journaller, when it is not there, as the ancestor
 /// does. Whether it was made is told.
@@ -11,18 +16,27 @@ use std::path::Path;
 /// # Errors
 /// It cannot be read or made, or a value cannot be meant.
 pub fn load_or_make(path: &Path) -> anyhow::Result<(PipelineProperties, bool)> {
-    let (text, made) = match std::fs::read(path) {
+    let (text, made) = match read_bounded(path, LARGEST) {
         Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), false),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.is_absent() => {
             let text = PipelineProperties::template();
-            std::fs::write(path, &text).with_context(|| format!("{} cannot be made", path.display()))?;
+            make(path, &text).with_context(|| format!("{} cannot be made", path.display()))?;
             (text, true)
         }
-        Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
+        Err(error) => {
+            return Err(error.into_io()).with_context(|| format!("{} cannot be read", path.display()));
+        }
     };
     let properties =
         PipelineProperties::parse(&text).map_err(|bad| UsageError(format!("{}: {bad}", path.display())))?;
     Ok((properties, made))
+}
+
+fn make(path: &Path, text: &str) -> anyhow::Result<()> {
+    let (_, mut opened) = OutputPlace::find(path)
+        .and_then(OutputPlace::open)
+        .map_err(jitterscope_platform::AccessError::into_io)?;
+    Ok(opened.file.write_all(text.as_bytes())?)
 }
 
 #[cfg(test)]
@@ -43,5 +57,7 @@ mod tests {
             assert!(text.contains(&format!("perf.workshop.{key}\n")), "{text}");
         }
         assert!(load_or_make(&dir.path().join("no/where")).is_err());
+        let endless = load_or_make(Path::new("/dev/zero")).unwrap_err();
+        assert!(format!("{endless:#}").contains("not a regular file"), "{endless:#}");
     }
 }

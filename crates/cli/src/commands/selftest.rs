@@ -89,7 +89,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.keep {
         output::talk(format_args!("the run is {}", done.run.display()));
     } else {
-        std::fs::remove_dir_all(&done.run).context("the selftest's run cannot be removed")?;
+        jitterscope_store::remove(&done.run).context("the selftest's run cannot be removed")?;
     }
     if args.json {
         output::json(&done.report)?;

@@ -11,13 +11,12 @@ use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSumm
 use jitterscope_analyze::sljtest::DeltaBins;
 use jitterscope_export::ExportError;
 use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, TickRate, Ticks};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_platform::{Machine, OpenedOutput, OutputPlace, Topology, current_affinity, select_cpus};
 use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
 use jitterscope_report::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
 use jitterscope_report::sljtest_json::{SljCpu, json};
 use jitterscope_report::text::periods_table;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -218,34 +217,32 @@ fn wait(pause: Nanos, stop: &AtomicBool) -> Result<(), RecordError> {
 /// filled is removed.
 struct OutlierFile<'a> {
     path: &'a Path,
-    file: File,
-    made: bool,
+    place: OutputPlace,
+    opened: OpenedOutput,
 }
 
 impl<'a> OutlierFile<'a> {
     fn open(path: &'a Path) -> anyhow::Result<OutlierFile<'a>> {
-        let made = !path.exists();
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|source| ExportError::file(path, source))?;
-        Ok(OutlierFile { path, file, made })
+        let found = OutputPlace::find(path).and_then(OutputPlace::open);
+        let (place, opened) = found.map_err(|error| ExportError::access(path, error))?;
+        Ok(OutlierFile { path, place, opened })
     }
 
     fn fill(mut self, text: &str) -> anyhow::Result<()> {
-        let regular = self.file.metadata().is_ok_and(|m| m.is_file());
-        let emptied = if regular { self.file.set_len(0) } else { Ok(()) };
-        emptied
-            .and_then(|()| self.file.write_all(text.as_bytes()))
+        self.opened
+            .empty()
+            .and_then(|()| self.opened.file.write_all(text.as_bytes()))
             .map_err(|source| ExportError::file(self.path, source))?;
-        self.made = false;
+        self.opened.made = false;
         Ok(())
     }
 }
 
 impl Drop for OutlierFile<'_> {
     fn drop(&mut self) {
-        if self.made {
+        if self.opened.made {
             // Nothing was measured, which is the error that is told.
-            let _ = std::fs::remove_file(self.path);
+            let _ = self.place.folder().remove_file(self.place.name());
         }
     }
 }

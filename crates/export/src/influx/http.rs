@@ -10,7 +10,8 @@ use crate::Delivery;
 use crate::error::ExportError;
 use crate::target::Pace;
 use jitterscope_model::visible;
-use std::io::Read;
+use jitterscope_platform::read_bounded;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -400,11 +401,16 @@ fn is_here(base: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
+/// Longest token file, bytes: tokens have a hundred or so, signed ones a few thousand.
+const LONGEST_TOKEN: u64 = 64 << 10;
+
 fn secret(file: Option<&Path>, variable: &str) -> Result<Option<String>, ExportError> {
     let Some(path) = file else { return Ok(std::env::var(variable).ok().filter(|s| !s.is_empty())) };
-    match std::fs::read_to_string(path) {
+    let failed = |source| ExportError::Token { path: path.to_path_buf(), source };
+    let bytes = read_bounded(path, LONGEST_TOKEN).map_err(|error| failed(error.into_io()))?;
+    match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(source) => Err(ExportError::Token { path: path.to_path_buf(), source }),
+        Err(error) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))),
     }
 }
 

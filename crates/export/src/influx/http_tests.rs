@@ -75,6 +75,24 @@ fn token_place(base: &str, dialect: Dialect) -> (tempfile::TempDir, HttpPlace) {
 }
 
 #[test]
+fn a_token_file_without_an_end_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).unwrap();
+    let long = dir.path().join("long");
+    std::fs::File::create(&long).unwrap().set_len(8 << 30).unwrap();
+    for (file, why) in [
+        (Path::new("/dev/zero"), "a character device, not a regular file"),
+        (&fifo, "a named pipe, not a regular file"),
+        (&long, "larger than 64 KiB"),
+    ] {
+        let error = secret(Some(file), "UNUSED").unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains(&file.display().to_string()), "{error}");
+    }
+}
+
+#[test]
 fn each_version_is_written_to_as_it_wants() {
     let cases = [
         (

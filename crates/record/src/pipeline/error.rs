@@ -3,7 +3,7 @@
 use super::fit::Misfit;
 use crate::error::RecordError;
 use jitterscope_model::PipelineRole;
-use jitterscope_platform::{MapError, SelectionError};
+use jitterscope_platform::{AccessError, MapError, SelectionError};
 use jitterscope_probe::pipeline::PipelineError;
 use std::path::PathBuf;
 
@@ -20,12 +20,12 @@ pub enum PipelineRecordError {
     #[error(transparent)]
     File(#[from] MapError),
     /// The folder of the input cannot be made.
-    #[error("{}: {source}; name an input with --input", path.display())]
+    #[error("an input cannot be made in {}: {source}; name an input with --input", path.display())]
     InputFolder {
         /// The folder.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: AccessError,
     },
     /// The input is longer than memory can be.
     #[error("{records} records of {length} bytes are too much for an input")]

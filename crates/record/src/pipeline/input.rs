@@ -2,7 +2,7 @@
 
 use super::error::PipelineRecordError;
 use super::settings::InputChoice;
-use jitterscope_platform::{MappedFile, make_random_file};
+use jitterscope_platform::{HeldDir, MappedFile, make_random_file};
 use std::path::PathBuf;
 
 /// The mapped input and where it lies.
@@ -21,15 +21,23 @@ pub(crate) fn open(choice: &InputChoice, record_length: usize) -> Result<Input, 
         InputChoice::Made { folder, records } => {
             let too_much = || PipelineRecordError::InputSize { records: *records, length: record_length };
             let bytes = records.checked_mul(record_length as u64).ok_or_else(too_much)?;
-            std::fs::create_dir_all(folder)
+            let held = HeldDir::trusted_or_made(folder)
                 .map_err(|source| PipelineRecordError::InputFolder { path: folder.clone(), source })?;
             // A length is a file of its own, so that runs side by side never pull it from under each other.
-            let path = folder.join(format!("pipeline-input-{bytes}.bin"));
-            let there = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() == bytes);
-            if !there {
-                make_random_file(&path, bytes)?;
-            }
-            path
+            let name = format!("pipeline-input-{bytes}.bin");
+            let path = folder.join(&name);
+            let found = |held: &HeldDir| {
+                held.open_file(&name).ok().filter(|file| file.metadata().is_ok_and(|m| m.len() == bytes))
+            };
+            let file = match found(&held) {
+                Some(file) => file,
+                None => {
+                    make_random_file(&held, &name, bytes)?;
+                    held.open_file(&name)
+                        .map_err(|source| PipelineRecordError::InputFolder { path: folder.clone(), source })?
+                }
+            };
+            return Ok(Input { map: MappedFile::of(&file, &path)?, path });
         }
     };
     Ok(Input { map: MappedFile::open(&path)?, path })

@@ -2,7 +2,7 @@
 
 use super::error::PipelineRecordError;
 use jitterscope_model::{JournalEnd, JournalEntry, Nanos, PipelineJournal};
-use jitterscope_platform::{FilePiece, GrowingFile, MapError};
+use jitterscope_platform::{FilePiece, GrowingFile, MapError, open_regular};
 use jitterscope_probe::pipeline::{JournalAccount, JournalFeed};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -32,6 +32,21 @@ pub(crate) struct JournalKeeper {
     end: Option<JournalEnd>,
 }
 
+/// Where a journal lies.
+pub(crate) enum JournalPlace {
+    /// In the run's folder, under this name.
+    InRun(File, &'static str),
+    /// Where the user wants it; absolute, as a reader elsewhere will find it.
+    Named(PathBuf),
+}
+
+impl JournalPlace {
+    /// A file that the user names.
+    pub(crate) fn named(path: &Path) -> JournalPlace {
+        JournalPlace::Named(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
+    }
+}
+
 /// Bytes of a piece, for messages at this interval.
 fn piece_length(interval: Nanos) -> u64 {
     let messages = PIECE_LASTS.0 / interval.0.max(1);
@@ -40,7 +55,8 @@ fn piece_length(interval: Nanos) -> u64 {
 
 /// Refuses to overwrite a file that somebody would miss.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> {
-    let Ok(mut file) = File::open(path) else { return Ok(()) };
+    // Whoever makes the file tells what is wrong with it otherwise.
+    let Ok(mut file) = open_regular(path) else { return Ok(()) };
     let mut head = [0; JournalEntry::SIZE];
     let mut have = 0;
     while have < head.len() {
@@ -60,12 +76,15 @@ impl JournalKeeper {
     /// # Errors
     /// It cannot be made, or the disk has no room for even one piece.
     pub(crate) fn start(
-        (path, shown): (&Path, String),
+        place: JournalPlace,
         feed: JournalFeed<FilePiece>,
         interval: Nanos,
     ) -> Result<JournalKeeper, MapError> {
         let piece = piece_length(interval);
-        let mut file = GrowingFile::create(path, piece)?;
+        let (mut file, shown) = match place {
+            JournalPlace::Named(path) => (GrowingFile::create(&path, piece)?, path.display().to_string()),
+            JournalPlace::InRun(file, name) => (GrowingFile::of(file, Path::new(name), piece), name.into()),
+        };
         let first = file.next_piece()?;
         let kept = usize::try_from(KEPT / piece).unwrap_or(1);
         let mut keeper =
@@ -126,22 +145,6 @@ impl JournalKeeper {
         }
         let JournalAccount { written, unwritten, waits } = account;
         PipelineJournal { path, written, unwritten, waits, ended: end }
-    }
-}
-
-/// Where a journal lies and how it is named to the user.
-pub(crate) fn journal_path(wanted: Option<&Path>, in_run: PathBuf) -> (PathBuf, String) {
-    match wanted {
-        Some(path) => {
-            // As a reader elsewhere will find it.
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-            let shown = path.display().to_string();
-            (path, shown)
-        }
-        None => {
-            let name = in_run.file_name().map(|name| name.to_string_lossy().into_owned());
-            (in_run, name.unwrap_or_default())
-        }
     }
 }
 

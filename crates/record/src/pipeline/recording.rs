@@ -4,7 +4,7 @@ use super::error::PipelineRecordError;
 use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Blind, Follower};
 use super::input;
-use super::journal::{JournalKeeper, check_replaceable, journal_path};
+use super::journal::{JournalKeeper, JournalPlace, check_replaceable};
 use super::observer::{PipelineObserver, Step};
 use super::remarks::{self, Remark};
 use super::result::{Setting, end_of, tagged};
@@ -100,7 +100,14 @@ pub fn record_pipeline(
     let started = clock::read_all(kind).realtime_ns;
     let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
     writer.limit_trace(settings.trace_limit_bytes);
-    let journal_in_run = writer.journal_path();
+    let journal_place = match settings.journal.as_deref() {
+        _ if !settings.journaller => None,
+        Some(path) => Some(JournalPlace::named(path)),
+        None => {
+            let (file, name) = writer.make_journal()?;
+            Some(JournalPlace::InRun(file, name))
+        }
+    };
     let sink = Sink::new(writer, "pipeline");
     let host = platform::host_facts(machine, &topology);
     let audit = audit::read(machine);
@@ -136,11 +143,8 @@ pub fn record_pipeline(
     };
 
     let mut pipeline = build(kind, rate, settings, input.map)?;
-    let journal = match pipeline.journal.take() {
-        Some(feed) => {
-            let (path, shown) = journal_path(settings.journal.as_deref(), journal_in_run);
-            Some(JournalKeeper::start((&path, shown), feed, settings.interval)?)
-        }
+    let journal = match pipeline.journal.take().zip(journal_place) {
+        Some((feed, place)) => Some(JournalKeeper::start(place, feed, settings.interval)?),
         None => None,
     };
     observer.step(Step::Starting);
@@ -205,7 +209,7 @@ pub fn record_pipeline(
     let journal = journal.map(|journal| journal.finish(account.unwrap_or_default()));
     let result = setting.result(&joined, journal, rate);
     remarks.extend(remarks::of(&result));
-    circumstances.extend(after::of_room(sink.room));
+    circumstances.extend(sink.of_room());
     if interrupted {
         circumstances.push(Circumstance::Interrupted);
     }

@@ -160,11 +160,11 @@ pub fn attach(
     let mut sources = follow.events.reports();
     sources.retain(|source| source.name != "smi");
     circumstances.extend(after::of_evidence(&sources, true));
-    circumstances.extend(after::of_room(sink.room));
+    sink.context(&follow.events.context());
+    circumstances.extend(sink.of_room());
     if interrupted {
         circumstances.push(Circumstance::Interrupted);
     }
-    sink.context(&follow.events.context());
     let events_in_gaps =
         EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
     let probe = ProbeSettings {

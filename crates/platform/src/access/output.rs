@@ -1,0 +1,192 @@
+//! Files that the user names to be written.
+
+use super::dir::HeldDir;
+use super::error::{AccessError, in_words};
+use super::walk::{is_ours, is_procfs};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// As many links to links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Where a named file is, or will be: its folder, held open, and its name there.
+#[derive(Debug)]
+pub struct OutputPlace {
+    dir: HeldDir,
+    name: OsString,
+    mapped: bool,
+}
+
+/// A named file, opened.
+#[derive(Debug)]
+pub struct OpenedOutput {
+    /// To be written; nothing in it has changed yet.
+    pub file: File,
+    /// Whether there was none of that name before.
+    pub made: bool,
+    /// Whether it is a regular file, which can be emptied and cut.
+    pub regular: bool,
+}
+
+impl OpenedOutput {
+    /// Takes away what was in it, where that can be done.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn empty(&self) -> std::io::Result<()> {
+        if self.regular { self.file.set_len(0) } else { Ok(()) }
+    }
+}
+
+impl OutputPlace {
+    /// The place that `path` names. Its folder must be there.
+    ///
+    /// # Errors
+    /// There is no such folder, or a link of another user is on the way.
+    pub fn find(path: &Path) -> Result<OutputPlace, AccessError> {
+        let name = path.file_name().ok_or_else(|| AccessError::io(path, Errno::ISDIR))?;
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let dir = HeldDir::for_output(folder, false)?;
+        Ok(OutputPlace { dir, name: name.to_os_string(), mapped: false })
+    }
+
+    /// The file is to be mapped: it is opened for reading, too, and must be a regular one.
+    #[must_use]
+    pub fn mapped(self) -> OutputPlace {
+        OutputPlace { mapped: true, ..self }
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn folder(&self) -> &HeldDir {
+        &self.dir
+    }
+
+    /// Its name there.
+    #[must_use]
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Opens what has the name, or makes it. A link of root or of the effective user is followed; a pipe
+    /// or a character device of theirs is opened as it is.
+    ///
+    /// # Errors
+    /// What has the name is a link, a pipe or a device of another user, a file of another user in a folder
+    /// that others can write to, a folder, a socket or a disk; or it cannot be opened.
+    pub fn open(mut self) -> Result<(OutputPlace, OpenedOutput), AccessError> {
+        for _ in 0..MOST_LINKS {
+            let stat = match self.dir.stat_of(&self.name) {
+                Ok(stat) => stat,
+                Err(error) if error.is_absent() => match self.make() {
+                    Err(error) if error.io_kind() == Some(std::io::ErrorKind::AlreadyExists) => continue,
+                    made => return made.map(|opened| (self, opened)),
+                },
+                Err(error) => return Err(error),
+            };
+            let path = self.dir.path().join(&self.name);
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            let foreign = !is_ours(stat.st_uid);
+            match kind {
+                // Whose folder it is may have files in it; as the kernel's `protected_regular` has it.
+                FileType::RegularFile
+                    if foreign && stat.st_uid != self.dir.stat()?.st_uid && self.dir.is_shared()? =>
+                {
+                    return Err(AccessError::Foreign { path, what: "a file", owner: stat.st_uid });
+                }
+                FileType::Symlink | FileType::Fifo | FileType::CharacterDevice if foreign => {
+                    return Err(AccessError::Foreign { path, what: in_words(kind), owner: stat.st_uid });
+                }
+                // A second name for a file that matters could have been made by whoever owns the folder.
+                FileType::RegularFile if stat.st_nlink > 1 && self.dir.is_shared()? => {
+                    return Err(AccessError::NotRegular { path, found: "a file with a second name" });
+                }
+                FileType::Fifo | FileType::CharacterDevice if self.mapped => {
+                    return Err(AccessError::NotRegular { path, found: in_words(kind) });
+                }
+                FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
+                    let opened = self.open_found(kind)?;
+                    return Ok((self, opened));
+                }
+                FileType::Symlink => match self.follow(&path)? {
+                    Followed::To(place) => self = place,
+                    Followed::Opened(opened) => return Ok((self, opened)),
+                },
+                FileType::Directory => return Err(AccessError::io(&path, Errno::ISDIR)),
+                _ => return Err(AccessError::NotRegular { path, found: in_words(kind) }),
+            }
+        }
+        Err(AccessError::io(&self.dir.path().join(&self.name), Errno::LOOP))
+    }
+
+    fn make(&self) -> Result<OpenedOutput, AccessError> {
+        let file = self.dir.create_output(&self.name)?;
+        Ok(OpenedOutput { file, made: true, regular: true })
+    }
+
+    fn open_found(&self, seen: FileType) -> Result<OpenedOutput, AccessError> {
+        let error = |e: Errno| AccessError::io(&self.dir.path().join(&self.name), e);
+        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        flags |= match seen {
+            // To be mapped, it must be readable, too.
+            FileType::RegularFile if self.mapped => OFlags::RDWR | OFlags::NONBLOCK,
+            FileType::RegularFile => OFlags::WRONLY | OFlags::NONBLOCK,
+            _ => OFlags::WRONLY,
+        };
+        let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
+        let stat = fstat(&fd).map_err(error)?;
+        if FileType::from_raw_mode(stat.st_mode) != seen {
+            return Err(AccessError::Replaced { path: self.dir.path().join(&self.name) });
+        }
+        Ok(OpenedOutput { file: File::from(fd), made: false, regular: seen == FileType::RegularFile })
+    }
+
+    fn follow(&self, path: &Path) -> Result<Followed, AccessError> {
+        let error = |e: Errno| AccessError::io(path, e);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let link = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
+        if !is_ours(fstat(&link).map_err(error)?.st_uid) {
+            return Err(AccessError::Replaced { path: path.to_path_buf() });
+        }
+        if is_procfs(&link) && !self.mapped {
+            // One of our own open files, such as the pipe behind /dev/fd/63.
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+            let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
+            let kind = FileType::from_raw_mode(fstat(&fd).map_err(error)?.st_mode);
+            return match kind {
+                FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
+                    let regular = kind == FileType::RegularFile;
+                    Ok(Followed::Opened(OpenedOutput { file: File::from(fd), made: false, regular }))
+                }
+                _ => Err(AccessError::NotRegular { path: path.to_path_buf(), found: in_words(kind) }),
+            };
+        }
+        let target = readlinkat(&link, "", Vec::new()).map_err(error)?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        let place = OutputPlace::find(&self.dir.path().join(target))?;
+        Ok(Followed::To(OutputPlace { mapped: self.mapped, ..place }))
+    }
+}
+
+enum Followed {
+    To(OutputPlace),
+    Opened(OpenedOutput),
+}
+
+impl HeldDir {
+    /// A folder that the user names to be written to; made where there is none, for whom the user's umask
+    /// says.
+    ///
+    /// # Errors
+    /// A link of another user is on the way, it is no folder, or it cannot be made.
+    pub fn named_or_made(path: &Path) -> Result<HeldDir, AccessError> {
+        HeldDir::for_output(path, true)
+    }
+}

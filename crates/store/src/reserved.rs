@@ -1,0 +1,189 @@
+//! A file that has room on disk ahead of what is written to it.
+//!
+//! A disk can fill up from one write to the next. What is in memory then, and what closes a file so that
+//! it can be read, must still find room: it is reserved before rows are taken in that will need it.
+
+use crate::error::StoreError;
+use jitterscope_platform::HeldDir;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Room is taken in steps, so that there is a call for many writes.
+const STEP: u64 = 256 << 10;
+/// Bytes kept in memory when the disk has no room for them in spite of the reservation. No rows are taken
+/// in any more by then, so what comes is the rest of a row group and a footer.
+const MOST_KEPT: usize = 64 << 20;
+
+/// A file of a run being written.
+pub(crate) struct ReservedFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes on disk, and up to where there is room.
+    written: u64,
+    reserved: u64,
+    /// Whether the file system cannot reserve room.
+    cannot: bool,
+    /// What found no room on a file system that cannot reserve any, in order.
+    kept: Vec<u8>,
+}
+
+impl ReservedFile {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// There is one, or it cannot be made.
+    pub(crate) fn create(folder: &HeldDir, name: &str) -> Result<ReservedFile, StoreError> {
+        let file = folder.create_new(name).map_err(StoreError::writing)?;
+        let path = folder.path().join(name);
+        Ok(ReservedFile { path, file, written: 0, reserved: 0, cannot: false, kept: Vec::new() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes sure that so many bytes more can be written, as far as the file system can promise it.
+    ///
+    /// # Errors
+    /// There is no room, or less than what is already waiting needs.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), StoreError> {
+        self.put_kept().map_err(|e| StoreError::write(&self.path, e))?;
+        let end = self.written.saturating_add(bytes);
+        if end <= self.reserved || self.cannot {
+            return Ok(());
+        }
+        // A whole step if there is one, and what is needed if there is not.
+        for end in [end.next_multiple_of(STEP), end] {
+            match self.allocate(end) {
+                Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    // A file system that cannot reserve is no reason not to record.
+                    self.cannot = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(StoreError::write(&self.path, error.into())),
+                Ok(()) => return Ok(()),
+            }
+        }
+        Err(StoreError::Full { path: self.path.clone() })
+    }
+
+    /// Whether so many bytes more fit into what is reserved already.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.kept.is_empty() && (self.cannot || self.written.saturating_add(bytes) <= self.reserved)
+    }
+
+    fn allocate(&mut self, end: u64) -> Result<(), Errno> {
+        let from = self.reserved.max(self.written);
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, from, end - from) {
+                Err(Errno::INTR) => {}
+                other => break other?,
+            }
+        }
+        self.reserved = end;
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn put_kept(&mut self) -> io::Result<()> {
+        let mut kept = std::mem::take(&mut self.kept);
+        let mut done = 0;
+        let result = loop {
+            if done == kept.len() {
+                break Ok(());
+            }
+            match self.put(&kept[done..]) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        kept.drain(..done);
+        self.kept = kept;
+        result
+    }
+
+    /// Gives back what was reserved and not needed, and makes the file safe on disk.
+    ///
+    /// # Errors
+    /// The disk fails, or there is no room for what waits.
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+        let closed = self
+            .put_kept()
+            // Of the same length: only the room behind it goes.
+            .and_then(|()| self.file.set_len(self.written))
+            .and_then(|()| self.file.sync_all());
+        closed.map_err(|e| StoreError::write(&self.path, e))
+    }
+}
+
+impl Write for ReservedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.kept.is_empty() {
+            match self.put(bytes) {
+                Err(error) if is_full(&error) => {}
+                other => return other,
+            }
+        }
+        if self.kept.len() + bytes.len() > MOST_KEPT {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether there is no room on the disk, or none left for this user.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn what_is_reserved_is_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = HeldDir::trusted(dir.path()).unwrap();
+        let mut file = ReservedFile::create(&folder, "x").unwrap();
+        file.reserve(3 << 20).unwrap();
+        assert!(file.has_room(3 << 20) && !file.has_room(4 << 20));
+        file.write_all(b"four").unwrap();
+        assert_eq!(fs::metadata(file.path()).unwrap().len(), 4);
+        let path = file.path().to_path_buf();
+        file.finish().unwrap();
+        let found = fs::metadata(path).unwrap();
+        assert!(found.len() == 4 && found.blocks() * 512 <= 64 << 10, "{} blocks", found.blocks());
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = HeldDir::trusted(dir.path()).unwrap();
+        let mut file = ReservedFile::create(&folder, "x").unwrap();
+        file.write_all(b"one ").unwrap();
+        file.kept.extend(b"two ");
+        file.write_all(b"three").unwrap();
+        assert!(!file.has_room(0));
+        let path = file.path().to_path_buf();
+        file.finish().unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"one two three");
+    }
+}

@@ -1,0 +1,229 @@
+//! A disk that fills up, at once and at any time: what was measured by then is kept.
+
+mod common;
+
+use common::{manifest, stall, writer};
+use hdrhistogram::Histogram;
+use jitterscope_model::*;
+use jitterscope_store::{RunReader, RunWriter, StoreError, TraceRole, list, partials};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A disk of 100 MiB; unmounted when dropped.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount() -> Option<Disk> {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=100m,mode=0755", "jitterscope-test"];
+        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Disk(dir));
+        }
+        eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
+        None
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn free(&self) -> u64 {
+        let stat = rustix::fs::statvfs(self.path()).unwrap();
+        stat.f_bavail * stat.f_frsize
+    }
+
+    /// Somebody else takes all but so many bytes.
+    fn fill(&self, left: u64) {
+        let path = self.path().join(format!("other-{}", self.free()));
+        let mut file = File::create(path).unwrap();
+        let block = vec![1u8; 64 << 10];
+        loop {
+            let count = self.free().saturating_sub(left).min(block.len() as u64);
+            if count < 4096 || file.write_all(&block[..count as usize]).is_err() {
+                break;
+            }
+        }
+        assert!(self.free() <= left + 4096, "{} bytes are still free", self.free());
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(self.path()).status().unwrap().success());
+    }
+}
+
+/// Lengths without a pattern, which compression could take away.
+fn noise(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24
+}
+
+fn attribution(n: u64) -> Attribution {
+    let part = |k: u64| {
+        let name = format!("kworker/{:x}", noise(n * 7 + k));
+        let culprit =
+            Culprit { kind: CulpritKind::Ipi, name: name.clone().into(), detail: "".into(), sender: None };
+        Part {
+            culprit,
+            net: Nanos(noise(n + k)),
+            gross: Nanos(noise(n)),
+            placement: Placement::Hole,
+            confidence: Confidence::Low,
+            evidence: name,
+        }
+    };
+    Attribution { stall: StallId(n), parts: (0..2).map(part).collect() }
+}
+
+/// What was taken in.
+#[derive(Default)]
+struct Taken {
+    stalls: u64,
+    attributions: u64,
+    intervals: u64,
+}
+
+impl Taken {
+    /// Up to so many rows, until the disk is full.
+    fn rows(&mut self, w: &mut RunWriter, most: u64) -> Option<StoreError> {
+        for n in self.stalls..self.stalls + most {
+            if let Err(error) = w.stall(&stall(n, n << 20, noise(n), "x")) {
+                return Some(error);
+            }
+            self.stalls += 1;
+            if let Err(error) = w.attribution(&attribution(n)) {
+                return Some(error);
+            }
+            self.attributions += 1;
+        }
+        None
+    }
+
+    fn interval(&mut self, w: &mut RunWriter) {
+        let mut lengths = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+        (0..2000).for_each(|n| lengths.record(noise(n) % 1_000_000_000 + 1).unwrap());
+        let (start, end) = (Ticks(2_000 + self.intervals), Ticks(2_001 + self.intervals));
+        let (max, stolen) = (Nanos(1), Nanos(1));
+        let row = IntervalRow { cpu: CpuId(1), start, end, count: 2000, max, stolen };
+        w.interval(&row).unwrap();
+        w.interval_histogram("spin", CpuId(1), start, end, &lengths).unwrap();
+        self.intervals += 1;
+    }
+
+    /// Everything that was taken in is in the run.
+    fn check(&self, path: &Path) -> RunReader {
+        let run = RunReader::open(path).unwrap();
+        let stalls: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
+        assert_eq!(stalls.len() as u64, self.stalls);
+        assert!((0..).zip(&stalls).all(|(n, found)| *found == stall(n, n << 20, noise(n), "x")));
+        let attributions: Vec<Attribution> = run.attributions().unwrap().map(Result::unwrap).collect();
+        assert_eq!(attributions.len() as u64, self.attributions);
+        assert!((0..).zip(&attributions).all(|(n, found)| *found == attribution(n)));
+        assert_eq!(run.intervals().unwrap().map(Result::unwrap).count() as u64, self.intervals);
+        let histograms: Vec<_> = run.interval_histograms().unwrap().map(Result::unwrap).collect();
+        assert_eq!(histograms.len() as u64, self.intervals);
+        assert!(histograms.iter().all(|found| found.histogram.len() == 2000));
+        run
+    }
+}
+
+fn trace_pages(w: &mut RunWriter, count: u64) -> Result<(), StoreError> {
+    (0..count).try_for_each(|n| {
+        w.trace_page(TraceRole::Local, CpuId(1), Ticks(n * 10), Ticks(n * 10 + 9), &[n as u8; 4000])
+    })
+}
+
+#[test]
+fn a_disk_that_fills_up_at_once_costs_only_what_comes_afterwards() {
+    // Before the first row, within the first row groups, and in the middle of a larger one.
+    for rows in [0, 500, 12_000, 300_000] {
+        for left in [0, 4 << 10, 300 << 10, 3 << 20] {
+            let Some(disk) = Disk::mount() else { return };
+            let mut w = writer(disk.path());
+            let mut taken = Taken::default();
+            assert!(taken.rows(&mut w, rows).is_none());
+            taken.interval(&mut w);
+            disk.fill(left);
+            let error = taken.rows(&mut w, 3_000_000);
+            assert!(matches!(error, Some(StoreError::Full { .. })), "{error:?}");
+            // Still refused, and what closes an interval still has its room.
+            assert!(taken.rows(&mut w, 1).is_some_and(|error| error.is_full()));
+            (0..4).for_each(|_| taken.interval(&mut w));
+            let path = w.finish(manifest()).unwrap();
+            taken.check(&path);
+            assert_eq!(list(disk.path()).unwrap().0.len(), 1);
+            eprintln!("{rows} rows, {left} bytes left: {} rows kept", taken.stalls);
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_end_costs_nothing_but_the_trace() {
+    for left in [0, 4 << 10, 100 << 10] {
+        let Some(disk) = Disk::mount() else { return };
+        let mut w = writer(disk.path());
+        let mut taken = Taken::default();
+        assert!(taken.rows(&mut w, 20_000).is_none());
+        taken.interval(&mut w);
+        // Less than a segment: it is still in memory.
+        trace_pages(&mut w, 10).unwrap();
+        disk.fill(left);
+        let path = w.finish(manifest()).unwrap();
+        let run = taken.check(&path);
+        let told = run.manifest().warnings.iter().any(|warning| warning.id == "trace-discarded");
+        let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().len();
+        assert!(if told { pages == 0 } else { pages == 10 }, "{told}, {pages} pages");
+        assert_eq!(told, left < 40 << 10, "with {left} bytes left");
+    }
+}
+
+#[test]
+fn giving_up_the_trace_makes_room_for_rows() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut w = writer(disk.path());
+    let mut taken = Taken::default();
+    trace_pages(&mut w, 5_000).unwrap();
+    disk.fill(0);
+    assert!(matches!(trace_pages(&mut w, 1_000), Err(StoreError::Full { .. })));
+    assert!(taken.rows(&mut w, 100_000).is_some_and(|error| error.is_full()));
+    w.discard_trace().unwrap();
+    let before = taken.stalls;
+    // The row that was refused left no attribution: on from where the attributions are.
+    taken.stalls = taken.attributions;
+    if before > taken.attributions {
+        w.attribution(&attribution(taken.attributions)).unwrap();
+        taken.attributions += 1;
+        taken.stalls = before;
+    }
+    assert!(taken.rows(&mut w, 1_000).is_none());
+    let run = taken.check(&w.finish(manifest()).unwrap());
+    assert!(run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().is_empty());
+    assert!(!run.manifest().trace.complete);
+}
+
+#[test]
+fn what_is_given_up_on_a_full_disk_leaves_nothing() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut w = writer(disk.path());
+    let mut taken = Taken::default();
+    trace_pages(&mut w, 300).unwrap();
+    disk.fill(0);
+    assert!(taken.rows(&mut w, 3_000_000).is_some());
+    drop(w);
+    assert!(list(disk.path()).unwrap().0.is_empty());
+    assert!(partials(disk.path()).unwrap().is_empty());
+    let left: Vec<_> = fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn rooms_that_are_too_small_are_told_before_anything_is_measured() {
+    let Some(disk) = Disk::mount() else { return };
+    disk.fill(32 << 20);
+    let error = RunWriter::create(disk.path(), "L", common::EPOCH).err();
+    assert!(matches!(error, Some(StoreError::Space { .. })), "{error:?}");
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1);
+}
