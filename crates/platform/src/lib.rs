@@ -21,6 +21,7 @@ mod sleep;
 mod thread;
 mod thread_affinity;
 mod topology;
+mod trusted_folder;
 
 pub use access::{
     AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded, read_bounded_from,
@@ -42,3 +43,4 @@ pub use thread::{
 };
 pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;
+pub use trusted_folder::{Distrust, TrustError, TrustedFolder};

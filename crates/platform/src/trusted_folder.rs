@@ -1,0 +1,516 @@
+//! A folder whose files steer what root does: held open, and used only while nobody but root (or the user
+//! that we run as) can have put anything into it.
+//!
+//! Every component of its path is opened from the one before it and looked at by its descriptor, so that
+//! none can be exchanged between the look and the use. Files are opened relative to the folder, follow no
+//! link, and get the mode that they are to have whatever the umask is.
+
+use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Of folders that are made: everybody may look, the owner alone may change.
+const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
+/// Bits that let somebody else than the owner write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// In a folder with this bit only a file's owner may rename or remove it.
+const STICKY: u32 = 0o1000;
+/// As many links as the kernel follows in one path.
+const MOST_LINKS: usize = 40;
+/// More than any file kept this way has: one that is longer is not ours.
+const LONGEST_FILE: u64 = 64 << 20;
+
+/// What is wrong with a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// It is a symbolic link, which somebody may have put in its place.
+    #[error("it is a symbolic link, and none is followed here: name the place itself")]
+    Link,
+    /// It is neither root's nor this user's.
+    #[error(
+        "it belongs to user {owner}, who could change what we rely on: make sure of what is in it, then give it to user {wanted} (chown), or name another folder"
+    )]
+    Owner {
+        /// Whose it is.
+        owner: u32,
+        /// Whose it should be.
+        wanted: u32,
+    },
+    /// Others may write to it.
+    #[error(
+        "others may write to it (mode {mode:04o}), so what is there may be somebody else's doing: make sure of what is in it, then run chmod -R go-w on it"
+    )]
+    Writable {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is not a folder.
+    #[error("it is not a folder")]
+    NotAFolder,
+    /// It is a device, a pipe or a folder.
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// It has another name elsewhere.
+    #[error(
+        "it has {names} names (hard links), so it may be somebody else's file: remove it if it is not yours"
+    )]
+    OtherNames {
+        /// How many.
+        names: u64,
+    },
+    /// It is longer than such a file can be.
+    #[error("it is {bytes} bytes long, which no such file is")]
+    TooLong {
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+/// Why a folder or a file in it is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The system refuses.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else may have had a hand in it.
+    #[error("{} is not to be trusted: {reason}", path.display())]
+    Distrusted {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: Distrust,
+    },
+}
+
+impl TrustError {
+    fn io(path: &Path, source: impl Into<io::Error>) -> TrustError {
+        TrustError::Io { path: path.to_owned(), source: source.into() }
+    }
+
+    fn distrusted(path: &Path, reason: Distrust) -> TrustError {
+        TrustError::Distrusted { path: path.to_owned(), reason }
+    }
+}
+
+/// A folder that only root or this user can have written to, and no one else can meanwhile.
+#[derive(Debug)]
+pub struct TrustedFolder {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl TrustedFolder {
+    /// Opens the folder at `path`; `None` when it, or a folder above it, is not there.
+    ///
+    /// # Errors
+    /// It or a folder above it can be changed by others, or cannot be opened.
+    pub fn open(path: &Path) -> Result<Option<TrustedFolder>, TrustError> {
+        walk(path, false)
+    }
+
+    /// [`TrustedFolder::open`], and makes what is not there, with mode 0755.
+    ///
+    /// # Errors
+    /// As for opening; or a folder cannot be made.
+    pub fn make(path: &Path) -> Result<TrustedFolder, TrustError> {
+        let missing = || TrustError::io(path, io::Error::from(io::ErrorKind::NotFound));
+        walk(path, true)?.ok_or_else(missing)
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file of the folder with these flags; `None` when it is not there.
+    ///
+    /// # Errors
+    /// It is a link, is not a regular file, can be changed by others, or cannot be opened.
+    pub fn open_file(&self, name: &str, flags: OFlags) -> Result<Option<File>, TrustError> {
+        match self.open_any(name, flags)? {
+            None => Ok(None),
+            Some((file, stat)) => {
+                let path = self.path.join(name);
+                writable_by_owner_alone(&stat).map_err(|reason| TrustError::distrusted(&path, reason))?;
+                Ok(Some(file))
+            }
+        }
+    }
+
+    /// Opens a file of the folder with these flags, and makes it with `mode` when it is not there.
+    ///
+    /// # Errors
+    /// As [`TrustedFolder::open_file`]; or it cannot be made.
+    pub fn open_or_make(&self, name: &str, flags: OFlags, mode: u32) -> Result<File, TrustError> {
+        match self.open_file(name, flags)? {
+            Some(file) => Ok(file),
+            None => self.make_file(name, flags, mode),
+        }
+    }
+
+    /// Makes a file that is not there, with exactly `mode`.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be made.
+    pub fn make_file(&self, name: &str, flags: OFlags, mode: u32) -> Result<File, TrustError> {
+        let path = self.path.join(name);
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = sys::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|e| TrustError::io(&path, e))?;
+        sys::fchmod(&file, Mode::from_raw_mode(mode)).map_err(|e| TrustError::io(&path, e))?;
+        Ok(File::from(file))
+    }
+
+    /// Opens a file only to lock it, and makes it when it is not there. Its mode is set to 0600: whoever
+    /// can open a file can lock it, and with that lock everybody else out.
+    ///
+    /// # Errors
+    /// It is a link, is not a regular file or somebody else's, or cannot be made.
+    pub fn lock_file(&self, name: &str) -> Result<File, TrustError> {
+        const MODE: u32 = 0o600;
+        match self.open_any(name, OFlags::RDWR)? {
+            // Nothing is read from it, so it does not matter who might have written to it.
+            Some((file, _)) => {
+                sys::fchmod(&file, Mode::from_raw_mode(MODE))
+                    .map_err(|e| TrustError::io(&self.path.join(name), e))?;
+                Ok(file)
+            }
+            None => self.make_file(name, OFlags::RDWR, MODE),
+        }
+    }
+
+    /// All of a file; `None` when it is not there.
+    ///
+    /// # Errors
+    /// As [`TrustedFolder::open_file`]; or it is longer than 64 MiB.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
+        let path = self.path.join(name);
+        let Some(file) = self.open_file(name, OFlags::RDONLY)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|e| TrustError::io(&path, e))?;
+        match bytes.len() as u64 {
+            length if length > LONGEST_FILE => {
+                Err(TrustError::distrusted(&path, Distrust::TooLong { bytes: length }))
+            }
+            _ => Ok(Some(bytes)),
+        }
+    }
+
+    /// Gives a file another name in the folder, over whatever has it; false when there is no such file.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn rename(&self, from: &str, to: &str) -> Result<bool, TrustError> {
+        match sys::renameat(&self.folder, from, &self.folder, to) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(TrustError::io(&self.path.join(from), e)),
+        }
+    }
+
+    /// Removes a file; one that is not there is removed already.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove(&self, name: &str) -> Result<(), TrustError> {
+        match sys::unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(TrustError::io(&self.path.join(name), e)),
+        }
+    }
+
+    /// Names in the folder, sorted; those that are not UTF-8 are none of ours and are left out.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, TrustError> {
+        let error = |e: Errno| TrustError::io(&self.path, e);
+        let mut names = Vec::new();
+        for entry in sys::Dir::read_from(&self.folder).map_err(error)? {
+            let entry = entry.map_err(error)?;
+            names.extend(
+                entry.file_name().to_str().ok().filter(|n| !matches!(*n, "." | "..")).map(str::to_owned),
+            );
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Writes the folder's entries to the disk.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn sync(&self) -> Result<(), TrustError> {
+        sys::fsync(&self.folder).map_err(|e| TrustError::io(&self.path, e))
+    }
+
+    fn open_any(&self, name: &str, flags: OFlags) -> Result<Option<(File, Stat)>, TrustError> {
+        let path = self.path.join(name);
+        // Non-blocking, so that a pipe is looked at rather than waited for.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match sys::openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(TrustError::distrusted(&path, Distrust::Link)),
+            Err(Errno::ISDIR | Errno::NXIO) => return Err(TrustError::distrusted(&path, Distrust::NotAFile)),
+            Err(e) => return Err(TrustError::io(&path, e)),
+        };
+        let stat = sys::fstat(&file).map_err(|e| TrustError::io(&path, e))?;
+        check_file(&stat).map_err(|reason| TrustError::distrusted(&path, reason))?;
+        Ok(Some((file, stat)))
+    }
+}
+
+/// Everything but who may write to it.
+fn check_file(stat: &Stat) -> Result<(), Distrust> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Distrust::NotAFile);
+    }
+    owned(stat)?;
+    #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
+    match stat.st_nlink as u64 {
+        0 | 1 => Ok(()),
+        names => Err(Distrust::OtherNames { names }),
+    }
+}
+
+fn owned(stat: &Stat) -> Result<(), Distrust> {
+    let wanted = rustix::process::geteuid().as_raw();
+    match stat.st_uid {
+        0 => Ok(()),
+        owner if owner == wanted => Ok(()),
+        owner => Err(Distrust::Owner { owner, wanted }),
+    }
+}
+
+fn writable_by_owner_alone(stat: &Stat) -> Result<(), Distrust> {
+    match stat.st_mode & 0o7777 {
+        mode if mode & WRITABLE_BY_OTHERS != 0 => Err(Distrust::Writable { mode }),
+        _ => Ok(()),
+    }
+}
+
+/// A folder on the way: a sticky one, such as `/tmp`, lets others add to it, but not touch what is ours.
+fn check_above(stat: &Stat) -> Result<(), Distrust> {
+    owned(stat)?;
+    if stat.st_mode & STICKY == 0 { writable_by_owner_alone(stat) } else { Ok(()) }
+}
+
+fn open_folder(from: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    // By path only: a folder on the way need not be readable.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::openat(from, name, flags, Mode::empty())
+}
+
+/// Goes down `path` one component at a time; `None` when one is not there and none is to be made.
+fn walk(path: &Path, make: bool) -> Result<Option<TrustedFolder>, TrustError> {
+    let absolute = std::path::absolute(path).map_err(|e| TrustError::io(path, e))?;
+    let mut left: VecDeque<OsString> = components(&absolute);
+    let mut at = PathBuf::from("/");
+    let root = |at: &Path| open_folder(sys::CWD, OsStr::new("/")).map_err(|e| TrustError::io(at, e));
+    let mut folder = root(&at)?;
+    let look = |folder: &OwnedFd, at: &Path| sys::fstat(folder).map_err(|e| TrustError::io(at, e));
+    check_above(&look(&folder, &at)?).map_err(|reason| TrustError::distrusted(&at, reason))?;
+    let mut links = 0;
+    while let Some(name) = left.pop_front() {
+        let here = at.join(&name);
+        let error = |e: Errno| TrustError::io(&here, e);
+        let stat = match sys::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) if make => {
+                make_folder(folder.as_fd(), &name).map_err(error)?;
+                sys::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(error)?
+            }
+            Err(Errno::NOENT) => return Ok(None),
+            Err(e) => return Err(error(e)),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {}
+            FileType::Symlink => {
+                // On the way, a link of the system's (`/var/run`) is as good as the folder it lies in.
+                links += 1;
+                if left.is_empty() || links > MOST_LINKS || owned(&stat).is_err() {
+                    return Err(TrustError::distrusted(&here, Distrust::Link));
+                }
+                let target = sys::readlinkat(&folder, &name, Vec::new()).map_err(error)?;
+                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                    folder = root(&at)?;
+                }
+                for component in components(&target).into_iter().rev() {
+                    left.push_front(component);
+                }
+                continue;
+            }
+            _ => return Err(TrustError::distrusted(&here, Distrust::NotAFolder)),
+        }
+        let next = open_folder(folder.as_fd(), &name).map_err(error)?;
+        check_above(&look(&next, &here)?).map_err(|reason| TrustError::distrusted(&here, reason))?;
+        (folder, at) = (next, here);
+    }
+    writable_by_owner_alone(&look(&folder, &at)?).map_err(|reason| TrustError::distrusted(&at, reason))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = sys::openat(&folder, ".", flags, Mode::empty()).map_err(|e| TrustError::io(&at, e))?;
+    Ok(Some(TrustedFolder { path: path.to_owned(), folder }))
+}
+
+/// Names from the root down; `..` stays, and is opened like any other.
+fn components(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter(|c| !matches!(c, std::path::Component::RootDir | std::path::Component::CurDir))
+        .map(|c| c.as_os_str().to_owned())
+        .collect()
+}
+
+/// Makes a folder with [`FOLDER_MODE`], whatever the umask is. Another's that came first is fine: it is
+/// looked at like any other.
+fn make_folder(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
+    match sys::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Ok(()),
+        Err(e) => return Err(e),
+    }
+    let made = open_folder(parent, name)?;
+    // A descriptor by path cannot be changed itself, and one for reading cannot be had under a umask that
+    // takes the owner's rights away, too.
+    sys::chmod(format!("/proc/self/fd/{}", made.as_raw_fd()), FOLDER_MODE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    fn reason<T: std::fmt::Debug>(result: Result<T, TrustError>) -> Distrust {
+        match result {
+            Err(TrustError::Distrusted { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_is_made_has_its_mode_and_can_be_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        assert!(TrustedFolder::open(&path).unwrap().is_none());
+        let folder = TrustedFolder::make(&path).unwrap();
+        folder.open_or_make("one", OFlags::WRONLY, 0o644).unwrap().write_all(b"x").unwrap();
+        drop(folder.lock_file("lock").unwrap());
+        assert_eq!([path.parent().unwrap(), &path].map(mode), [0o755; 2]);
+        assert_eq!(["one", "lock"].map(|name| mode(&path.join(name))), [0o644, 0o600]);
+        assert_eq!(folder.names().unwrap(), ["lock", "one"]);
+        assert_eq!(folder.read("one").unwrap().unwrap(), b"x");
+        assert!(folder.read("two").unwrap().is_none());
+        assert!(folder.rename("one", "two").unwrap() && !folder.rename("one", "two").unwrap());
+        folder.remove("two").unwrap();
+        folder.remove("two").unwrap();
+        assert_eq!(folder.names().unwrap(), ["lock"]);
+    }
+
+    #[test]
+    fn folders_that_others_can_write_to_are_refused_wherever_they_lie_on_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("above/state");
+        TrustedFolder::make(&path).unwrap();
+        for (at, bits, fine) in [
+            (path.clone(), 0o777, false),
+            (path.clone(), 0o775, false),
+            // Sticky keeps what is in it from being exchanged, not from being added to.
+            (path.clone(), 0o1777, false),
+            (dir.path().join("above"), 0o777, false),
+            (dir.path().join("above"), 0o1777, true),
+            (dir.path().join("above"), 0o711, true),
+        ] {
+            let before = mode(&at);
+            set_mode(&at, bits);
+            match TrustedFolder::open(&path) {
+                Ok(Some(_)) => assert!(fine, "{} {bits:o}", at.display()),
+                other => {
+                    assert_eq!((reason(other), fine), (Distrust::Writable { mode: bits }, false));
+                }
+            }
+            set_mode(&at, before);
+        }
+    }
+
+    #[test]
+    fn links_are_followed_on_the_way_only_and_files_never_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real/state");
+        let folder = TrustedFolder::make(&real).unwrap();
+        symlink("real", dir.path().join("way")).unwrap();
+        assert!(TrustedFolder::open(&dir.path().join("way/state")).unwrap().is_some());
+        assert!(TrustedFolder::open(&dir.path().join("way/../real/./state")).unwrap().is_some());
+        symlink(&real, dir.path().join("end")).unwrap();
+        assert_eq!(reason(TrustedFolder::open(&dir.path().join("end"))), Distrust::Link);
+        assert_eq!(reason(TrustedFolder::make(&dir.path().join("end"))), Distrust::Link);
+        symlink("round", dir.path().join("round")).unwrap();
+        assert_eq!(reason(TrustedFolder::open(&dir.path().join("round/state"))), Distrust::Link);
+
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "theirs").unwrap();
+        symlink(&victim, real.join("lock")).unwrap();
+        assert_eq!(reason(folder.lock_file("lock")), Distrust::Link);
+        assert_eq!(reason(folder.read("lock")), Distrust::Link);
+        symlink(dir.path().join("not-there"), real.join("dangling")).unwrap();
+        assert_eq!(reason(folder.open_or_make("dangling", OFlags::WRONLY, 0o644)), Distrust::Link);
+        fs::hard_link(&victim, real.join("hard")).unwrap();
+        assert_eq!(
+            reason(folder.open_or_make("hard", OFlags::WRONLY, 0o644)),
+            Distrust::OtherNames { names: 2 }
+        );
+        fs::create_dir(real.join("folder")).unwrap();
+        assert_eq!(reason(folder.read("folder")), Distrust::NotAFile);
+        rustix::fs::mknodat(rustix::fs::CWD, real.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(reason(folder.read("pipe")), Distrust::NotAFile);
+        assert_eq!(reason(folder.lock_file("pipe")), Distrust::NotAFile);
+        fs::write(real.join("loose"), "").unwrap();
+        set_mode(&real.join("loose"), 0o666);
+        assert_eq!(reason(folder.read("loose")), Distrust::Writable { mode: 0o666 });
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn another_users_folder_and_file_are_refused() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: giving a file away needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        let folder = TrustedFolder::make(&path).unwrap();
+        fs::write(path.join("file"), "").unwrap();
+        chown(path.join("file"), Some(65_534), None).unwrap();
+        let theirs = Distrust::Owner { owner: 65_534, wanted: 0 };
+        assert_eq!(reason(folder.read("file")), theirs);
+        assert_eq!(reason(folder.lock_file("file")), theirs);
+        chown(&path, Some(65_534), None).unwrap();
+        assert_eq!(reason(TrustedFolder::make(&path)), theirs);
+        assert_eq!(reason(TrustedFolder::make(&path.join("deeper"))), theirs);
+        assert!(!path.join("deeper").exists());
+    }
+}
