@@ -6,7 +6,7 @@
 
 use jitterscope_model::{ClockKind, CulpritKind, Nanos, TickRate};
 use jitterscope_platform::disturb::{
-    self, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection,
+    self, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection, LeftoverState,
 };
 use jitterscope_platform::{Machine, current_affinity};
 use std::io::{BufRead, BufReader, Write};
@@ -171,7 +171,10 @@ fn a_killed_child_leaves_a_note_that_puts_things_back() {
     drop(child);
     assert_ne!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
     let leftovers = disturb::restore_leftovers(&machine).unwrap();
-    assert!(leftovers.iter().any(|l| l.restored && l.file == Path::new(WRITEBACK_MASK)), "{leftovers:?}");
+    assert!(
+        leftovers.iter().any(|l| l.state == LeftoverState::Restored && l.file == Path::new(WRITEBACK_MASK)),
+        "{leftovers:?}"
+    );
     assert_eq!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
     assert!(!scratch.exists(), "the scratch file is not left behind");
     println!("disturb: leftovers ok");

@@ -1,6 +1,6 @@
 //! What can go wrong in a child that disturbs.
 
-use crate::{FileError, PinError};
+use crate::{FileError, PinError, TrustError};
 use std::io;
 
 /// Why a disturbance could not be injected.
@@ -23,6 +23,9 @@ pub enum DisturbError {
     /// A control file was refused.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The notes of what is changed cannot be kept safely.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The parent could not be told, or heard.
     #[error("talking to the parent process failed: {0}")]
     Parent(#[source] io::Error),

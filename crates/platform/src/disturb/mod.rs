@@ -31,7 +31,7 @@ pub use error::DisturbError;
 pub use kind::DisturbKind;
 pub use plan::{PlannedDisturbance, SelftestPlan};
 pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
-pub use restore::{Leftover, restore_leftovers};
+pub use restore::{Leftover, LeftoverState, leftovers, restore_leftovers};
 
 use crate::{Machine, current_tid, name_current_thread, pin_current_thread};
 use jitterscope_model::Nanos;

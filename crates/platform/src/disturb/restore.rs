@@ -1,13 +1,23 @@
 //! A control file changed for a while, and put back whatever happens: by the guard when it is dropped,
 //! or, after a SIGKILL, by [`restore_leftovers`] at the next start, from a note written before the change.
+//!
+//! A note makes root write to a control file: it is believed only in a folder that nobody else can write
+//! to, and only about a file that a disturbance changes.
 
-use crate::{FileError, Machine};
+use super::DisturbError;
+use crate::{FileError, Machine, TrustError, TrustedFolder};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Where the notes lie. They are of no use after a reboot, which resets every control file.
 const NOTES: &str = "/run/jitterscope/disturb";
+
+/// What disturbances change: each holds a CPU mask.
+const MASKS: [&str; 1] = [super::writeback::MASK];
 
 /// What to put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,17 +35,43 @@ struct Note {
     changed: String,
 }
 
+impl Note {
+    /// What is wrong with it; a note that a disturbance wrote has nothing wrong.
+    fn fault(&self) -> Option<&'static str> {
+        if !MASKS.iter().any(|mask| Path::new(mask) == self.file) {
+            return Some("no disturbance changes that file");
+        }
+        if !is_mask(&self.original) || !is_mask(&self.changed) {
+            return Some("what it says the file held is no CPU mask");
+        }
+        None
+    }
+}
+
 /// A control file that holds another value until this is dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryValue {
     machine: Machine,
     note: Note,
-    note_path: PathBuf,
+    folder: TrustedFolder,
+    name: String,
+    /// Two at once would each take the other's value for the original.
+    _lock: File,
 }
 
 impl TemporaryValue {
     /// Writes `value` to `file`, having noted what was there.
-    pub(super) fn set(machine: &Machine, file: &Path, value: &str) -> Result<TemporaryValue, FileError> {
+    pub(super) fn set(machine: &Machine, file: &Path, value: &str) -> Result<TemporaryValue, DisturbError> {
+        let folder = TrustedFolder::make(&machine.path(NOTES))?;
+        let lock = folder.lock_file("lock")?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let why = format!("another selftest is changing {}: wait for it", file.display());
+                return Err(DisturbError::Unavailable(why));
+            }
+            Err(error) => return Err(DisturbError::refused("locking the notes of what is changed")(error)),
+        }
         let pid = std::process::id();
         let note = Note {
             boot_id: boot_id(machine)?,
@@ -45,10 +81,10 @@ impl TemporaryValue {
             original: machine.read_trimmed(file)?,
             changed: value.to_owned(),
         };
-        let note_path = machine.path(NOTES).join(format!("{pid}.json"));
-        write_note(&note_path, &note).map_err(|source| FileError { path: note_path.clone(), source })?;
+        let name = format!("{pid}.json");
+        write_note(&folder, &name, &note)?;
         // From here on the drop puts back, even if the write is refused half-way.
-        let guard = TemporaryValue { machine: machine.clone(), note, note_path };
+        let guard = TemporaryValue { machine: machine.clone(), note, folder, name, _lock: lock };
         machine.write(file, value)?;
         Ok(guard)
     }
@@ -58,55 +94,145 @@ impl Drop for TemporaryValue {
     fn drop(&mut self) {
         // On failure the note stays, for the next start to try again.
         if self.machine.write(&self.note.file, &self.note.original).is_ok() {
-            let _ = fs::remove_file(&self.note_path);
+            let _ = self.folder.remove(&self.name);
         }
     }
 }
 
-/// What [`restore_leftovers`] did about one note.
+/// A control file that a killed child left changed, as [`leftovers`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// The control file.
+    /// The control file; the note itself where it cannot be understood.
     pub file: PathBuf,
-    /// What it held before a killed child changed it.
+    /// What it held before the child changed it; empty where that cannot be told.
     pub original: String,
-    /// Whether it was put back; false when somebody else had changed or removed it since.
-    pub restored: bool,
+    /// How it stands, or what was done about it.
+    pub state: LeftoverState,
+}
+
+/// How a leftover stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftoverState {
+    /// It still holds what the child wrote.
+    Changed,
+    /// It was put back.
+    Restored,
+    /// Somebody else has changed or removed it since, so that it is left alone.
+    Foreign,
+    /// It could not be put back, and why; the note is kept, so that calling again tries again.
+    Failed(String),
+}
+
+/// What children that were killed left changed; nothing is touched. A note of another boot is none.
+///
+/// # Errors
+/// The folder of the notes can be written to by others, or cannot be read.
+pub fn leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError> {
+    each_note(machine, |_, found| found.leftover)
 }
 
 /// Puts back what children left changed because they were killed. Children that live are left alone, and
-/// so is a file that no longer holds what the child wrote, or is gone.
+/// so is a file that no longer holds what the child wrote, or is gone. One that cannot be put back does
+/// not keep the others from it.
 ///
 /// # Errors
-/// A control file or a note could not be written or removed; the note is kept, so that calling again
-/// tries again.
-pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, FileError> {
-    let mut leftovers = Vec::new();
-    for name in machine.list(NOTES).into_iter().filter(|name| name.ends_with(".json")) {
-        let path = machine.path(NOTES).join(&name);
-        // A note that is not whole was never acted upon: the change comes after the note.
-        let note = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Note>(&bytes).ok());
-        if let Some(note) = note {
-            let alive = start_time(machine, note.pid).is_some_and(|started| started == note.started);
-            let this_boot = boot_id(machine)? == note.boot_id;
-            if alive && this_boot {
-                continue;
-            }
-            if this_boot {
-                let restored = match machine.read_trimmed(&note.file) {
-                    Ok(value) => same_value(&value, &note.changed),
-                    Err(error) if error.is_absent() => false,
-                    Err(error) => return Err(error),
-                };
-                if restored {
-                    machine.write(&note.file, &note.original)?;
-                }
-                leftovers.push(Leftover { file: note.file, original: note.original, restored });
-            }
+/// The folder of the notes can be written to by others, or cannot be read.
+pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError> {
+    each_note(machine, |folder, found| {
+        let mut leftover = found.leftover;
+        if let Some(leftover) = &mut leftover
+            && leftover.state == LeftoverState::Changed
+        {
+            leftover.state = match machine.write(&leftover.file, &leftover.original) {
+                Ok(()) => LeftoverState::Restored,
+                Err(error) => LeftoverState::Failed(error.to_string()),
+            };
         }
-        fs::remove_file(&path).map_err(|source| FileError { path, source })?;
+        if leftover.as_ref().is_some_and(|l| matches!(l.state, LeftoverState::Failed(_))) {
+            return leftover;
+        }
+        if let Err(error) = folder.remove(&found.name) {
+            let done =
+                if leftover.is_some() { "that is settled, but its note stays" } else { "a spent note stays" };
+            let file = leftover.map_or_else(|| folder.path().join(&found.name), |l| l.file);
+            return Some(failed(file, format!("{done}: {error}")));
+        }
+        leftover
+    })
+}
+
+/// A note whose child is gone.
+struct Found {
+    name: String,
+    /// `None` when there is nothing to put back, and the note is of no more use.
+    leftover: Option<Leftover>,
+}
+
+fn each_note(
+    machine: &Machine,
+    mut take: impl FnMut(&TrustedFolder, Found) -> Option<Leftover>,
+) -> Result<Vec<Leftover>, TrustError> {
+    let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else { return Ok(Vec::new()) };
+    let mut leftovers = Vec::new();
+    for name in folder.names()?.into_iter().filter(|name| name.ends_with(".json")) {
+        let leftover = match folder.read(&name) {
+            // It ended, and removed its note, while we looked.
+            Ok(None) => continue,
+            Ok(Some(bytes)) => match look(machine, &folder.path().join(&name), &bytes) {
+                Look::Alive => continue,
+                Look::Nothing => None,
+                Look::Left(leftover) => Some(leftover),
+            },
+            Err(error) => Some(failed(folder.path().join(&name), error.to_string())),
+        };
+        leftovers.extend(take(&folder, Found { name, leftover }));
     }
     Ok(leftovers)
+}
+
+fn failed(file: PathBuf, why: String) -> Leftover {
+    Leftover { file, original: String::new(), state: LeftoverState::Failed(why) }
+}
+
+/// What a note says.
+enum Look {
+    /// Its child lives.
+    Alive,
+    /// There is nothing to put back.
+    Nothing,
+    /// There is.
+    Left(Leftover),
+}
+
+fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
+    // A note that is not whole was never acted upon: the change comes after the note.
+    let Ok(note) = serde_json::from_slice::<Note>(bytes) else { return Look::Nothing };
+    match boot_id(machine) {
+        Ok(boot) if boot != note.boot_id => return Look::Nothing,
+        Ok(_) => {}
+        Err(error) => return Look::Left(failed(note.file, error.to_string())),
+    }
+    if start_time(machine, note.pid).is_some_and(|started| started == note.started) {
+        return Look::Alive;
+    }
+    if let Some(fault) = note.fault() {
+        return Look::Left(failed(
+            note.file,
+            format!("{fault}: remove {}, which no disturbance wrote", path.display()),
+        ));
+    }
+    let state = match machine.read_trimmed(&note.file) {
+        Ok(value) if same_value(&value, &note.changed) => LeftoverState::Changed,
+        Ok(_) => LeftoverState::Foreign,
+        Err(error) if error.is_absent() => LeftoverState::Foreign,
+        Err(error) => LeftoverState::Failed(error.to_string()),
+    };
+    Look::Left(Leftover { file: note.file, original: note.original, state })
+}
+
+/// As the kernel prints a mask; no mask is longer than a page.
+fn is_mask(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 4096 && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',')
 }
 
 /// The kernel prints masks padded with zeros, and does not mind how they are written.
@@ -131,18 +257,21 @@ fn start_time(machine: &Machine, pid: u32) -> Option<u64> {
 }
 
 /// Under a temporary name first: a note is there whole, or not at all.
-fn write_note(path: &Path, note: &Note) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let temporary = path.with_extension("new");
-    fs::write(&temporary, serde_json::to_vec(note)?)?;
-    fs::rename(&temporary, path)
+fn write_note(folder: &TrustedFolder, name: &str, note: &Note) -> Result<(), DisturbError> {
+    let temporary = format!("{name}.new");
+    let error = |source| FileError { path: folder.path().join(&temporary), source };
+    let text = serde_json::to_vec(note).map_err(|e| error(e.into()))?;
+    // A killed child's that had our process id.
+    folder.remove(&temporary)?;
+    folder.make_file(&temporary, OFlags::WRONLY, 0o644)?.write_all(&text).map_err(error)?;
+    folder.rename(&temporary, name)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const KNOB: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
@@ -164,7 +293,7 @@ mod tests {
     }
 
     fn notes(machine: &Machine) -> usize {
-        machine.list(NOTES).len()
+        machine.list(NOTES).iter().filter(|name| name.ends_with(".json")).count()
     }
 
     fn change_and_be_killed(machine: &Machine) {
@@ -192,7 +321,7 @@ mod tests {
         assert_eq!(restore_leftovers(&machine).unwrap(), [], "a living child is left alone");
         assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
         end_process(&machine);
-        let put_back = Leftover { file: KNOB.into(), original: "3".into(), restored: true };
+        let put_back = Leftover { file: KNOB.into(), original: "3".into(), state: LeftoverState::Restored };
         assert_eq!(restore_leftovers(&machine).unwrap(), [put_back]);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
         assert_eq!(restore_leftovers(&machine).unwrap(), []);
@@ -204,7 +333,7 @@ mod tests {
         change_and_be_killed(&machine);
         let stat = "9 (other) S 1 9 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9999 0";
         fs::write(machine.path(format!("/proc/{}/stat", std::process::id())), stat).unwrap();
-        assert!(restore_leftovers(&machine).unwrap()[0].restored);
+        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Restored);
     }
 
     #[test]
@@ -213,7 +342,7 @@ mod tests {
         change_and_be_killed(&machine);
         end_process(&machine);
         machine.write(KNOB, "1").unwrap();
-        assert!(!restore_leftovers(&machine).unwrap()[0].restored);
+        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Foreign);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("1", 0));
     }
 
@@ -223,7 +352,7 @@ mod tests {
         change_and_be_killed(&machine);
         end_process(&machine);
         fs::remove_file(machine.path(KNOB)).unwrap();
-        assert!(!restore_leftovers(&machine).unwrap()[0].restored);
+        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Foreign);
         assert_eq!(notes(&machine), 0);
     }
 
@@ -242,5 +371,73 @@ mod tests {
         assert!(same_value("00000002", "2"));
         assert!(same_value("0001,00000000", "1,00000000"));
         assert!(!same_value("20", "2"));
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn two_at_once_do_not_take_each_others_value_for_the_original() {
+        let (_dir, machine) = fake();
+        let guard = TemporaryValue::set(&machine, Path::new(KNOB), "2").unwrap();
+        let second = TemporaryValue::set(&machine, Path::new(KNOB), "1");
+        assert!(matches!(second, Err(DisturbError::Unavailable(_))), "{second:?}");
+        assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
+        drop(guard);
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
+    }
+
+    #[test]
+    fn looking_touches_nothing() {
+        let (_dir, machine) = fake();
+        change_and_be_killed(&machine);
+        assert_eq!(leftovers(&machine).unwrap(), []);
+        end_process(&machine);
+        let changed = Leftover { file: KNOB.into(), original: "3".into(), state: LeftoverState::Changed };
+        assert_eq!(leftovers(&machine).unwrap(), [changed]);
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+    }
+
+    #[test]
+    fn a_note_about_anything_else_is_not_obeyed_and_keeps_no_other_from_it() {
+        let (_dir, machine) = fake();
+        change_and_be_killed(&machine);
+        end_process(&machine);
+        let real: Note = {
+            let name = machine.list(NOTES).remove(0);
+            serde_json::from_slice(&fs::read(machine.path(NOTES).join(name)).unwrap()).unwrap()
+        };
+        let victim = "/proc/sys/kernel/core_pattern";
+        fs::create_dir_all(machine.path(victim).parent().unwrap()).unwrap();
+        fs::write(machine.path(victim), "2").unwrap();
+        for (name, note) in [
+            ("0.json", Note { file: victim.into(), ..real.clone() }),
+            ("00.json", Note { original: "|/tmp/x".into(), ..real.clone() }),
+        ] {
+            fs::write(machine.path(NOTES).join(name), serde_json::to_vec(&note).unwrap()).unwrap();
+        }
+        let found = restore_leftovers(&machine).unwrap();
+        let states: Vec<bool> = found.iter().map(|l| matches!(l.state, LeftoverState::Failed(_))).collect();
+        assert_eq!(states, [true, true, false], "{found:?}");
+        assert_eq!(machine.read_trimmed(victim).unwrap(), "2");
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 2));
+    }
+
+    #[test]
+    fn notes_that_others_could_have_written_are_not_read() {
+        let (_dir, machine) = fake();
+        change_and_be_killed(&machine);
+        end_process(&machine);
+        set_mode(&machine.path(NOTES), 0o777);
+        assert!(matches!(restore_leftovers(&machine), Err(TrustError::Distrusted { .. })));
+        assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
+        set_mode(&machine.path(NOTES), 0o755);
+        let note = machine.path(NOTES).join(machine.list(NOTES).remove(0));
+        set_mode(&note, 0o666);
+        let found = restore_leftovers(&machine).unwrap();
+        assert!(matches!(found[0].state, LeftoverState::Failed(_)), "{found:?}");
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
     }
 }

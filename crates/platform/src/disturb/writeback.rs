@@ -6,11 +6,13 @@ use super::restore::TemporaryValue;
 use super::{DisturbError, Injector, pace};
 use crate::{FileError, Machine, clock};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
+pub(super) const MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
 /// The work function (`fs/fs-writeback.c`).
 const FUNCTION: &str = "wb_workfn";
@@ -39,6 +41,13 @@ pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Res
 
 /// A file without a name: its pages are written like any other's, and it vanishes with this process.
 fn scratch_file(folder: &Path) -> Result<File, DisturbError> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => return Ok(file.into()),
+        // A file system that has no such files: overlayfs before Linux 6.1, NFS.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+        Err(error) => return Err(FileError { path: folder.to_owned(), source: error.into() }.into()),
+    }
     let path = folder.join(format!(".jitterscope-selftest-{}", std::process::id()));
     let create = || {
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
