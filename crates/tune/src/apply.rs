@@ -3,6 +3,7 @@
 use crate::hands::Hands;
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
 use crate::op::{Op, Outcome, Refusal, classify};
+use crate::permit;
 use crate::plan::Plan;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
@@ -190,6 +191,12 @@ fn step(
     knob: &str,
     op: &Op,
 ) -> Result<Outcome, StateError> {
+    if let Err(forbidden) = permit::check(hands.machine(), knob, op) {
+        // What may not be undone is not done, and must not stand in the journal as done.
+        let why = forbidden.to_string();
+        journal.append(&[Record::Undone { seq, how: why.clone() }])?;
+        return Ok(Outcome::Refused { class: Refusal::NotPermitted, why });
+    }
     // What is there now may be newer than the plan: the journal must hold what is overwritten.
     let now = match op.captured(hands.machine()) {
         Ok(now) => now,

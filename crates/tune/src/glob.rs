@@ -24,6 +24,35 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     true
 }
 
+/// Whether the path `path` fits `pattern` component by component: there `*` stands for text within one,
+/// and `{cpu}` for a CPU's number. A path with `.`, `..` or empty components fits none.
+#[must_use]
+pub fn matches_path(pattern: &str, path: &str) -> bool {
+    let (mut wanted, mut have) = (pattern.split('/'), path.split('/'));
+    // What comes before the first slash: nothing, in an absolute path.
+    if (wanted.next(), have.next()) != (Some(""), Some("")) {
+        return false;
+    }
+    loop {
+        match (wanted.next(), have.next()) {
+            (None, None) => return true,
+            (Some(_), Some("" | "." | "..")) => return false,
+            (Some(pattern), Some(name)) if component_matches(pattern, name) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn component_matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once("{cpu}") {
+        None => matches(pattern, name),
+        Some((before, after)) => name
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|number| number.parse::<u32>().is_ok_and(|n| n.to_string() == number)),
+    }
+}
+
 /// The existing files that fit `pattern`, each component of which may hold `*`; sorted as people count
 /// (2 before 10).
 #[must_use]
@@ -74,6 +103,25 @@ mod tests {
         assert!(!matches("ab", "abc"));
         assert!(matches("*flush_tlb*", "x flush_tlb_func"));
         assert!(!matches("ab*ba", "aba"));
+    }
+
+    #[test]
+    fn a_star_in_a_path_stays_within_its_component() {
+        for (pattern, path, fits) in [
+            ("/proc/irq/*/smp_affinity_list", "/proc/irq/24/smp_affinity_list", true),
+            ("/proc/irq/*/smp_affinity_list", "/proc/irq/24/x/smp_affinity_list", false),
+            ("/proc/irq/*/smp_affinity_list", "/proc/irq/../smp_affinity_list", false),
+            ("/proc/irq/*/smp_affinity_list", "/proc/irq//smp_affinity_list", false),
+            ("/proc/irq/*/smp_affinity_list", "proc/irq/24/smp_affinity_list", false),
+            ("/proc/irq/*/smp_affinity_list", "x/proc/irq/24/smp_affinity_list", false),
+            ("/sys/cpu{cpu}/online", "/sys/cpu12/online", true),
+            ("/sys/cpu{cpu}/online", "/sys/cpu012/online", false),
+            ("/sys/cpu{cpu}/online", "/sys/cpu+1/online", false),
+            ("/sys/cpu{cpu}/online", "/sys/cpu/online", false),
+            ("/sys/cpu{cpu}/online", "/sys/cpu1/../online", false),
+        ] {
+            assert_eq!(matches_path(pattern, path), fits, "{pattern} {path}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Everything that changes the machine goes through [`Hands`], so that a test can fail or stop at any step.
 
+use crate::access::{Access, give};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{Machine, set_thread_affinity};
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// What can be done to a machine. Paths are absolute, as on the host.
@@ -29,11 +31,12 @@ pub trait Hands {
     /// What the system answers.
     fn remove_dir(&mut self, path: &str) -> io::Result<()>;
 
-    /// Puts a whole file in place at once: there is never half of it.
+    /// Puts a whole file in place at once: there is never half of it, and never one that others may do
+    /// more with than they should. Without `access` it is a new file.
     ///
     /// # Errors
     /// What the system answers.
-    fn put_file(&mut self, path: &str, content: &str) -> io::Result<()>;
+    fn put_file(&mut self, path: &str, content: &str, access: Option<Access>) -> io::Result<()>;
 
     /// Removes a file.
     ///
@@ -99,10 +102,16 @@ impl Hands for MachineHands {
         fs::remove_dir(self.machine.path(path))
     }
 
-    fn put_file(&mut self, path: &str, content: &str) -> io::Result<()> {
+    fn put_file(&mut self, path: &str, content: &str, access: Option<Access>) -> io::Result<()> {
         let (to, from) = (self.machine.path(path), self.machine.path(unfinished(path)));
-        let mut file = fs::File::create(&from)?;
+        // One that was there is not opened, wherever it leads: it goes.
+        match fs::remove_file(&from) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&from)?;
         file.write_all(content.as_bytes())?;
+        give(&file, access)?;
         file.sync_all()?;
         fs::rename(&from, &to)?;
         sync_folder_of(&to)

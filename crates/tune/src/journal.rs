@@ -2,18 +2,30 @@
 //!
 //! One JSON object a line, appended and synced; never rewritten. A line that is not whole (the machine
 //! died while it was written) is the last one and is left out: what it announces was not begun.
+//!
+//! The last field of a line, `chain`, is a checksum ([`sealed`]) of the line and all before it, so that a
+//! line that was edited, removed or put in is told from one that was torn off. It keeps mistakes out, not
+//! malice: that does the folder, which only root can write to. Version 1 had no checksums. Its lines are
+//! taken as they are as long as none with a checksum came before them; what is appended to them is sealed.
 
 use crate::goal::Goal;
 use crate::op::{Op, Outcome};
 use jitterscope_model::CpuSet;
+use jitterscope_platform::{TrustError, TrustedFolder};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Version of the journal's lines. Another version's journal is refused, never guessed at.
-pub const JOURNAL_VERSION: u32 = 1;
+/// The journal's file in the state folder.
+pub const JOURNAL: &str = "journal.jsonl";
+
+/// Version of the journal's lines; version 1 is read, too. Another's is refused, never guessed at.
+pub const JOURNAL_VERSION: u32 = 2;
+
+/// The version whose lines had no checksum.
+const WITHOUT_CHECKSUMS: u32 = 1;
 
 /// Who asked for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,9 +102,12 @@ pub enum JournalError {
         #[source]
         source: io::Error,
     },
-    /// A line in the middle makes no sense.
+    /// Somebody else may have written it.
+    #[error("the journal says what is written back to the machine: {0}")]
+    Trust(#[from] TrustError),
+    /// A whole line makes no sense, or is not as it was written.
     #[error(
-        "the journal {} is damaged at line {line} ({why}); nothing was changed: keep the file, it holds the original values",
+        "the journal {} is damaged at line {line} ({why}); nothing was changed: it holds the original values, so put them back by hand, then move it out of the way",
         path.display()
     )]
     Damaged {
@@ -165,7 +180,7 @@ impl State {
     fn take(&mut self, record: Record) -> Result<(), String> {
         match record {
             Record::Begin { version, boot_id, who, isolated, housekeeping } => {
-                if version != JOURNAL_VERSION {
+                if !(WITHOUT_CHECKSUMS..=JOURNAL_VERSION).contains(&version) {
                     return Err(format!("version {version}, this program writes {JOURNAL_VERSION}"));
                 }
                 let goal = Goal { isolated, housekeeping };
@@ -192,27 +207,86 @@ impl State {
     }
 }
 
+/// A journal's text, understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// What it tells.
+    pub state: State,
+    /// The checksum so far.
+    chain: u32,
+    /// Bytes in whole lines; what follows is torn off.
+    whole: usize,
+}
+
 /// Understands the journal's text.
 ///
 /// # Errors
-/// A whole line makes no sense; line number and reason.
-pub fn parse(text: &str) -> Result<State, (usize, String)> {
-    let mut state = State::default();
-    let mut steps: BTreeMap<usize, &str> = BTreeMap::new();
-    for (i, line) in text.split_inclusive('\n').enumerate() {
-        match line.strip_suffix('\n') {
-            Some(whole) if !whole.trim().is_empty() => {
-                steps.insert(i + 1, whole);
-            }
-            // Torn off, or empty: nothing was done on its account.
-            _ => {}
+/// A whole line makes no sense, or its checksum does not fit; line number and reason.
+pub fn parse(text: &[u8]) -> Result<Parsed, (usize, String)> {
+    let mut parsed = Parsed::default();
+    let mut any_sealed = false;
+    for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
+        // Torn off: nothing was done on its account.
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        let fault = |why: String| (i + 1, why);
+        parsed.whole += line.len() + 1;
+        let line = std::str::from_utf8(line).map_err(|e| fault(e.to_string()))?;
+        if line.trim().is_empty() {
+            continue;
         }
+        let (record, seal) = unsealed(line);
+        parsed.chain = chained(parsed.chain, &record);
+        match seal {
+            Some(seal) if seal == parsed.chain => any_sealed = true,
+            Some(_) => {
+                let why =
+                    "its checksum does not fit: it was edited, or a line before it was removed or put in";
+                return Err(fault(why.into()));
+            }
+            None if any_sealed => {
+                return Err(fault("it has no checksum, though lines before it have".into()));
+            }
+            None => {}
+        }
+        let record: Record = serde_json::from_str(&record).map_err(|e| fault(e.to_string()))?;
+        if let (Record::Begin { version, .. }, None) = (&record, seal)
+            && *version > WITHOUT_CHECKSUMS
+        {
+            return Err(fault("it has no checksum".into()));
+        }
+        parsed.state.take(record).map_err(fault)?;
     }
-    for (number, line) in steps {
-        let record: Record = serde_json::from_str(line).map_err(|e| (number, e.to_string()))?;
-        state.take(record).map_err(|why| (number, why))?;
+    Ok(parsed)
+}
+
+/// CRC-32 of the checksum before it (4 bytes, the lowest first) and the record's JSON.
+fn chained(before: u32, record: &str) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&before.to_le_bytes());
+    hasher.update(record.as_bytes());
+    hasher.finalize()
+}
+
+const SEAL: &str = ",\"chain\":\"";
+
+/// The record's JSON with its checksum as its last field.
+fn sealed(record: &str, chain: u32) -> String {
+    let open = record.strip_suffix('}').unwrap_or(record);
+    format!("{open}{SEAL}{chain:08x}\"}}")
+}
+
+/// The JSON as it was before it was sealed, and the checksum; `None` when the line has none.
+fn unsealed(line: &str) -> (String, Option<u32>) {
+    let seal = line.strip_suffix("\"}").and_then(|rest| {
+        let (open, digits) = rest.split_at_checked(rest.len().checked_sub(8)?)?;
+        let is_ours = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let chain = is_ours.then(|| u32::from_str_radix(digits, 16).ok())??;
+        Some((format!("{}}}", open.strip_suffix(SEAL)?), chain))
+    });
+    match seal {
+        Some((record, chain)) => (record, Some(chain)),
+        None => (line.to_owned(), None),
     }
-    Ok(state)
 }
 
 /// The open journal.
@@ -220,38 +294,39 @@ pub fn parse(text: &str) -> Result<State, (usize, String)> {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    chain: u32,
 }
 
 impl Journal {
-    /// Reads the journal at `path`; an empty state when there is none.
+    /// Reads the journal of a state folder; an empty state when there is none.
     ///
     /// # Errors
-    /// It cannot be read or is damaged.
-    pub fn load(path: &Path) -> Result<State, JournalError> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
-            Err(source) => return Err(JournalError::Io { path: path.to_owned(), source }),
-        };
-        parse(&text).map_err(|(line, why)| JournalError::Damaged { path: path.to_owned(), line, why })
+    /// It cannot be read, could be somebody else's, or is damaged.
+    pub fn load(folder: &TrustedFolder) -> Result<State, JournalError> {
+        Ok(Journal::parsed(folder)?.state)
+    }
+
+    fn parsed(folder: &TrustedFolder) -> Result<Parsed, JournalError> {
+        let text = folder.read(JOURNAL)?.unwrap_or_default();
+        let damaged = |(line, why)| JournalError::Damaged { path: folder.path().join(JOURNAL), line, why };
+        parse(&text).map_err(damaged)
     }
 
     /// Opens it to append, and cuts off a line that is not whole.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub fn open(path: &Path) -> Result<Journal, JournalError> {
-        let io_error = |source| JournalError::Io { path: path.to_owned(), source };
-        let file = OpenOptions::new().create(true).append(true).read(true).open(path).map_err(io_error)?;
-        let text = std::fs::read(path).map_err(io_error)?;
-        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(io_error)?;
-        }
-        if let Some(folder) = path.parent() {
-            File::open(folder).and_then(|f| f.sync_all()).map_err(io_error)?;
-        }
-        Ok(Journal { path: path.to_owned(), file })
+    /// It cannot be opened, could be somebody else's, or is damaged.
+    pub fn open(folder: &TrustedFolder) -> Result<Journal, JournalError> {
+        let path = folder.path().join(JOURNAL);
+        let file = folder.open_or_make(JOURNAL, OFlags::WRONLY | OFlags::APPEND, 0o644)?;
+        let Parsed { chain, whole, .. } = Journal::parsed(folder)?;
+        let torn = file.metadata().and_then(|m| match whole as u64 {
+            whole if whole < m.len() => file.set_len(whole),
+            _ => Ok(()),
+        });
+        torn.map_err(|source| JournalError::Io { path: path.clone(), source })?;
+        folder.sync()?;
+        Ok(Journal { path, file, chain })
     }
 
     /// Appends lines and syncs them to the disk before it returns.
@@ -260,13 +335,17 @@ impl Journal {
     /// The disk is full or broken: then nothing may be touched.
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         let io_error = |source| JournalError::Io { path: self.path.clone(), source };
-        let mut text = String::new();
+        let (mut text, mut chain) = (String::new(), self.chain);
         for record in records {
-            text.push_str(&serde_json::to_string(record).map_err(|e| io_error(io::Error::other(e)))?);
+            let record = serde_json::to_string(record).map_err(|e| io_error(io::Error::other(e)))?;
+            chain = chained(chain, &record);
+            text.push_str(&sealed(&record, chain));
             text.push('\n');
         }
         self.file.write_all(text.as_bytes()).map_err(io_error)?;
-        self.file.sync_data().map_err(io_error)
+        self.file.sync_data().map_err(io_error)?;
+        self.chain = chain;
+        Ok(())
     }
 }
 
@@ -276,10 +355,10 @@ mod tests {
     use crate::value::ValueKind;
     use proptest::prelude::*;
 
-    fn text() -> String {
-        let records = [
+    fn records(version: u32) -> Vec<Record> {
+        vec![
             Record::Begin {
-                version: JOURNAL_VERSION,
+                version,
                 boot_id: "b".into(),
                 who: Who { uid: 0, name: None, pid: 1, command: "x".into(), at_realtime_ns: 5 },
                 isolated: "1".parse().unwrap(),
@@ -299,44 +378,132 @@ mod tests {
             Record::Done { seq: 0, outcome: Outcome::Applied { reads: "3600".into() } },
             Record::End { stopped: false },
             Record::Undone { seq: 0, how: "restored".into() },
-        ];
-        records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
+        ]
+    }
+
+    /// As this version writes it.
+    fn text() -> String {
+        let mut chain = 0;
+        let line = |record: &Record| {
+            let record = serde_json::to_string(record).unwrap();
+            chain = chained(chain, &record);
+            sealed(&record, chain) + "\n"
+        };
+        records(JOURNAL_VERSION).iter().map(line).collect()
+    }
+
+    /// As version 1 wrote it.
+    fn old_text() -> String {
+        records(1).iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split_inclusive('\n').map(str::to_owned).collect()
     }
 
     #[test]
     fn a_journal_cut_anywhere_is_understood_and_never_forgets_a_step_begun() {
-        let text = text();
-        for cut in 0..=text.len() {
-            let state = parse(&text[..cut]).unwrap();
-            // Once a step's line is whole it stands until its undoing is whole.
-            let lines = text[..cut].matches('\n').count();
-            assert_eq!(state.is_active(), (2..5).contains(&lines), "cut at {cut}");
+        for text in [text(), old_text()] {
+            for cut in 0..=text.len() {
+                let state = parse(&text.as_bytes()[..cut]).unwrap().state;
+                // Once a step's line is whole it stands until its undoing is whole.
+                let lines = text[..cut].matches('\n').count();
+                assert_eq!(state.is_active(), (2..5).contains(&lines), "cut at {cut}");
+            }
         }
+    }
+
+    fn folder() -> (tempfile::TempDir, TrustedFolder) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = TrustedFolder::make(&dir.path().join("state")).unwrap();
+        (dir, folder)
+    }
+
+    fn put(folder: &TrustedFolder, text: &str) {
+        folder.remove(JOURNAL).unwrap();
+        let file = folder.make_file(JOURNAL, OFlags::WRONLY, 0o644);
+        file.unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     #[test]
     fn opening_cuts_off_the_torn_line_and_goes_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.jsonl");
-        let text = text();
-        std::fs::write(&path, &text[..text.len() - 3]).unwrap();
-        let mut journal = Journal::open(&path).unwrap();
-        journal.append(&[Record::Undone { seq: 0, how: "again".into() }]).unwrap();
-        let state = Journal::load(&path).unwrap();
-        assert_eq!(state.steps[0].undone.as_deref(), Some("again"));
+        for text in [text(), old_text()] {
+            let (_dir, folder) = folder();
+            put(&folder, &text[..text.len() - 3]);
+            let mut journal = Journal::open(&folder).unwrap();
+            journal.append(&[Record::Undone { seq: 0, how: "again".into() }]).unwrap();
+            let state = Journal::load(&folder).unwrap();
+            assert_eq!(state.steps[0].undone.as_deref(), Some("again"));
+        }
+    }
+
+    #[test]
+    fn what_is_appended_to_an_old_journal_guards_its_lines_too() {
+        let (_dir, folder) = folder();
+        put(&folder, &old_text());
+        Journal::open(&folder).unwrap().append(&records(JOURNAL_VERSION)[..1]).unwrap();
+        assert_eq!(Journal::load(&folder).unwrap().begins.len(), 2);
+        let text = String::from_utf8(folder.read(JOURNAL).unwrap().unwrap()).unwrap();
+        let edited = text.replacen("3600", "3601", 1);
+        assert_eq!(parse(edited.as_bytes()).unwrap_err().0, 6, "the first line with a checksum");
+        let unsealed_line = text + &lines(&old_text())[4];
+        assert_eq!(parse(unsealed_line.as_bytes()).unwrap_err().0, 7);
     }
 
     #[test]
     fn damage_and_other_versions_are_refused_with_their_line() {
-        let damaged = text().replacen("\"record\":\"done\"", "\"record\":\"dnoe\"", 1);
-        assert_eq!(parse(&damaged).unwrap_err().0, 3);
-        let other = text().replacen("\"version\":1", "\"version\":2", 1);
-        assert_eq!(parse(&other).unwrap_err().0, 1);
+        for text in [text(), old_text()] {
+            let damaged = text.replacen("\"record\":\"done\"", "\"record\":\"dnoe\"", 1);
+            assert_eq!(parse(damaged.as_bytes()).unwrap_err().0, 3);
+        }
+        let other = old_text().replacen("\"version\":1", "\"version\":3", 1);
+        assert_eq!(parse(other.as_bytes()).unwrap_err().0, 1);
+        let stripped = old_text().replacen("\"version\":1", "\"version\":2", 1);
+        assert_eq!(parse(stripped.as_bytes()).unwrap_err(), (1, "it has no checksum".into()));
+        assert_eq!(parse(b"\xff\n").unwrap_err().0, 1);
+        assert_eq!(parse(b"\xff").unwrap(), Parsed::default(), "torn");
+    }
+
+    #[test]
+    fn no_edited_byte_and_no_line_removed_put_in_or_moved_goes_unnoticed() {
+        let text = text();
+        assert_eq!(parse(text.as_bytes()).unwrap().state.steps.len(), 1);
+        for at in (0..text.len()).filter(|at| text.as_bytes()[*at] != b'\n') {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            if bytes[at] != b'\n' {
+                let line = text[..at].matches('\n').count() + 1;
+                assert_eq!(parse(&bytes).unwrap_err().0, line, "byte {at}");
+            }
+        }
+        let all = lines(&text);
+        for i in 0..all.len() - 1 {
+            let mut without = all.clone();
+            let removed = without.remove(i);
+            assert_eq!(parse(without.concat().as_bytes()).unwrap_err().0, i + 1);
+            let mut twice = all.clone();
+            twice.insert(i, removed);
+            assert_eq!(parse(twice.concat().as_bytes()).unwrap_err().0, i + 2);
+            let mut swapped = all.clone();
+            swapped.swap(i, i + 1);
+            assert_eq!(parse(swapped.concat().as_bytes()).unwrap_err().0, i + 1);
+        }
+    }
+
+    #[test]
+    fn a_seal_is_the_last_field_only() {
+        let tricky = Record::Undone { seq: 0, how: "x\",\"chain\":\"00000000".into() };
+        let line = serde_json::to_string(&tricky).unwrap();
+        assert_eq!(unsealed(&line), (line.clone(), None));
+        assert_eq!(unsealed(&sealed(&line, 0xab)), (line, Some(0xab)));
+        for odd in ["", "\"}", "x\"}", "\u{20ac}\u{20ac}\u{20ac}\"}", ",\"chain\":\"+0000000\"}"] {
+            assert_eq!(unsealed(odd).1, None, "{odd}");
+        }
     }
 
     proptest! {
         #[test]
-        fn hostile_text_never_panics(text in "[ -~\n]{0,200}") {
+        fn hostile_text_never_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&text);
         }
     }

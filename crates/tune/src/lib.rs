@@ -7,6 +7,7 @@
 //! [`Machine`](jitterscope_platform::Machine).
 #![forbid(unsafe_code)]
 
+mod access;
 mod apply;
 mod audit;
 pub mod catalogue;
@@ -22,6 +23,7 @@ mod knob;
 mod op;
 mod page;
 mod partition;
+mod permit;
 mod persist;
 mod plan;
 mod rollback;
@@ -31,6 +33,7 @@ mod status;
 mod threads;
 mod value;
 
+pub use access::Access;
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
 pub use audit::{Audit, AuditEntry, Competitor, audit, competitors, how};
 pub use cmdline::{BootParam, BootValue, Cmdline};
@@ -43,6 +46,7 @@ pub use journal::{JournalError, Who};
 pub use knob::{Answer, Conflict, Control, Effect, Fact, Group, Knob, Profile, Risk, ThreadFamily, Weight};
 pub use op::{Op, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
+pub use permit::Forbidden;
 pub use persist::BootLine;
 pub use plan::{Change, Plan, PlanError, Select, Skipped, plan};
 pub use rollback::{Drift, OnDrift, RollbackReport, RolledBack, Undoing, is_clean, rollback};

@@ -1,5 +1,6 @@
 //! One change to the machine: what it is, how it is done, how it stands now, how it is undone.
 
+use crate::access::Access;
 use crate::hands::{Hands, unfinished};
 use crate::threads;
 use crate::value::ValueKind;
@@ -65,6 +66,9 @@ pub enum Op {
         from: Option<String>,
         /// Its content.
         to: String,
+        /// Its mode and owner before; `None` when there was none, and in journals of version 1.
+        #[serde(default)]
+        access: Option<Access>,
     },
 }
 
@@ -169,6 +173,12 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, String) {
     (class, format!("{error}: {meaning}"))
 }
 
+/// The exact text of a file that is put in place as a whole, and its access; `Ok(None)` when there is none.
+pub(crate) fn exact_file(machine: &Machine, path: &str) -> io::Result<Option<(String, Access)>> {
+    let Some(text) = exact(machine, path)? else { return Ok(None) };
+    Ok(Some((text, Access::of(&std::fs::metadata(machine.path(path))?))))
+}
+
 /// The exact text of a file; `Ok(None)` when there is none.
 pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>> {
     match std::fs::read(machine.path(path)) {
@@ -227,7 +237,9 @@ impl Op {
             Op::Write { path, from, .. } => {
                 *from = Some(exact(machine, path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?);
             }
-            Op::PutFile { path, from, .. } => *from = exact(machine, path)?,
+            Op::PutFile { path, from, access, .. } => {
+                (*from, *access) = exact_file(machine, path)?.unzip();
+            }
             Op::Thread { pid, tid, start_time, from, .. } => {
                 let now = threads::read(machine, *pid, *tid).filter(|t| t.start_time == *start_time);
                 *from = now.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?.allowed;
@@ -276,7 +288,7 @@ impl Op {
                 hands.write(&path, "0\n")?;
                 hands.write(&path, "1\n")
             }
-            Op::PutFile { path, to, .. } => hands.put_file(path, to),
+            Op::PutFile { path, to, access, .. } => hands.put_file(path, to, *access),
         }
     }
 
@@ -351,14 +363,22 @@ impl Op {
                     _ => Standing::Original,
                 }
             }
-            Op::PutFile { path, from, to } => {
+            Op::PutFile { path, from, to, access } => {
                 let half = machine.exists(unfinished(path));
-                match exact(machine, path) {
-                    Ok(now) if now == *from && !half => Standing::Original,
-                    Ok(now) if now == *from || now.as_ref() == Some(to) => Standing::Ours,
-                    Ok(None) => Standing::Foreign("(removed)".into()),
-                    Ok(Some(_)) => Standing::Foreign("(edited)".into()),
-                    Err(e) => Standing::Foreign(format!("(unreadable: {e})")),
+                let (now, now_access) = match exact_file(machine, path) {
+                    Ok(now) => now.unzip(),
+                    Err(e) => return Standing::Foreign(format!("(unreadable: {e})")),
+                };
+                match now {
+                    now if now == *from && !half => match (access, now_access) {
+                        (Some(before), Some(now)) if now != *before => {
+                            Standing::Foreign(format!("({})", now.shown()))
+                        }
+                        _ => Standing::Original,
+                    },
+                    now if now == *from || now.as_ref() == Some(to) => Standing::Ours,
+                    None => Standing::Foreign("(removed)".into()),
+                    Some(_) => Standing::Foreign("(edited)".into()),
                 }
             }
         }
@@ -382,13 +402,17 @@ impl Op {
             }
             Op::Thread { pid, tid, from, .. } => hands.set_affinity(*pid, *tid, from)?,
             Op::Blink { cpu } => hands.write(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1\n")?,
-            Op::PutFile { path, from, .. } => {
+            Op::PutFile { path, from, access, .. } => {
                 let half = unfinished(path);
                 if hands.machine().exists(&half) {
                     hands.remove_file(&half)?;
                 }
                 match from {
-                    Some(from) => hands.put_file(path, from)?,
+                    // Version 1 noted no access: what the file has now is as good as can be had.
+                    Some(from) => {
+                        let now = exact_file(hands.machine(), path)?.map(|(_, now)| now);
+                        hands.put_file(path, from, access.or(now))?;
+                    }
                     None if hands.machine().exists(path) => hands.remove_file(path)?,
                     None => {}
                 }

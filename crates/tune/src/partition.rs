@@ -15,6 +15,10 @@ use jitterscope_platform::Machine;
 const V2_GROUP: &str = "jitterscope.isolated";
 const V1_GROUP: &str = "jitterscope.housekeeping";
 
+const CONTROL: &str = "cgroup.subtree_control";
+const ENABLE: &str = "+cpuset";
+const BALANCE: &str = "cpuset.sched_load_balance";
+
 /// How the machine's cpusets stand to the goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
@@ -45,21 +49,47 @@ fn mounted(machine: &Machine) -> Option<(String, bool)> {
             .is_ok_and(|text| text.split_whitespace().any(|name| name == "cpuset"))
     };
     let has_v1 = |root: &str| machine.exists(format!("{root}/cpuset.sched_load_balance"));
+    roots(machine).into_iter().find(|(root, is_v2)| if *is_v2 { has_v2(root) } else { has_v1(root) })
+}
+
+/// Where cgroups are mounted, or usually are, and whether that is cgroup v2.
+fn roots(machine: &Machine) -> Vec<(String, bool)> {
     let mounts = machine.read("/proc/mounts").unwrap_or_default();
-    let mut roots: Vec<(String, &str)> = mounts
+    let mut roots: Vec<(String, bool)> = mounts
         .lines()
         .filter_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
-            Some((fields.next()?.to_owned(), fields.next()?))
+            let (root, kind) = (fields.next()?, fields.next()?);
+            matches!(kind, "cgroup" | "cgroup2").then(|| (root.to_owned(), kind == "cgroup2"))
         })
-        .filter(|(_, kind)| matches!(*kind, "cgroup" | "cgroup2"))
         .collect();
-    roots.extend([("/sys/fs/cgroup".to_owned(), "cgroup2"), ("/sys/fs/cgroup/cpuset".to_owned(), "cgroup")]);
-    roots.iter().find_map(|(root, kind)| match *kind {
-        "cgroup2" if has_v2(root) => Some((root.clone(), true)),
-        "cgroup" if has_v1(root) => Some((root.clone(), false)),
-        _ => None,
-    })
+    roots.extend([("/sys/fs/cgroup".to_owned(), true), ("/sys/fs/cgroup/cpuset".to_owned(), false)]);
+    roots
+}
+
+/// Where the cgroups are mounted that this changes; `None` when it is no change that [`look`] proposes.
+#[must_use]
+pub fn may_make(machine: &Machine, op: &Op) -> Option<String> {
+    let fits = |root: &str, is_v2: bool| {
+        let group = if is_v2 { V2_GROUP } else { V1_GROUP };
+        let below = |path: &str| path.strip_prefix(root)?.strip_prefix('/').map(str::to_owned);
+        match op {
+            Op::MakeDir { path, cgroup: true } => below(path).as_deref() == Some(group),
+            Op::Write { path, kind, to, effective: None, .. } => {
+                let Some(file) = below(path) else { return false };
+                match (kind, is_v2, file.strip_prefix(group).and_then(|rest| rest.strip_prefix('/'))) {
+                    (ValueKind::Controllers, true, None) => file == CONTROL && to == ENABLE,
+                    (ValueKind::CpuList, true, Some("cpuset.cpus")) => true,
+                    (ValueKind::Text, true, Some("cpuset.cpus.partition")) => true,
+                    (ValueKind::CpuList, false, Some("cpuset.cpus" | "cpuset.mems")) => true,
+                    (ValueKind::Number, false, _) => file.rsplit('/').next() == Some(BALANCE),
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    };
+    roots(machine).into_iter().find(|(root, is_v2)| fits(root, *is_v2)).map(|(root, _)| root)
 }
 
 fn write(path: String, kind: ValueKind, from: Option<String>, to: String) -> Op {
@@ -108,10 +138,10 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         None => format!("isolated: {held}"),
     };
     let mut ops = Vec::new();
-    let control = format!("{root}/cgroup.subtree_control");
+    let control = format!("{root}/{CONTROL}");
     let enabled = machine.read(&control).ok();
     if !enabled.as_ref().is_some_and(|text| text.split_whitespace().any(|name| name == "cpuset")) {
-        ops.push(write(control, ValueKind::Controllers, enabled, "+cpuset".into()));
+        ops.push(write(control, ValueKind::Controllers, enabled, ENABLE.into()));
     }
     if state.is_none() {
         ops.push(Op::MakeDir { path: group.clone(), cgroup: true });
@@ -187,7 +217,7 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     let current =
         format!("the scheduler balances CPU {} with others ({})", goal.isolated, balancing.join(", "));
     for group in balancing {
-        let path = format!("{group}/cpuset.sched_load_balance");
+        let path = format!("{group}/{BALANCE}");
         let from = machine.read(&path).ok();
         ops.push(write(path, ValueKind::Number, from, "0".into()));
     }

@@ -2,7 +2,7 @@
 
 use crate::cmdline::{BootParam, compose, merge};
 use crate::goal::Goal;
-use crate::op::{Op, exact};
+use crate::op::{Op, exact, exact_file};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::io;
@@ -11,6 +11,25 @@ const SYSCTL: &str = "/etc/sysctl.d/99-zz-jitterscope.conf";
 const TMPFILES: &str = "/etc/tmpfiles.d/zz-jitterscope.conf";
 const MANAGER: &str = "/etc/systemd/system.conf.d/90-jitterscope.conf";
 const GRUB: &str = "/etc/default/grub.d/90-jitterscope.cfg";
+
+/// What changes that make others last go by, in a plan and in the journal.
+pub const PERSIST: &str = "persist";
+
+/// Whether this makes a change last: one of the drop-ins, or a folder that one lies in.
+#[must_use]
+pub fn may_make(op: &Op) -> bool {
+    let mut drop_ins = [SYSCTL, TMPFILES, MANAGER, GRUB].into_iter();
+    match op {
+        Op::PutFile { path, .. } => drop_ins.any(|drop_in| drop_in == path),
+        Op::MakeDir { path, cgroup: false } => drop_ins.any(|drop_in| folders_of(drop_in).any(|f| f == path)),
+        _ => false,
+    }
+}
+
+/// The folders that a file lies in, from the outermost.
+fn folders_of(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').skip(1).filter_map(|(at, _)| path.get(..at))
+}
 
 /// What should hold after the next boot too.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +154,7 @@ fn drop_in(
     header: &[&str],
     lines: &[(String, String)],
 ) -> io::Result<()> {
-    let from = exact(machine, path)?;
+    let (from, access) = exact_file(machine, path)?.unzip();
     let mut text: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
     for old in from.as_deref().unwrap_or_default().lines() {
         let replaced = lines.iter().any(|(key, _)| old.starts_with(key.as_str()));
@@ -148,19 +167,13 @@ fn drop_in(
     if from.as_ref() == Some(&to) {
         return Ok(());
     }
-    let folders: Vec<String> = path
-        .match_indices('/')
-        .skip(1)
-        .filter_map(|(at, _)| path.get(..at).map(str::to_owned))
-        .filter(|folder| !machine.exists(folder))
-        .collect();
-    for folder in folders {
-        let op = Op::MakeDir { path: folder, cgroup: false };
+    for folder in folders_of(path).filter(|folder| !machine.exists(folder)) {
+        let op = Op::MakeDir { path: folder.to_owned(), cgroup: false };
         if !ops.contains(&op) {
             ops.push(op);
         }
     }
-    ops.push(Op::PutFile { path: path.to_owned(), from, to });
+    ops.push(Op::PutFile { path: path.to_owned(), from, to, access });
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::examine::{Examination, KnobState, Left, Scene};
 use crate::goal::Goal;
 use crate::knob::{Control, Effect, Knob, Place, Profile, Risk, ThreadFamily};
 use crate::op::Op;
-use crate::persist::{BootLine, Lasting};
+use crate::persist::{BootLine, Lasting, PERSIST};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
 use serde::ser::SerializeStruct;
@@ -154,7 +154,7 @@ pub fn plan(
         let (ops, boot) = lasting.ops(machine, goal)?;
         plan.boot = boot;
         plan.changes.extend(ops.into_iter().map(|op| Change {
-            knob: "persist",
+            knob: PERSIST,
             op,
             why: "so that it holds after the next boot".into(),
             risk: Risk::Low,

@@ -2,8 +2,9 @@
 
 use crate::apply::boot_id;
 use crate::hands::Hands;
-use crate::journal::{Journal, Record, State, Step};
+use crate::journal::{Record, Step};
 use crate::op::{Op, Outcome, Standing, classify};
+use crate::permit::{self, Forbidden};
 use crate::state_dir::{StateDir, StateError};
 use crate::threads;
 use jitterscope_model::SCHEMA_VERSION;
@@ -64,6 +65,12 @@ pub enum Undoing {
         /// That value.
         now: String,
     },
+    /// It is no change that a knob of this version makes: nothing was done about it, and it stays in the
+    /// journal.
+    Forbidden {
+        /// Why.
+        why: String,
+    },
     /// It could not be put back.
     Failed {
         /// What the system said, and what that means.
@@ -73,7 +80,7 @@ pub enum Undoing {
 
 impl Undoing {
     fn is_settled(&self) -> bool {
-        !matches!(self, Undoing::Drifted { .. } | Undoing::Failed { .. })
+        !matches!(self, Undoing::Drifted { .. } | Undoing::Forbidden { .. } | Undoing::Failed { .. })
     }
 }
 
@@ -137,11 +144,18 @@ pub fn rollback(
     }
     let boot = boot_id(hands.machine());
     let mut journal = locked.journal()?;
-    let heirs = heirs(hands.machine(), &state, &boot);
-    for step in state.standing() {
+    let steps: Vec<(&Step, Result<(), Forbidden>)> =
+        state.standing().map(|s| (s, permit::check(hands.machine(), &s.knob, &s.op))).collect();
+    let sound: Vec<&Step> = steps.iter().filter(|(_, check)| check.is_ok()).map(|(s, _)| *s).collect();
+    let of_this_boot =
+        |step: &&&Step| state.begins.get(step.begin).is_some_and(|begun| begun.boot_id == boot);
+    let heirs = heirs(hands.machine(), sound.iter().filter(of_this_boot).map(|step| &step.op));
+    for (step, check) in &steps {
         let rebooted = state.begins.get(step.begin).is_some_and(|b| b.boot_id != boot);
         report.rebooted |= rebooted;
-        let undoing = if state.standing().any(|made| is_file_of(&step.op, &made.op)) {
+        let undoing = if let Err(why) = check {
+            Undoing::Forbidden { why: why.to_string() }
+        } else if sound.iter().any(|made| is_file_of(&step.op, &made.op)) {
             // A cpuset with members takes no empty list of CPUs; the whole cgroup goes presently.
             Undoing::GoesWithItsCgroup
         } else {
@@ -238,14 +252,11 @@ fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
 }
 
 /// A thread that was started by a confined one and inherited its affinity; what it would have had.
-fn heirs(machine: &Machine, state: &State, boot: &str) -> Vec<Op> {
+fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> {
     let mut moved: BTreeMap<i32, (&jitterscope_model::CpuSet, &jitterscope_model::CpuSet)> = BTreeMap::new();
     let mut known = Vec::new();
-    for step in state.standing() {
-        if state.begins.get(step.begin).is_none_or(|b| b.boot_id != boot) {
-            continue;
-        }
-        if let Op::Thread { pid, tid, start_time, from, to, .. } = &step.op {
+    for op in steps {
+        if let Op::Thread { pid, tid, start_time, from, to, .. } = op {
             moved.insert(*pid, (from, to));
             known.push((*tid, *start_time));
         }
@@ -296,5 +307,5 @@ fn free_heirs(hands: &mut dyn Hands, heirs: Vec<Op>) -> usize {
 /// # Errors
 /// It cannot be read.
 pub fn is_clean(dir: &StateDir) -> Result<bool, StateError> {
-    Ok(!Journal::load(&dir.journal_path())?.is_active())
+    Ok(!dir.look()?.is_active())
 }

@@ -106,7 +106,8 @@ fn wanted(machine: &Machine, goal: &Goal, setting: &Setting, path: &str, now: &s
     }
 }
 
-fn sibling(path: &str, name: &str) -> String {
+/// The file of this name in the same folder.
+pub fn sibling(path: &str, name: &str) -> String {
     match path.rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_owned(),

@@ -1,13 +1,19 @@
 //! The folder that remembers what is in force, and the lock that lets one change the machine at a time.
 
-use crate::journal::{Journal, JournalError, State};
+use crate::journal::{JOURNAL, Journal, JournalError, State};
+use jitterscope_platform::{TrustError, TrustedFolder};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where the state of the whole machine lies.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/jitterscope";
+
+/// Held while the machine is changed.
+const LOCK: &str = "lock";
+/// The journal of the last apply that was rolled back.
+const LAST_JOURNAL: &str = "journal.last.jsonl";
 
 /// The folder of the journal.
 #[derive(Clone, Debug)]
@@ -27,6 +33,9 @@ pub enum StateError {
         #[source]
         source: io::Error,
     },
+    /// Somebody else could have written what is in it.
+    #[error("the state folder says what is written back to the machine: {0}")]
+    Trust(TrustError),
     /// Somebody else is at it.
     #[error("another jitterscope is changing this machine right now (it holds {}): wait for it", path.display())]
     Locked {
@@ -38,10 +47,19 @@ pub enum StateError {
     Journal(#[from] JournalError),
 }
 
+impl From<TrustError> for StateError {
+    fn from(error: TrustError) -> StateError {
+        match error {
+            TrustError::Io { path, source } => StateError::Io { path, source },
+            other => StateError::Trust(other),
+        }
+    }
+}
+
 /// The folder while it is ours alone; the lock goes with it, also when we are killed.
 #[derive(Debug)]
 pub struct Locked {
-    dir: PathBuf,
+    folder: TrustedFolder,
     _lock: File,
 }
 
@@ -52,38 +70,29 @@ impl StateDir {
         StateDir { path: path.to_owned() }
     }
 
-    /// The journal's file.
-    #[must_use]
-    pub fn journal_path(&self) -> PathBuf {
-        self.path.join("journal.jsonl")
-    }
-
     /// What is in force, without locking: for looking only.
     ///
     /// # Errors
-    /// The journal cannot be read or is damaged.
+    /// The journal cannot be read, is damaged, or somebody else could have written it.
     pub fn look(&self) -> Result<State, StateError> {
-        Ok(Journal::load(&self.journal_path())?)
+        match TrustedFolder::open(&self.path)? {
+            Some(folder) => Ok(Journal::load(&folder)?),
+            None => Ok(State::default()),
+        }
     }
 
     /// Makes the folder if need be and locks it.
     ///
     /// # Errors
-    /// The folder cannot be made, or somebody else has it locked.
+    /// The folder cannot be made, could be written to by others, or somebody else has it locked.
     pub fn lock(&self) -> Result<Locked, StateError> {
-        let io_error = |path: &Path, source| StateError::Io { path: path.to_owned(), source };
-        fs::create_dir_all(&self.path).map_err(|e| io_error(&self.path, e))?;
-        let path = self.path.join("lock");
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|e| io_error(&path, e))?;
+        let folder = TrustedFolder::make(&self.path)?;
+        let lock = folder.lock_file(LOCK)?;
+        let path = self.path.join(LOCK);
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Locked { dir: self.path.clone(), _lock: lock }),
+            Ok(()) => Ok(Locked { folder, _lock: lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::Locked { path }),
-            Err(e) => Err(io_error(&path, e.into())),
+            Err(e) => Err(StateError::Io { path, source: e.into() }),
         }
     }
 }
@@ -92,9 +101,9 @@ impl Locked {
     /// What is in force.
     ///
     /// # Errors
-    /// The journal cannot be read or is damaged.
+    /// The journal cannot be read, is damaged, or somebody else could have written it.
     pub fn load(&self) -> Result<State, StateError> {
-        Ok(Journal::load(&self.dir.join("journal.jsonl"))?)
+        Ok(Journal::load(&self.folder)?)
     }
 
     /// Opens the journal to append.
@@ -102,7 +111,7 @@ impl Locked {
     /// # Errors
     /// It cannot be opened.
     pub fn journal(&self) -> Result<Journal, StateError> {
-        Ok(Journal::open(&self.dir.join("journal.jsonl"))?)
+        Ok(Journal::open(&self.folder)?)
     }
 
     /// Puts the finished journal away: nothing is in force any more. The last one is kept beside it.
@@ -110,12 +119,8 @@ impl Locked {
     /// # Errors
     /// It cannot be renamed.
     pub fn put_away(&self) -> Result<(), StateError> {
-        let (from, to) = (self.dir.join("journal.jsonl"), self.dir.join("journal.last.jsonl"));
-        match fs::rename(&from, &to) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(StateError::Io { path: from, source }),
-        }
+        self.folder.rename(JOURNAL, LAST_JOURNAL)?;
+        Ok(())
     }
 }
 

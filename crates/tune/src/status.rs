@@ -3,6 +3,7 @@
 use crate::apply::boot_id;
 use crate::journal::Who;
 use crate::op::{Op, Outcome, Standing};
+use crate::permit;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -38,6 +39,11 @@ pub enum NowIs {
     },
     /// A reboot has undone it.
     UndoneByReboot,
+    /// It is no change that a knob of this version makes: nothing of it is looked at or undone.
+    Forbidden {
+        /// Why.
+        why: String,
+    },
 }
 
 /// One applied change.
@@ -104,7 +110,10 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
             path: step.op.what(),
             original: step.op.from_text(),
             asked: step.op.to_text(),
-            standing: now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
+            standing: match permit::check(machine, &step.knob, &step.op) {
+                Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
+                Err(why) => NowIs::Forbidden { why: why.to_string() },
+            },
         })
         .collect();
     changes.reverse();

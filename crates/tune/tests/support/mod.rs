@@ -5,7 +5,7 @@
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::glob;
-use jitterscope_tune::{Goal, Hands, MachineHands, Who};
+use jitterscope_tune::{Access, Goal, Hands, MachineHands, Who};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -356,8 +356,8 @@ impl Hands for FakeHands {
         })
     }
 
-    fn put_file(&mut self, path: &str, content: &str) -> io::Result<()> {
-        self.movement(|hands| hands.put_file(path, content))
+    fn put_file(&mut self, path: &str, content: &str, access: Option<Access>) -> io::Result<()> {
+        self.movement(|hands| hands.put_file(path, content, access))
     }
 
     fn remove_file(&mut self, path: &str) -> io::Result<()> {
