@@ -5,7 +5,7 @@ use jitterscope_model::CpuSet;
 use jitterscope_platform::{Machine, set_thread_affinity};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// What can be done to a machine. Paths are absolute, as on the host.
@@ -66,6 +66,9 @@ impl MachineHands {
     }
 }
 
+/// Mode of folders that are made.
+const NEW_FOLDER: u32 = 0o755;
+
 /// Where a file is built before it is renamed into place.
 #[must_use]
 pub fn unfinished(path: &str) -> String {
@@ -95,7 +98,13 @@ impl Hands for MachineHands {
     }
 
     fn make_dir(&mut self, path: &str) -> io::Result<()> {
-        fs::create_dir(self.machine.path(path))
+        let path = self.machine.path(path);
+        fs::create_dir(&path)?;
+        // Whatever the umask is: nobody else may put anything into it.
+        if fs::symlink_metadata(&path)?.mode() & 0o777 != NEW_FOLDER {
+            fs::set_permissions(&path, fs::Permissions::from_mode(NEW_FOLDER))?;
+        }
+        Ok(())
     }
 
     fn remove_dir(&mut self, path: &str) -> io::Result<()> {

@@ -210,6 +210,12 @@ pub fn rolled_back(report: &RollbackReport) -> String {
         "Could not be put back (roll back again)",
         failed.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
+    let forbidden = tell(|u| if let Undoing::Forbidden { why } = u { Some(why) } else { None });
+    listed(
+        &mut out,
+        "Not undone, as no knob makes such a change (it stays in the journal)",
+        forbidden.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
     if report.update_boot_loader {
         out.push_str("\nThe boot loader's drop-in is gone: run update-grub.\n");
     }
@@ -248,8 +254,9 @@ pub fn status(status: &Status) -> String {
             NowIs::Gone { why } => format!("gone: {why}"),
             NowIs::Refused { why } => format!("refused: {why}"),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
+            NowIs::Forbidden { why } => format!("NOT OURS: {why}"),
         };
-        let special = matches!(change.standing, NowIs::Drifted { .. });
+        let special = matches!(change.standing, NowIs::Drifted { .. } | NowIs::Forbidden { .. });
         match family(&change.path).filter(|_| !special) {
             Some(kind) => match alike.iter_mut().find(|(n, k, _)| *n == now && *k == kind) {
                 Some((_, _, count)) => *count += 1,
