@@ -93,3 +93,26 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+impl Command {
+    /// Whether it records, and so puts right first what a recording before it was killed over.
+    pub fn records(&self) -> bool {
+        match self {
+            Command::Record(_)
+            | Command::Attach(_)
+            | Command::Sljtest(_)
+            | Command::Sampler(_)
+            | Command::Selftest(_) => true,
+            Command::Report(_)
+            | Command::List(_)
+            | Command::Export(_)
+            | Command::Journal(_)
+            | Command::Doctor(_)
+            | Command::Audit(_)
+            | Command::Tune(_)
+            | Command::Disturb(_)
+            | Command::EndNow
+            | Command::Completions { .. } => false,
+        }
+    }
+}

@@ -16,6 +16,9 @@ use exit::Exit;
 fn main() -> std::process::ExitCode {
     let cli = args::parse();
     cli.color.apply();
+    if cli.command.records() {
+        commands::leftovers::put_right_at_start(&cli.places);
+    }
     let result = match &cli.command {
         Command::Record(args) => commands::record::run(args, &cli.places),
         Command::Attach(args) => commands::attach::run(args, &cli.places),

@@ -44,6 +44,8 @@ pub use hlog_reader::StoredHistogram;
 pub use naming::check_label;
 pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage};
-pub use runs::{Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve};
+pub use runs::{
+    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
+};
 pub use tables::{Column, SCHEMA};
 pub use writer::RunWriter;

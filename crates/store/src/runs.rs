@@ -4,13 +4,15 @@ use crate::error::StoreError;
 use crate::reader::read_manifest;
 use crate::writer::MANIFEST;
 use jitterscope_model::RunManifest;
-use jitterscope_platform::HeldDir;
+use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Folders of unfinished runs begin so, then `<pid>-<start time of that process>-<name>`.
+/// Folders of unfinished runs begin so; then comes the name that the run will have. Whoever holds the lock
+/// of such a folder is making that run. Earlier versions held none: theirs go on with
+/// `<pid>-<start time of that process>-<name>`.
 pub(crate) const PARTIAL_PREFIX: &str = ".partial-";
 
 /// A whole run.
@@ -36,9 +38,10 @@ pub struct Problem {
 pub struct Partial {
     /// The folder.
     pub path: PathBuf,
-    /// The recorder that made it.
-    pub pid: u32,
 }
+
+/// [`Partial`]s that were removed, and those that could not be, each with the reason.
+pub type CleanedPartials = (Vec<Partial>, Vec<(Partial, StoreError)>);
 
 /// All runs in a folder, oldest first, and what could not be read. A folder that is not there has none.
 ///
@@ -116,39 +119,51 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 pub fn partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
     match HeldDir::open(dir) {
         Err(error) if error.is_absent() => Ok(Vec::new()),
-        other => dead_partials(&other.map_err(StoreError::reading)?),
+        other => {
+            let dead = dead_partials(&other.map_err(StoreError::reading)?)?;
+            Ok(dead.into_iter().map(|(partial, _)| partial).collect())
+        }
     }
 }
 
-fn dead_partials(dir: &HeldDir) -> Result<Vec<Partial>, StoreError> {
+/// With the lock of each, where there are locks: nobody takes for his what is about to be removed.
+fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, StoreError> {
     // Anybody may make a folder of such a name where all may write; it is for its owner to remove.
     let user = rustix::process::geteuid().as_raw();
     let dead = |name: &OsStr| {
-        let mut parts = name.to_str()?.strip_prefix(PARTIAL_PREFIX)?.splitn(3, '-');
-        let pid: u32 = parts.next()?.parse().ok()?;
-        let started = parts.next()?;
-        let gone = process_start(pid).as_deref() != Some(started);
-        gone.then(|| Partial { path: dir.path().join(name), pid })
+        let rest = name.to_str()?.strip_prefix(PARTIAL_PREFIX)?;
+        let path = dir.path().join(name);
+        let (is_dead, lock) = match (owner_of(&path), made_by(rest)) {
+            (Owner::Living, _) => (false, None),
+            (Owner::Gone(lock), None) => (true, Some(lock)),
+            (Owner::Gone(lock), Some(process)) => (!is_alive(process), Some(lock)),
+            // Without locks nobody can tell whose it is, unless its name does.
+            (Owner::Unknown(_), maker) => (maker.is_some_and(|process| !is_alive(process)), None),
+        };
+        is_dead.then_some((Partial { path }, lock))
     };
     let entries = dir.entries().map_err(StoreError::reading)?;
     let ours = entries.iter().filter(|entry| entry.is_dir && entry.owner == user);
     Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
 }
 
-/// Removes them; returns those removed.
+/// Removes them. One that cannot be removed does not keep the others.
 ///
 /// # Errors
-/// Another user may change the folder or one on its way, it cannot be read, or one cannot be removed.
-pub fn clean_partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
+/// Another user may change the folder or one on its way, or it cannot be read.
+pub fn clean_partials(dir: &Path) -> Result<CleanedPartials, StoreError> {
     let folder = match HeldDir::trusted(dir) {
-        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        Err(error) if error.is_absent() => return Ok((Vec::new(), Vec::new())),
         other => other.map_err(StoreError::writing)?,
     };
-    let found = dead_partials(&folder)?;
-    for partial in &found {
-        folder.remove_tree(partial.path.file_name().unwrap_or_default()).map_err(StoreError::writing)?;
+    let (mut removed, mut kept) = (Vec::new(), Vec::new());
+    for (partial, _lock) in dead_partials(&folder)? {
+        match folder.remove_tree(partial.path.file_name().unwrap_or_default()) {
+            Ok(()) => removed.push(partial),
+            Err(error) => kept.push((partial, StoreError::writing(error))),
+        }
     }
-    Ok(found)
+    Ok((removed, kept))
 }
 
 /// Removes a run with all that is in its folder.
@@ -164,10 +179,15 @@ pub fn remove(run: &Path) -> Result<(), StoreError> {
     folder.remove_tree(run.file_name().unwrap_or_default()).map_err(StoreError::writing)
 }
 
-/// `<pid>-<start time>` of this process: the pid alone may be used again.
-pub(crate) fn own_partial_mark() -> String {
-    let pid = std::process::id();
-    format!("{pid}-{}", process_start(pid).unwrap_or_else(|| "0".into()))
+/// The process id and start time in what an earlier version wrote behind the prefix.
+fn made_by(rest: &str) -> Option<(u32, &str)> {
+    let mut parts = rest.splitn(3, '-');
+    let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?);
+    started.bytes().all(|b| b.is_ascii_digit()).then_some((pid, started))
+}
+
+fn is_alive((pid, started): (u32, &str)) -> bool {
+    process_start(pid).as_deref() == Some(started)
 }
 
 /// Field 22 of `/proc/PID/stat`, ticks from boot to the process's start; `None` when there is no such

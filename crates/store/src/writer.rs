@@ -5,14 +5,14 @@ use crate::hlog::Hlog;
 use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::{TracePages, TraceRole};
 use crate::reserved::ReservedFile;
-use crate::runs::{PARTIAL_PREFIX, own_partial_mark};
+use crate::runs::PARTIAL_PREFIX;
 use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
 use arrow_schema::DataType;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
     Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks, Warning,
 };
-use jitterscope_platform::{AccessError, HeldDir};
+use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -185,18 +185,46 @@ impl Clock {
     }
 }
 
+/// How often a folder is made again that another's clean-up has removed.
+const TRIES: u32 = 5;
+
+/// Whether another process, rather than the file system, is in the way of a lock.
+fn error_is_others(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
+}
+
 /// The folder under its hidden name, held open; removed with all that is in it unless it was renamed.
 struct PartialFolder {
     runs: HeldDir,
     held: HeldDir,
     name: String,
     renamed: bool,
+    /// Tells others that it is being written to; `None` where the file system has no locks, and then
+    /// nobody removes it either.
+    _owner: Option<OwnerLock>,
 }
 
 impl PartialFolder {
     fn make(runs: HeldDir, name: String) -> Result<PartialFolder, AccessError> {
-        let held = runs.make_dir(&name)?;
-        Ok(PartialFolder { runs, held, name, renamed: false })
+        let path = runs.path().join(&name);
+        let mut tries = 0;
+        loop {
+            let held = runs.make_dir(&name)?;
+            let owner = match OwnerLock::take(&path) {
+                Ok(lock) => Some(lock),
+                // Somebody took it for a leftover in the moment in which it had no lock yet.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
+                    tries += 1;
+                    continue;
+                }
+                Err(source) if error_is_others(&source) => {
+                    let _ = runs.remove_held(&held, &name);
+                    return Err(AccessError::Io { path, source });
+                }
+                Err(_) => None,
+            };
+            return Ok(PartialFolder { runs, held, name, renamed: false, _owner: owner });
+        }
     }
 
     fn rename(&mut self, to: &str) -> Result<(), StoreError> {
@@ -262,7 +290,7 @@ impl RunWriter {
         }
         let id = short_id(started_realtime_ns);
         let name = format!("{}-{label}-{id}", compact_utc(started_realtime_ns));
-        let partial = format!("{PARTIAL_PREFIX}{}-{name}", own_partial_mark());
+        let partial = format!("{PARTIAL_PREFIX}{name}");
         let partial = PartialFolder::make(folder, partial).map_err(folder_error)?;
         RunWriter::open(runs, partial, name, id)
     }

@@ -59,10 +59,33 @@ fn an_unfinished_run_is_no_run_and_a_living_recorders_is_left_alone() {
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join("manifest.json"), "{}").unwrap();
     assert!(list(dir.path()).unwrap().0.is_empty());
-    assert_eq!(clean_partials(dir.path()).unwrap().len(), 1);
+    assert_eq!(clean_partials(dir.path()).unwrap().0.len(), 1);
     assert!(!dead.exists());
     drop(w);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "dropped before its end it leaves nothing");
+}
+
+#[test]
+fn an_owner_is_known_by_its_lock_and_one_that_cannot_be_removed_keeps_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    // Of an earlier version, by a process that lives: this one.
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    let old = at(&format!(".partial-{}-{started}-20261121T000000Z-L-abcdef", std::process::id()));
+    let (locked, left) = (at(".partial-20261121T000001Z-L-abcdef"), at(".partial-20261121T000002Z-L-abcdef"));
+    for folder in [&old, &locked, &left] {
+        fs::create_dir(folder).unwrap();
+    }
+    let owner = jitterscope_platform::OwnerLock::take(&locked).unwrap();
+    let found = partials(dir.path()).unwrap();
+    assert_eq!(found.iter().map(|p| &p.path).collect::<Vec<_>>(), [&left]);
+    let (removed, kept) = clean_partials(dir.path()).unwrap();
+    assert_eq!((removed.len(), kept.len()), (1, 0));
+    assert!(old.exists() && locked.exists() && !left.exists());
+    drop(owner);
+    assert_eq!(clean_partials(dir.path()).unwrap().0.len(), 1);
+    assert!(old.exists() && !locked.exists());
 }
 
 #[test]

@@ -288,14 +288,14 @@ fn sweeping_up_removes_what_is_ours_and_follows_nothing() {
     symlink(outside.join("file"), dead("a").join("manifest.json")).unwrap();
     symlink(&outside, dead("b")).unwrap();
     assert_eq!(partials(&runs).unwrap().len(), 1);
-    assert_eq!(clean_partials(&runs).unwrap().len(), 1);
+    assert_eq!(clean_partials(&runs).unwrap().0.len(), 1);
     assert!(!dead("a").exists() && dead("b").is_symlink());
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
     if is_root() {
         chmod(&runs, 0o1777);
         fs::create_dir(dead("hers")).unwrap();
         chown(dead("hers"), Some(OTHER), Some(OTHER)).unwrap();
-        assert!(clean_partials(&runs).unwrap().is_empty() && dead("hers").exists());
+        assert!(clean_partials(&runs).unwrap().0.is_empty() && dead("hers").exists());
         chown(&runs, Some(OTHER), Some(OTHER)).unwrap();
         fs::create_dir(dead("c")).unwrap();
         let error = clean_partials(&runs).unwrap_err();

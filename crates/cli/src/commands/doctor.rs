@@ -1,6 +1,8 @@
 //! `doctor`: what this machine lets us see.
 
+use super::leftovers::{self, PutRight};
 use super::require;
+use super::tune_words::{counted, named};
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
@@ -8,12 +10,17 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_model::{ClockKind, SCHEMA_VERSION, SourceReport, SourceStatus, visible};
-use jitterscope_platform::{Machine, choose_clock, disturb};
-use jitterscope_trace::{Tracefs, survey as survey_sources};
+use jitterscope_platform::{Machine, choose_clock};
+use jitterscope_trace::survey as survey_sources;
+use jitterscope_tune::{DEFAULT_STATE_DIR, NowIs, StateDir, Status, called, status};
 use owo_colors::OwoColorize;
 use serde_json::json;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// More changes than these are counted rather than listed: moving threads makes hundreds.
+const MOST_CHANGES: usize = 12;
 
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]
@@ -21,9 +28,12 @@ pub struct DoctorArgs {
     /// End with code 4 unless this source is available; may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
-    /// Remove what killed recordings left: tracing instances, unfinished runs, changed settings
+    /// Put right what killed recordings left: tracing instances, unfinished runs, selftest's settings
     #[arg(long)]
     pub clean: bool,
+    /// Folder of tune's journal, which remembers what it changed
+    #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
+    pub state_dir: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -68,23 +78,38 @@ fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
 /// Runs it.
 ///
 /// # Errors
-/// Leftovers cannot be removed, something required is missing, or stdout is closed.
+/// Something required is missing, or stdout is closed.
 pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     // Looking mounts tracefs: Ctrl-C waits for the moment that it takes to unmount it again.
     let _stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let machine = Machine::host();
-    let mut removed = Vec::new();
-    if args.clean {
-        removed = clean(&machine, places)?;
+    let (removed, mut failed) = if args.clean {
+        let PutRight { done, failed } = leftovers::clean(&machine, places);
+        (done, failed)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    let could_not_clean = !failed.is_empty();
+    let left = if args.clean {
+        Vec::new()
+    } else {
+        let PutRight { done, failed: unknown } = leftovers::look(&machine, places);
+        failed.extend(unknown);
+        done
+    };
+    let tuned = status(&machine, &StateDir::at(&args.state_dir));
+    if let Err(error) = &tuned {
+        failed.push(format!("what tune changed cannot be told: {error}"));
     }
     let sources = survey(&machine);
     if args.json {
-        let leftovers = if args.clean { Vec::new() } else { leftovers(&machine, places) };
         let value = json!({
             "schema_version": SCHEMA_VERSION,
             "sources": sources,
-            "leftovers": leftovers,
+            "leftovers": left,
             "removed": removed,
+            "failed": failed,
+            "tune": tuned.ok(),
         });
         output::json(&value)?;
     } else {
@@ -92,62 +117,57 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         for what in &removed {
             writeln!(text, "removed: {}", visible(what))?;
         }
-        if args.clean && removed.is_empty() {
+        if args.clean && removed.is_empty() && failed.is_empty() {
             writeln!(text, "nothing was left over")?;
         }
-        let left = if args.clean { Vec::new() } else { leftovers(&machine, places) };
         for what in &left {
             writeln!(text, "left over: {}", visible(what))?;
         }
+        for what in &failed {
+            writeln!(text, "failed: {}", visible(what))?;
+        }
         if !left.is_empty() {
-            writeln!(text, "Remove them with: jitterscope doctor --clean")?;
+            writeln!(text, "Put them right with: jitterscope doctor --clean")?;
+        }
+        if let Ok(tuned) = &tuned {
+            text.push_str(&changed_by_tune(tuned));
         }
         output::result(&text)?;
     }
     require::check(&sources, &args.require)?;
-    Ok(Exit::Ok)
+    Ok(if could_not_clean { Exit::Failed } else { Exit::Ok })
 }
 
-/// What killed recordings left, a phrase each.
-fn leftovers(machine: &Machine, places: &Places) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Ok(tracefs) = Tracefs::open(machine) {
-        found.extend(tracefs.leftovers().iter().map(|l| format!("tracing instance {}", l.name)));
+/// What `tune apply` changed and nothing has put back yet, a line for each apply and each value that somebody
+/// else has changed since; empty when there is nothing.
+fn changed_by_tune(tuned: &Status) -> String {
+    let mut text = String::new();
+    if !tuned.active {
+        return text;
     }
-    if let Ok(partials) = places.runs().and_then(|runs| Ok(jitterscope_store::partials(&runs)?)) {
-        found.extend(partials.iter().map(|p| format!("unfinished run {}", p.path.display())));
+    for apply in &tuned.applies {
+        let (cpus, who) = (named(&apply.isolated), called(&apply.who));
+        let cut = if apply.finished { "" } else { ", and was cut off" };
+        let boot = if apply.before_reboot { ", before the last reboot" } else { "" };
+        let _ = writeln!(text, "changed by tune: for {cpus}, by {}{boot}{cut}", visible(&who));
     }
-    found
-}
-
-/// Removes what killed recordings left; returns a phrase for each thing that was.
-///
-/// # Errors
-/// Something of it cannot be removed.
-pub fn clean(machine: &Machine, places: &Places) -> anyhow::Result<Vec<String>> {
-    let mut removed = Vec::new();
-    if let Ok(tracefs) = Tracefs::open(machine) {
-        let (gone, kept) = tracefs.clean_leftovers();
-        removed.extend(gone.iter().map(|l| format!("tracing instance {}", l.name)));
-        for (leftover, error) in kept {
-            output::talk(format_args!("tracing instance {} cannot be removed: {error}", leftover.name));
-        }
+    for change in &tuned.changes {
+        let what = match &change.standing {
+            NowIs::Drifted { reads } => format!("drifted: somebody made it {reads}"),
+            NowIs::Forbidden { why } => format!("in the journal, but not tune's: {why}"),
+            NowIs::InForce | NowIs::Pending { .. } if tuned.changes.len() <= MOST_CHANGES => {
+                format!("{} instead of {}", change.asked, change.original)
+            }
+            _ => continue,
+        };
+        let _ = writeln!(text, "  {} {}: {}", visible(&change.knob), visible(&change.path), visible(&what));
     }
-    let partials = jitterscope_store::clean_partials(&places.runs()?)?;
-    removed.extend(partials.iter().map(|p| format!("unfinished run {}", p.path.display())));
-    let restored = disturb::restore_leftovers(machine)?;
-    removed.extend(restored.iter().map(setting));
-    Ok(removed)
-}
-
-/// What a killed selftest had changed, in a phrase.
-pub fn setting(leftover: &disturb::Leftover) -> String {
-    let (file, original) = (leftover.file.display(), &leftover.original);
-    if leftover.restored {
-        format!("a killed selftest's change of {file}, back to '{original}'")
-    } else {
-        format!("the note that {file} was '{original}'; somebody has changed it since, so it was left")
-    }
+    let _ = writeln!(
+        text,
+        "  {} in all; jitterscope tune status shows them, tune rollback puts them back",
+        counted(tuned.changes.len(), "change")
+    );
+    text
 }
 
 /// Sources as text: what is fine on one line each, what is not with what is lost and what to do.

@@ -1,6 +1,6 @@
 //! The hidden second life of a recording that Ctrl-C ended for the second time.
 
-use super::doctor;
+use super::leftovers;
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
@@ -12,16 +12,19 @@ use std::sync::atomic::AtomicBool;
 /// Puts back what the first life had changed, and ends as the signal would have ended it.
 ///
 /// # Errors
-/// Something cannot be removed.
+/// The handlers of signals cannot be set.
 pub fn run(places: &Places) -> anyhow::Result<Exit> {
     // A third one changes nothing: this does not take long, and must not be cut short.
     let heard = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         signal_hook::flag::register(signal, Arc::clone(&heard))?;
     }
-    let removed = doctor::clean(&Machine::host(), places)?;
-    for what in removed {
+    let put_right = leftovers::clean(&Machine::host(), places);
+    for what in put_right.done {
         output::talk(format_args!("removed: {what}"));
+    }
+    for what in put_right.failed {
+        output::talk(format_args!("failed: {what}"));
     }
     output::talk("ended at once by a second Ctrl-C: nothing was kept");
     // It does not return where the signal's own action ends the process.

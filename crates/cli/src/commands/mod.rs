@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod end_now;
 pub mod export;
 pub mod journal;
+pub mod leftovers;
 pub mod list;
 pub mod pipeline;
 mod pipeline_properties;

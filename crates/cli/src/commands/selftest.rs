@@ -7,7 +7,7 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_model::{CpuList, Nanos};
-use jitterscope_platform::disturb::{ChildCommand, DisturbKind, SelftestPlan, restore_leftovers};
+use jitterscope_platform::disturb::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::RecordSettings;
 use jitterscope_record::selftest::{self, SelftestSettings};
@@ -42,9 +42,6 @@ fn kind(text: &str) -> Result<DisturbKind, String> {
 /// Nothing could be recorded.
 pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
-    for leftover in restore_leftovers(&machine)? {
-        output::talk(super::doctor::setting(&leftover));
-    }
     let topology = Topology::read(&machine);
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let mut cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)

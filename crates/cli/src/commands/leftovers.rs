@@ -1,0 +1,116 @@
+//! What killed processes of ours left on the machine: found, told and put right. Everything is attempted,
+//! whatever becomes of the rest.
+
+use crate::output;
+use crate::places::Places;
+use jitterscope_platform::Machine;
+use jitterscope_platform::disturb::{self, Leftover, LeftoverState};
+use jitterscope_store::Partial;
+use jitterscope_trace::Tracefs;
+
+/// What was put right and what could not be, a phrase each.
+#[derive(Debug, Default)]
+pub struct PutRight {
+    /// Done.
+    pub done: Vec<String>,
+    /// Not done, and why.
+    pub failed: Vec<String>,
+}
+
+/// What is there to be put right, and what cannot be told, a phrase each; nothing is touched.
+pub fn look(machine: &Machine, places: &Places) -> PutRight {
+    let mut found = PutRight::default();
+    if let Ok(tracefs) = Tracefs::open(machine) {
+        found.done.extend(tracefs.leftovers().iter().map(|l| instance(&l.name)));
+    }
+    match places.runs().and_then(|runs| Ok(jitterscope_store::partials(&runs)?)) {
+        Ok(partials) => found.done.extend(partials.iter().map(unfinished)),
+        Err(error) => found.failed.push(format!("unfinished runs cannot be looked for: {error:#}")),
+    }
+    found.settings(disturb::leftovers(machine).map_err(|e| e.to_string()));
+    found
+}
+
+/// Puts right all that killed processes of ours left.
+pub fn clean(machine: &Machine, places: &Places) -> PutRight {
+    let mut put_right = PutRight::default();
+    // First what changes how the machine behaves.
+    put_right.settings(disturb::restore_leftovers(machine).map_err(|e| e.to_string()));
+    if let Ok(tracefs) = Tracefs::open(machine) {
+        let (gone, kept) = tracefs.clean_leftovers();
+        put_right.done.extend(gone.iter().map(|l| instance(&l.name)));
+        let failed =
+            kept.iter().map(|(l, error)| format!("{} cannot be removed: {error}", instance(&l.name)));
+        put_right.failed.extend(failed);
+    }
+    put_right.partials(places);
+    put_right
+}
+
+/// Before a recording: puts back settings and removes unfinished runs, and says so. What cannot be put right
+/// is told, and is no reason not to record. Tracing instances are the recorder's to remove.
+pub fn put_right_at_start(places: &Places) {
+    let mut put_right = PutRight::default();
+    put_right.settings(disturb::restore_leftovers(&Machine::host()).map_err(|e| e.to_string()));
+    // A folder that is not fit for runs is the recording's to complain of.
+    let any = places.runs().ok().and_then(|runs| jitterscope_store::partials(&runs).ok());
+    if any.is_some_and(|partials| !partials.is_empty()) {
+        put_right.partials(places);
+    }
+    for what in &put_right.done {
+        output::talk(format_args!("put right what a killed process left: {what}"));
+    }
+    for what in &put_right.failed {
+        output::talk(format_args!("left over, and not put right: {what} (try: jitterscope doctor --clean)"));
+    }
+}
+
+impl PutRight {
+    fn settings(&mut self, leftovers: Result<Vec<Leftover>, String>) {
+        match leftovers {
+            Ok(leftovers) => {
+                for leftover in &leftovers {
+                    let list = match leftover.state {
+                        LeftoverState::Failed(_) => &mut self.failed,
+                        _ => &mut self.done,
+                    };
+                    list.push(setting(leftover));
+                }
+            }
+            Err(why) => self.failed.push(format!("what a killed selftest changed cannot be told: {why}")),
+        }
+    }
+
+    fn partials(&mut self, places: &Places) {
+        match places.runs().and_then(|runs| Ok(jitterscope_store::clean_partials(&runs)?)) {
+            Ok((removed, kept)) => {
+                self.done.extend(removed.iter().map(unfinished));
+                let failed =
+                    kept.iter().map(|(p, error)| format!("{} cannot be removed: {error}", unfinished(p)));
+                self.failed.extend(failed);
+            }
+            Err(error) => self.failed.push(format!("unfinished runs cannot be removed: {error:#}")),
+        }
+    }
+}
+
+fn instance(name: &str) -> String {
+    format!("tracing instance {name}")
+}
+
+fn unfinished(partial: &Partial) -> String {
+    format!("unfinished run {}", partial.path.display())
+}
+
+/// What a killed selftest had changed, in a phrase.
+fn setting(leftover: &Leftover) -> String {
+    let (file, original) = (leftover.file.display(), &leftover.original);
+    match &leftover.state {
+        LeftoverState::Changed => format!("a killed selftest's change of {file}, which was '{original}'"),
+        LeftoverState::Restored => format!("a killed selftest's change of {file}, back to '{original}'"),
+        LeftoverState::Foreign => {
+            format!("the note that {file} was '{original}'; somebody has changed it since, so it was left")
+        }
+        LeftoverState::Failed(why) => format!("a killed selftest's change of {file}: {why}"),
+    }
+}
