@@ -1,28 +1,21 @@
 //! A folder whose files steer what root does: held open, and used only while nobody but root (or the user
 //! that we run as) can have put anything into it.
 //!
-//! Every component of its path is opened from the one before it and looked at by its descriptor, so that
-//! none can be exchanged between the look and the use. Files are opened relative to the folder, follow no
-//! link, and get the mode that they are to have whatever the umask is.
+//! It is a [`HeldDir`] that is stricter with what is in it: files follow no link, belong to us and to nobody
+//! else's name, and have the mode that they are to have whatever the umask is.
 
+use crate::access::{AccessError, HeldDir};
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Of folders that are made: everybody may look, the owner alone may change.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 /// Bits that let somebody else than the owner write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// In a folder with this bit only a file's owner may rename or remove it.
-const STICKY: u32 = 0o1000;
-/// As many links as the kernel follows in one path.
-const MOST_LINKS: usize = 40;
 /// More than any file kept this way has: one that is longer is not ours.
 const LONGEST_FILE: u64 = 64 << 20;
 
@@ -50,9 +43,6 @@ pub enum Distrust {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is not a folder.
-    #[error("it is not a folder")]
-    NotAFolder,
     /// It is a device, a pipe or a folder.
     #[error("it is not a regular file")]
     NotAFile,
@@ -84,6 +74,9 @@ pub enum TrustError {
         #[source]
         source: io::Error,
     },
+    /// A folder on the way can be changed by others.
+    #[error(transparent)]
+    Access(AccessError),
     /// Somebody else may have had a hand in it.
     #[error("{} is not to be trusted: {reason}", path.display())]
     Distrusted {
@@ -108,7 +101,16 @@ impl TrustError {
 #[derive(Debug)]
 pub struct TrustedFolder {
     path: PathBuf,
-    folder: OwnedFd,
+    folder: HeldDir,
+}
+
+impl From<AccessError> for TrustError {
+    fn from(error: AccessError) -> TrustError {
+        match error {
+            AccessError::Io { path, source } => TrustError::Io { path, source },
+            other => TrustError::Access(other),
+        }
+    }
 }
 
 impl TrustedFolder {
@@ -117,7 +119,13 @@ impl TrustedFolder {
     /// # Errors
     /// It or a folder above it can be changed by others, or cannot be opened.
     pub fn open(path: &Path) -> Result<Option<TrustedFolder>, TrustError> {
-        walk(path, false)
+        match fs_look(path)? {
+            None => Ok(None),
+            Some(()) => match HeldDir::trusted(path) {
+                Err(error) if error.is_absent() => Ok(None),
+                other => held(path, other?).map(Some),
+            },
+        }
     }
 
     /// [`TrustedFolder::open`], and makes what is not there, with mode 0755.
@@ -125,8 +133,8 @@ impl TrustedFolder {
     /// # Errors
     /// As for opening; or a folder cannot be made.
     pub fn make(path: &Path) -> Result<TrustedFolder, TrustError> {
-        let missing = || TrustError::io(path, io::Error::from(io::ErrorKind::NotFound));
-        walk(path, true)?.ok_or_else(missing)
+        fs_look(path)?;
+        held(path, HeldDir::trusted_or_made_with(path, FOLDER_MODE)?)
     }
 
     /// Where it lies.
@@ -144,7 +152,8 @@ impl TrustedFolder {
             None => Ok(None),
             Some((file, stat)) => {
                 let path = self.path.join(name);
-                writable_by_owner_alone(&stat).map_err(|reason| TrustError::distrusted(&path, reason))?;
+                not_writable_by_others(stat.st_mode)
+                    .map_err(|reason| TrustError::distrusted(&path, reason))?;
                 Ok(Some(file))
             }
         }
@@ -254,7 +263,7 @@ impl TrustedFolder {
     /// # Errors
     /// The disk fails.
     pub fn sync(&self) -> Result<(), TrustError> {
-        sys::fsync(&self.folder).map_err(|e| TrustError::io(&self.path, e))
+        Ok(self.folder.sync()?)
     }
 
     fn open_any(&self, name: &str, flags: OFlags) -> Result<Option<(File, Stat)>, TrustError> {
@@ -279,7 +288,7 @@ fn check_file(stat: &Stat) -> Result<(), Distrust> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Distrust::NotAFile);
     }
-    owned(stat)?;
+    owned(stat.st_uid)?;
     #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
     match stat.st_nlink as u64 {
         0 | 1 => Ok(()),
@@ -287,107 +296,44 @@ fn check_file(stat: &Stat) -> Result<(), Distrust> {
     }
 }
 
-fn owned(stat: &Stat) -> Result<(), Distrust> {
+/// Looks at the folder itself before it is opened: of what is wrong with it more can be said here. What is
+/// opened then is looked at again. `None` when it is not there.
+fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
+    let found: Metadata = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(TrustError::io(path, e)),
+    };
+    let sound = match found.is_symlink() {
+        true => Err(Distrust::Link),
+        false => owned(found.uid()).and_then(|()| not_writable_by_others(found.permissions().mode())),
+    };
+    sound.map(Some).map_err(|reason| TrustError::distrusted(path, reason))
+}
+
+/// A sticky folder may be on the way, but not be this one: others could put files into it.
+fn held(path: &Path, folder: HeldDir) -> Result<TrustedFolder, TrustError> {
+    let stat = sys::fstat(&folder).map_err(|e| TrustError::io(path, e))?;
+    owned(stat.st_uid)
+        .and_then(|()| not_writable_by_others(stat.st_mode))
+        .map_err(|reason| TrustError::distrusted(path, reason))?;
+    Ok(TrustedFolder { path: path.to_owned(), folder })
+}
+
+fn owned(uid: u32) -> Result<(), Distrust> {
     let wanted = rustix::process::geteuid().as_raw();
-    match stat.st_uid {
+    match uid {
         0 => Ok(()),
         owner if owner == wanted => Ok(()),
         owner => Err(Distrust::Owner { owner, wanted }),
     }
 }
 
-fn writable_by_owner_alone(stat: &Stat) -> Result<(), Distrust> {
-    match stat.st_mode & 0o7777 {
+fn not_writable_by_others(mode: u32) -> Result<(), Distrust> {
+    match mode & 0o7777 {
         mode if mode & WRITABLE_BY_OTHERS != 0 => Err(Distrust::Writable { mode }),
         _ => Ok(()),
     }
-}
-
-/// A folder on the way: a sticky one, such as `/tmp`, lets others add to it, but not touch what is ours.
-fn check_above(stat: &Stat) -> Result<(), Distrust> {
-    owned(stat)?;
-    if stat.st_mode & STICKY == 0 { writable_by_owner_alone(stat) } else { Ok(()) }
-}
-
-fn open_folder(from: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    // By path only: a folder on the way need not be readable.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::openat(from, name, flags, Mode::empty())
-}
-
-/// Goes down `path` one component at a time; `None` when one is not there and none is to be made.
-fn walk(path: &Path, make: bool) -> Result<Option<TrustedFolder>, TrustError> {
-    let absolute = std::path::absolute(path).map_err(|e| TrustError::io(path, e))?;
-    let mut left: VecDeque<OsString> = components(&absolute);
-    let mut at = PathBuf::from("/");
-    let root = |at: &Path| open_folder(sys::CWD, OsStr::new("/")).map_err(|e| TrustError::io(at, e));
-    let mut folder = root(&at)?;
-    let look = |folder: &OwnedFd, at: &Path| sys::fstat(folder).map_err(|e| TrustError::io(at, e));
-    check_above(&look(&folder, &at)?).map_err(|reason| TrustError::distrusted(&at, reason))?;
-    let mut links = 0;
-    while let Some(name) = left.pop_front() {
-        let here = at.join(&name);
-        let error = |e: Errno| TrustError::io(&here, e);
-        let stat = match sys::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) if make => {
-                make_folder(folder.as_fd(), &name).map_err(error)?;
-                sys::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(error)?
-            }
-            Err(Errno::NOENT) => return Ok(None),
-            Err(e) => return Err(error(e)),
-        };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {}
-            FileType::Symlink => {
-                // On the way, a link of the system's (`/var/run`) is as good as the folder it lies in.
-                links += 1;
-                if left.is_empty() || links > MOST_LINKS || owned(&stat).is_err() {
-                    return Err(TrustError::distrusted(&here, Distrust::Link));
-                }
-                let target = sys::readlinkat(&folder, &name, Vec::new()).map_err(error)?;
-                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                if target.is_absolute() {
-                    at = PathBuf::from("/");
-                    folder = root(&at)?;
-                }
-                for component in components(&target).into_iter().rev() {
-                    left.push_front(component);
-                }
-                continue;
-            }
-            _ => return Err(TrustError::distrusted(&here, Distrust::NotAFolder)),
-        }
-        let next = open_folder(folder.as_fd(), &name).map_err(error)?;
-        check_above(&look(&next, &here)?).map_err(|reason| TrustError::distrusted(&here, reason))?;
-        (folder, at) = (next, here);
-    }
-    writable_by_owner_alone(&look(&folder, &at)?).map_err(|reason| TrustError::distrusted(&at, reason))?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = sys::openat(&folder, ".", flags, Mode::empty()).map_err(|e| TrustError::io(&at, e))?;
-    Ok(Some(TrustedFolder { path: path.to_owned(), folder }))
-}
-
-/// Names from the root down; `..` stays, and is opened like any other.
-fn components(path: &Path) -> VecDeque<OsString> {
-    path.components()
-        .filter(|c| !matches!(c, std::path::Component::RootDir | std::path::Component::CurDir))
-        .map(|c| c.as_os_str().to_owned())
-        .collect()
-}
-
-/// Makes a folder with [`FOLDER_MODE`], whatever the umask is. Another's that came first is fine: it is
-/// looked at like any other.
-fn make_folder(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
-    match sys::mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) => {}
-        Err(Errno::EXIST) => return Ok(()),
-        Err(e) => return Err(e),
-    }
-    let made = open_folder(parent, name)?;
-    // A descriptor by path cannot be changed itself, and one for reading cannot be had under a umask that
-    // takes the owner's rights away, too.
-    sys::chmod(format!("/proc/self/fd/{}", made.as_raw_fd()), FOLDER_MODE)
 }
 
 #[cfg(test)]
@@ -449,6 +395,10 @@ mod tests {
             set_mode(&at, bits);
             match TrustedFolder::open(&path) {
                 Ok(Some(_)) => assert!(fine, "{} {bits:o}", at.display()),
+                Err(TrustError::Access(AccessError::Changeable { component, .. })) => {
+                    assert_eq!((component, fine), (at.clone(), false));
+                    assert_ne!(at, path);
+                }
                 other => {
                     assert_eq!((reason(other), fine), (Distrust::Writable { mode: bits }, false));
                 }
@@ -469,7 +419,7 @@ mod tests {
         assert_eq!(reason(TrustedFolder::open(&dir.path().join("end"))), Distrust::Link);
         assert_eq!(reason(TrustedFolder::make(&dir.path().join("end"))), Distrust::Link);
         symlink("round", dir.path().join("round")).unwrap();
-        assert_eq!(reason(TrustedFolder::open(&dir.path().join("round/state"))), Distrust::Link);
+        assert!(TrustedFolder::open(&dir.path().join("round/state")).is_err());
 
         let victim = dir.path().join("victim");
         fs::write(&victim, "theirs").unwrap();
@@ -510,7 +460,8 @@ mod tests {
         assert_eq!(reason(folder.lock_file("file")), theirs);
         chown(&path, Some(65_534), None).unwrap();
         assert_eq!(reason(TrustedFolder::make(&path)), theirs);
-        assert_eq!(reason(TrustedFolder::make(&path.join("deeper"))), theirs);
+        let below = TrustedFolder::make(&path.join("deeper"));
+        assert!(matches!(below, Err(TrustError::Access(AccessError::Changeable { .. }))), "{below:?}");
         assert!(!path.join("deeper").exists());
     }
 }

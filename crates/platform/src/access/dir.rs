@@ -58,6 +58,15 @@ impl HeldDir {
         Ok(HeldDir { fd, path: path.to_path_buf() })
     }
 
+    /// [`HeldDir::trusted_or_made`] with another mode for what is made.
+    ///
+    /// # Errors
+    /// As [`HeldDir::trusted`]; it cannot be made.
+    pub fn trusted_or_made_with(path: &Path, mode: Mode) -> Result<HeldDir, AccessError> {
+        let (fd, _) = walk::folder(path, Rule::Trusted, Some(mode))?;
+        Ok(HeldDir { fd, path: path.to_path_buf() })
+    }
+
     pub(super) fn for_output(path: &Path, make: bool) -> Result<HeldDir, AccessError> {
         // As the user's umask says.
         let make = make.then_some(Mode::RWXU | Mode::RWXG | Mode::RWXO);

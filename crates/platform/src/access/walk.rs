@@ -1,11 +1,11 @@
 //! From a path to an open folder, one component at a time.
 
 use super::error::AccessError;
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, openat, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, chmod, fstat, fstatfs, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -85,10 +85,16 @@ impl Walk {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(here, name, flags, Mode::empty());
         let fd = match open() {
-            Err(Errno::NOENT) => match self.make.map(|mode| mkdirat(here, name, mode)) {
+            Err(Errno::NOENT) => match self.make.map(|mode| (mode, mkdirat(here, name, mode))) {
                 None => Err(Errno::NOENT),
-                Some(Ok(()) | Err(Errno::EXIST)) => open(),
-                Some(Err(error)) => Err(error),
+                // The tool's own folders have their mode whatever the umask is; outputs go by it.
+                Some((mode, Ok(()))) if self.rule == Rule::Trusted => open().and_then(|made| {
+                    // What is held as a mere place has no mode to change but by this name of it.
+                    chmod(format!("/proc/self/fd/{}", made.as_raw_fd()), mode)?;
+                    Ok(made)
+                }),
+                Some((_, Ok(()) | Err(Errno::EXIST))) => open(),
+                Some((_, Err(error))) => Err(error),
             },
             other => other,
         };
