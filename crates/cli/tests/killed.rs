@@ -21,7 +21,7 @@ fn turn() -> File {
 
 fn command(runs: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.args(args).arg("--runs").arg(runs).stdin(Stdio::null());
+    command.arg("--runs").arg(runs).args(args).stdin(Stdio::null());
     command
 }
 
@@ -142,7 +142,7 @@ fn the_next_start_puts_back_what_a_killed_selftest_changed_and_removes_its_run()
     let original = PutBack::of(MASK);
     for start in [
         ["record", "--duration", "200ms"].as_slice(),
-        &["sljtest", "--duration", "1s"],
+        &["sljtest", "-r", "1"],
         &["attach", "--", "true"],
         &["doctor", "--clean"],
     ] {
