@@ -19,6 +19,7 @@
 //! or an unwritable file shows then. What is lost on the way is counted and told ([`Delivery`]).
 #![forbid(unsafe_code)]
 
+mod beside;
 mod csv;
 mod error;
 mod facts;

@@ -1,10 +1,11 @@
 //! A file that appears whole, or grows before one's eyes.
 
+use crate::beside::{self, Beside};
 use crate::error::ExportError;
 use crate::target::Pace;
 use jitterscope_model::visible_page;
-use jitterscope_platform::OutputPlace;
-use std::ffi::{OsStr, OsString};
+use jitterscope_platform::{OutputPlace, OwnerLock};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub(crate) struct Output {
     place: Option<OutputPlace>,
     /// The name until it is whole.
     beside: Option<OsString>,
+    _lock: Option<OwnerLock>,
     sink: Sink,
     /// Whether this made the file and has written nothing worth keeping.
     remove: bool,
@@ -41,6 +43,7 @@ impl Output {
             path: path.into(),
             place,
             beside,
+            _lock: None,
             sink,
             remove,
             given: 0,
@@ -60,11 +63,10 @@ impl Output {
         // A pipe or a device can neither be replaced nor emptied.
         let special = existing.is_some_and(|m| !m.is_file());
         if pace == Pace::Stored && !special {
-            let name = beside(place.name());
-            // Of an earlier process with our number.
-            let _ = place.folder().remove_file(&name);
-            let file = place.folder().create_output(&name).map_err(failed)?;
-            return Ok(opened(Some(place), Some(name), Sink::File(BufWriter::new(file)), true));
+            let Beside { name, file, lock } = beside::make(place.folder(), place.name()).map_err(failed)?;
+            let mut output = opened(Some(place), Some(name), Sink::File(BufWriter::new(file)), true);
+            output._lock = lock;
+            return Ok(output);
         }
         let (place, found) = place.open().map_err(failed)?;
         Ok(opened(Some(place), None, Sink::File(BufWriter::new(found.file)), found.made))
@@ -142,14 +144,6 @@ impl Output {
 
 fn closed() -> std::io::Error {
     std::io::Error::other("it was closed after an earlier error")
-}
-
-/// A hidden sibling: on the same filesystem, so that the rename is atomic.
-fn beside(name: &OsStr) -> OsString {
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.partial", std::process::id()));
-    hidden
 }
 
 impl Drop for Output {

@@ -1,9 +1,10 @@
 //! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
 
+use crate::beside::{self, Beside};
 use crate::error::ExportError;
 use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA};
-use std::fs::File;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The tables on their way to a folder. Dropped early, they leave nothing behind, nor a folder that was
@@ -12,8 +13,8 @@ pub(crate) struct Tables {
     folder: HeldDir,
     /// Folders that were made, the outermost first.
     made: Vec<PathBuf>,
-    /// Each table's hidden name and file, and its final name.
-    tables: Vec<(String, File, &'static str)>,
+    /// Each table's hidden file, and its final name.
+    tables: Vec<(Beside, &'static str)>,
 }
 
 impl Tables {
@@ -34,11 +35,8 @@ impl Tables {
             }
         };
         for (name, _) in SCHEMA {
-            let hidden = format!(".{name}.{}.partial", std::process::id());
-            // Of an earlier process with our number.
-            let _ = tables.folder.remove_file(&hidden);
-            let file = tables.folder.create_output(&hidden).map_err(failed)?;
-            tables.tables.push((hidden, file, name));
+            let table = beside::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
+            tables.tables.push((table, name));
         }
         Ok(tables)
     }
@@ -46,11 +44,11 @@ impl Tables {
     /// Copies the run's tables; they get their names when all of them are whole. Returns how many.
     pub(crate) fn copy(mut self, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
-        for (_, file, name) in &mut self.tables {
+        for (Beside { file, .. }, name) in &mut self.tables {
             std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
         }
-        for (hidden, _, name) in &self.tables {
-            self.folder.rename(hidden, name).map_err(|e| ExportError::access(path, e))?;
+        for (hidden, name) in &self.tables {
+            self.folder.rename(&hidden.name, name).map_err(|e| ExportError::access(path, e))?;
         }
         self.made.clear();
         Ok(std::mem::take(&mut self.tables).len() as u64)
@@ -60,8 +58,8 @@ impl Tables {
 impl Drop for Tables {
     fn drop(&mut self) {
         // Nobody is left to be told.
-        for (hidden, _, _) in &self.tables {
-            let _ = self.folder.remove_file(hidden);
+        for (hidden, _) in &self.tables {
+            let _ = self.folder.remove_file(&hidden.name);
         }
         remove_folders(&self.made);
     }
