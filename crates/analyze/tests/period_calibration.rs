@@ -31,6 +31,9 @@ impl Random {
     }
 }
 
+/// The times of one run of a process, so many seconds long.
+type Process = fn(&mut Random, f64) -> Vec<f64>;
+
 /// Times of a process within `span` seconds, from its next interval.
 fn until(span: f64, mut next: impl FnMut() -> f64) -> Vec<f64> {
     let (mut time, mut times) = (0.0, Vec::new());
@@ -121,10 +124,10 @@ fn runs() -> u64 {
     std::env::var("JITTERSCOPE_NULL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300)
 }
 
-/// Runs of a process that show a period that `tell` objects to.
+/// Runs of a process that show an objectionable period.
 fn alarms(
     name: &str,
-    process: fn(&mut Random, f64) -> Vec<f64>,
+    process: Process,
     objectionable: impl Fn(&Period) -> bool,
 ) -> u64 {
     let mut alarms = 0;
@@ -149,7 +152,7 @@ fn most_alarms() -> u64 {
 
 #[test]
 fn processes_without_a_period_show_none() {
-    let processes: [(&str, fn(&mut Random, f64) -> Vec<f64>); 4] =
+    let processes: [(&str, Process); 4] =
         [("Poisson", poisson), ("bursts", bursts), ("on-off", on_off), ("self-exciting", self_exciting)];
     for (name, process) in processes {
         let alarms = alarms(name, process, |_| true);
@@ -206,7 +209,7 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
 fn a_sleep_loop_is_told_with_about_its_period() {
     let (mut found, mut drifting) = (0, 0);
     for run in 0..100 {
-        let mut random = Random(run ^ 0x100_b << 32);
+        let mut random = Random(run ^ 0x100b << 32);
         let times = until(5.0, || 0.01 + random.exponential(0.000_06));
         let best = search(times, 5.0).into_iter().next();
         let near = best.filter(|best| (best.period.as_secs_f64() / 0.010_06 - 1.0).abs() < 0.01);
