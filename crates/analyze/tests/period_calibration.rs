@@ -125,11 +125,7 @@ fn runs() -> u64 {
 }
 
 /// Runs of a process that show an objectionable period.
-fn alarms(
-    name: &str,
-    process: Process,
-    objectionable: impl Fn(&Period) -> bool,
-) -> u64 {
+fn alarms(name: &str, process: Process, objectionable: impl Fn(&Period) -> bool) -> u64 {
     let mut alarms = 0;
     for run in 0..runs() {
         let mut random = Random(run ^ 0x5eed << 32);
