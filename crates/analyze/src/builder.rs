@@ -319,8 +319,8 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
         id: manifest.id.clone(),
         label: manifest.label.clone(),
         path,
-        started_realtime_ns: started(manifest),
-        duration_ns: duration(manifest),
+        started_realtime_ns: manifest.started_realtime_ns(),
+        duration_ns: manifest.duration(),
         planned_ns: manifest.probe.duration_ns,
         interrupted: manifest.interrupted,
         tool_version: manifest.tool_version.clone(),
@@ -329,17 +329,6 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
         cpu_model: manifest.host.cpu_model.clone(),
         hypervisor: manifest.host.hypervisor.clone(),
     }
-}
-
-/// Start of the measurement, nanoseconds since the epoch.
-pub(crate) fn started(manifest: &RunManifest) -> u64 {
-    manifest.realtime_ns(manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first))
-}
-
-/// From the first clock read of any CPU to the last of any.
-pub(crate) fn duration(manifest: &RunManifest) -> Nanos {
-    let (first, last) = manifest.span().unwrap_or_default();
-    manifest.rate.nanos(last.since(first))
 }
 
 fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
