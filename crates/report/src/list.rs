@@ -30,7 +30,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         out.push('\n');
         let mut unstolen = false;
         for run in runs {
-            let line = RunLine::new(&run.manifest);
+            let line = RunLine::new(&run.head);
             let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
             unstolen |= line.stolen_fraction.is_none();
             // Minutes are enough here: the id tells runs apart, and --json has the nanoseconds.
@@ -55,7 +55,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 out.push('\n');
             }
         }
-        if runs.iter().any(|run| run.manifest.interrupted) {
+        if runs.iter().any(|run| run.head.interrupted) {
             out.push_str(&style.paint(Tone::Dim, "* ended before its time"));
             out.push('\n');
         }
@@ -97,7 +97,7 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
         schema_version: SCHEMA_VERSION,
         runs: runs
             .iter()
-            .map(|run| JsonRun { line: RunLine::new(&run.manifest), path: run.path.to_string_lossy() })
+            .map(|run| JsonRun { line: RunLine::new(&run.head), path: run.path.to_string_lossy() })
             .collect(),
         problems: problems
             .iter()

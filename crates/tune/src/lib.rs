@@ -29,6 +29,7 @@ mod settings;
 mod state_dir;
 mod status;
 mod threads;
+mod tuning_state;
 mod value;
 
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
@@ -48,4 +49,5 @@ pub use plan::{Change, Plan, PlanError, Select, Skipped, plan};
 pub use rollback::{Drift, OnDrift, RollbackReport, RolledBack, Undoing, is_clean, rollback};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Status, StatusApply, StatusEntry, status};
+pub use tuning_state::tuning_state;
 pub use value::ValueKind;

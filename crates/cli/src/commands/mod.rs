@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod export;
 pub mod journal;
 pub mod list;
+mod machine_tuning;
 pub mod pipeline;
 mod pipeline_properties;
 pub mod record;

@@ -26,8 +26,8 @@ pub use per_cpu::{CpuGroup, PerCpu};
 pub use processors::{FrequencyPolicy, IdlePolicy, IdleState, NumaNode, Processors, Smt};
 pub use reading::Reading;
 pub use tuning::{
-    AppliedChange, AppliedTuning, ChangeNow, KnobFinding, KnobSetting, KnobVerdict, SettingValue, TuningApply,
-    TuningState,
+    AppliedChange, AppliedTuning, ChangeNow, KnobFinding, KnobSetting, KnobVerdict, SettingValue,
+    TuningApply, TuningState,
 };
 pub use workqueues::{WorkqueueMask, Workqueues};
 

@@ -80,7 +80,9 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_time_between() {
-        let before = times("cpu  9 9 9 9\ncpu0 100 0 0 1000 50 0 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 1 0 0 1\nintr 5\n");
+        let before = times(
+            "cpu  9 9 9 9\ncpu0 100 0 0 1000 50 0 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 1 0 0 1\nintr 5\n",
+        );
         let after = times("cpu0 125 0 15 1030 40 5 5 20 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 9 0 0 9\n");
         let measured = [CpuId(2)].into_iter().collect();
         let found = before.shares_until(&after, &measured);
@@ -91,7 +93,8 @@ mod tests {
 
     #[test]
     fn hostile_lines_are_left_out() {
-        let found = times("cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n");
+        let found =
+            times("cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n");
         assert_eq!(found.cpus.len(), 1);
         assert_eq!(times("").shares_until(&found, &CpuSet::new()), []);
         let zero = times("cpu1 0 0\n");

@@ -108,7 +108,8 @@ fn cpus(machine: &Machine, path: &str, parse: impl Fn(&str) -> Option<CpuSet>) -
 
 /// The word in brackets of `always [madvise] never`, or the whole text.
 fn chosen(text: String) -> String {
-    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
+    let word =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
     word.unwrap_or(text)
 }
 

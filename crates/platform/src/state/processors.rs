@@ -131,11 +131,8 @@ fn idle(machine: &Machine, topology: &Topology) -> IdlePolicy {
 
 fn idle_states(machine: &Machine, cpu: CpuId) -> Vec<IdleState> {
     let folder = format!("{CPU}/cpu{cpu}/cpuidle");
-    let mut numbers: Vec<u32> = machine
-        .list(&folder)
-        .iter()
-        .filter_map(|name| name.strip_prefix("state")?.parse().ok())
-        .collect();
+    let mut numbers: Vec<u32> =
+        machine.list(&folder).iter().filter_map(|name| name.strip_prefix("state")?.parse().ok()).collect();
     numbers.sort_unstable();
     let state = |n: &u32| IdleState {
         name: text(machine, &format!("{folder}/state{n}/name")).value().cloned().unwrap_or_default(),
