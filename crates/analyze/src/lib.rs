@@ -14,6 +14,7 @@ mod fine;
 mod history;
 mod journal;
 mod line;
+mod machine;
 mod moments;
 pub mod periods;
 mod phrase;
@@ -29,6 +30,7 @@ pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;
+pub use machine::{DifferenceClass, MachineDifference, compare_machines};
 pub use phrase::explain;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
