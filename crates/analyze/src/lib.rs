@@ -19,6 +19,7 @@ mod moments;
 pub mod periods;
 mod phrase;
 mod pipeline;
+mod redact;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
@@ -35,5 +36,6 @@ pub use phrase::explain;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
+pub use redact::Redactor;
 pub use summary::*;
 pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};

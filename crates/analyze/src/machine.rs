@@ -329,16 +329,17 @@ fn settings(all: &[KnobSetting]) -> BTreeMap<String, String> {
 }
 
 fn findings(all: &[KnobFinding]) -> BTreeMap<String, String> {
-    all.iter().map(|finding| (finding.knob.clone(), format!("{:?}", finding.verdict))).collect()
+    all.iter().map(|finding| (finding.knob.clone(), finding.verdict.as_str().to_owned())).collect()
 }
 
 fn applied(applied: &Reading<AppliedTuning>) -> BTreeMap<String, String> {
     let mut by_knob: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for change in applied.value().into_iter().flat_map(|applied| &applied.changes) {
-        by_knob
-            .entry(change.knob.clone())
-            .or_default()
-            .insert(format!("{} ({:?})", change.asked, change.now));
+        by_knob.entry(change.knob.clone()).or_default().insert(format!(
+            "{} ({})",
+            change.asked,
+            change.now.as_str()
+        ));
     }
     by_knob.into_iter().map(|(knob, asked)| (knob, Vec::from_iter(asked).join("; "))).collect()
 }

@@ -139,7 +139,7 @@ fn what_tune_applied_is_a_difference() {
         tuning(state).applied = value(AppliedTuning { changes: vec![change], ..AppliedTuning::default() });
     });
     assert_eq!((found.what.as_str(), found.before), ("tuning.applied.vmstat", None));
-    assert_eq!(found.after.as_deref(), Some("3600 (InForce)"));
+    assert_eq!(found.after.as_deref(), Some("3600 (in_force)"));
 }
 
 #[test]

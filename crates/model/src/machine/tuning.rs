@@ -71,6 +71,21 @@ pub enum KnobVerdict {
     Newer(String),
 }
 
+impl KnobVerdict {
+    /// The word for it in files.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            KnobVerdict::Wrong => "wrong",
+            KnobVerdict::Fine => "fine",
+            KnobVerdict::Unavailable => "unavailable",
+            KnobVerdict::NotApplicable => "not_applicable",
+            KnobVerdict::Unreadable => "unreadable",
+            KnobVerdict::Newer(word) => word,
+        }
+    }
+}
+
 /// What the audit says of one knob.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -141,6 +156,23 @@ pub enum ChangeNow {
     Newer(String),
 }
 
+impl ChangeNow {
+    /// The word for it in files.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            ChangeNow::InForce => "in_force",
+            ChangeNow::Pending => "pending",
+            ChangeNow::Original => "original",
+            ChangeNow::Drifted => "drifted",
+            ChangeNow::Gone => "gone",
+            ChangeNow::Refused => "refused",
+            ChangeNow::UndoneByReboot => "undone_by_reboot",
+            ChangeNow::Newer(word) => word,
+        }
+    }
+}
+
 /// One applied change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -157,4 +189,19 @@ pub struct AppliedChange {
     pub now: ChangeNow,
     /// When it was asked for, nanoseconds since the epoch.
     pub since_realtime_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_file() {
+        for now in [ChangeNow::InForce, ChangeNow::UndoneByReboot, ChangeNow::Newer("parked".into())] {
+            assert_eq!(serde_json::to_string(&now).unwrap(), format!("\"{}\"", now.as_str()));
+        }
+        for verdict in [KnobVerdict::NotApplicable, KnobVerdict::Wrong, KnobVerdict::Newer("moot".into())] {
+            assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{}\"", verdict.as_str()));
+        }
+    }
 }
