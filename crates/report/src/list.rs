@@ -2,10 +2,24 @@
 
 use crate::number;
 use crate::style::{Style, Tone, fit, pad, wrap};
-use jitterscope_analyze::RunLine;
+use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
-use jitterscope_store::{Problem, RunEntry};
+use jitterscope_store::{Problem, RunEntry, StoreError};
 use serde::Serialize;
+use std::path::PathBuf;
+
+/// The list without label, host and folder names. A run that cannot be read is still counted.
+#[must_use]
+pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<Problem>) {
+    let mut redactor = Redactor::new();
+    let runs =
+        runs.iter().map(|run| RunEntry { path: PathBuf::new(), head: redactor.head(&run.head) }).collect();
+    let left_out = |_| {
+        let why = "why is left out".to_owned();
+        Problem { path: PathBuf::new(), error: StoreError::Damaged { path: PathBuf::from("a run"), why } }
+    };
+    (runs, problems.iter().map(left_out).collect())
+}
 
 /// The list as text, oldest first, with what could not be read at its end.
 #[must_use]
