@@ -150,7 +150,10 @@ impl ExportError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. } | ExportError::NoSuchHistogram { .. }
+            ExportError::NamesInTables
+                | ExportError::StoredOnly(_)
+                | ExportError::NoSuchCpu { .. }
+                | ExportError::NoSuchHistogram { .. }
         )
     }
 

@@ -80,7 +80,8 @@ fn the_machine_comes_back_as_it_went_in() {
     let path = run.finish(manifest()).unwrap();
     assert_eq!(RunReader::open(&path).unwrap().machine().unwrap(), Some(state));
     // What a later version adds is passed over; what is no machine is damage, and only of that file.
-    fs::write(path.join("machine.json"), r#"{"kernel": {"release": "7.0", "moon": 1}, "phase": []}"#).unwrap();
+    fs::write(path.join("machine.json"), r#"{"kernel": {"release": "7.0", "moon": 1}, "phase": []}"#)
+        .unwrap();
     let run = RunReader::open(&path).unwrap();
     assert_eq!(run.machine().unwrap().unwrap().kernel.release, "7.0");
     fs::write(path.join("machine.json"), "[1]").unwrap();
