@@ -5,8 +5,8 @@ use clap::Args;
 /// Whether names are left out.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Redact {
-    /// Leave out names: of host, users, boot line, processes, containers, paths and labels. Threads become
-    /// thread-1, ...; what stays is listed in the program, all else goes
+    /// Leave out names of host, users, boot line, processes, containers, paths and labels: only what is known
+    /// to be harmless stays, threads become thread-1, ...
     #[arg(long = "redact")]
     pub on: bool,
 }

@@ -84,7 +84,7 @@ struct Version {
 enum File {
     /// Version 1.
     Whole(Box<RunManifest>),
-    Head(RunHead),
+    Head(Box<RunHead>),
 }
 
 fn read_file(run: &HeldDir) -> Result<File, StoreError> {
@@ -92,7 +92,7 @@ fn read_file(run: &HeldDir) -> Result<File, StoreError> {
     let text = run.read(MANIFEST, LARGEST_MANIFEST).map_err(StoreError::reading)?;
     match parse::<Version>(&path, &text)?.schema_version {
         1 => Ok(File::Whole(Box::new(parse(&path, &text)?))),
-        found if found == u64::from(RUN_SCHEMA_VERSION) => Ok(File::Head(parse(&path, &text)?)),
+        found if found == u64::from(RUN_SCHEMA_VERSION) => Ok(File::Head(Box::new(parse(&path, &text)?))),
         found => Err(StoreError::Version { path, found, known: RUN_SCHEMA_VERSION }),
     }
 }
@@ -101,7 +101,7 @@ fn read_file(run: &HeldDir) -> Result<File, StoreError> {
 pub(crate) fn read_head(run: &HeldDir) -> Result<RunHead, StoreError> {
     Ok(match read_file(run)? {
         File::Whole(manifest) => RunHead::of(&manifest),
-        File::Head(head) => head,
+        File::Head(head) => *head,
     })
 }
 
