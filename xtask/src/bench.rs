@@ -18,6 +18,8 @@ pub enum What {
     Series,
     /// The pipeline probe beside a bare ping and beside Java's Disruptor
     Pipeline,
+    /// A list of stored runs, beside one of runs whose manifest is one file
+    List,
 }
 
 /// One claim and what was measured.
@@ -54,6 +56,9 @@ pub fn run(what: Option<What>) -> anyhow::Result<()> {
     }
     if what.is_none_or(|w| w == What::Series) {
         claims.extend(series()?);
+    }
+    if what.is_none_or(|w| w == What::List) {
+        claims.extend(list()?);
     }
     if what.is_none_or(|w| w == What::Pipeline) {
         claims.extend(pipeline::claims()?);
@@ -126,7 +131,7 @@ fn memory() -> anyhow::Result<Vec<Claim>> {
         let args = ["record", "--quiet", "--json", "--runs", &runs, "--duration", duration];
         let json: Value = serde_json::from_str(&shell::output(&program.to_string_lossy(), &args)?)?;
         let path = json["run"]["path"].as_str().context("the report names no run")?;
-        let manifest = std::fs::read_to_string(std::path::Path::new(path).join("manifest.json"))?;
+        let manifest = std::fs::read_to_string(std::path::Path::new(path).join("details.json"))?;
         let manifest: Value = serde_json::from_str(&manifest)?;
         let peak = number(&manifest["self_noise"], "peak_rss_bytes")? / f64::from(1 << 20);
         peaks.push(peak);
@@ -149,6 +154,26 @@ fn decode() -> anyhow::Result<Vec<Claim>> {
         measured: format!("{:.1} M", rate / 1e6),
         target: ">= 5 M".into(),
         verdict: Verdict::of(rate >= 5e6),
+    }])
+}
+
+fn list() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-store", "list")?;
+    let of = |field: &str| number(&json, field);
+    println!(
+        "listing {:.0} runs: {:.4} ms a run of {:.0} bytes whole, {:.4} ms by its head of {:.0} bytes",
+        of("runs")?,
+        of("whole_ms_per_run")?,
+        of("manifest_bytes")?,
+        of("head_ms_per_run")?,
+        of("head_bytes")?,
+    );
+    let ratio = of("ratio")?;
+    Ok(vec![Claim {
+        what: "a run in a list, whole to head".into(),
+        measured: format!("{ratio:.1}"),
+        target: ">= 10".into(),
+        verdict: Verdict::of(ratio >= 10.0),
     }])
 }
 

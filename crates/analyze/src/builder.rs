@@ -14,8 +14,8 @@ use crate::summary::{
 use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, Nanos, Part, Placement,
-    RunManifest, SCHEMA_VERSION, Stall, Warning,
+    Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, MachineState, Nanos, Part,
+    Placement, RunManifest, SCHEMA_VERSION, Stall, Warning,
 };
 use std::collections::VecDeque;
 
@@ -63,6 +63,7 @@ pub struct SummaryBuilder<'m> {
     history: HistoryBuilder,
     blame: BlameBuilder,
     periods: Option<PeriodSearch>,
+    machine: Option<MachineState>,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -89,6 +90,7 @@ impl<'m> SummaryBuilder<'m> {
             history: HistoryBuilder::new(manifest),
             blame: BlameBuilder::new(manifest),
             periods: None,
+            machine: None,
         }
     }
 
@@ -96,6 +98,13 @@ impl<'m> SummaryBuilder<'m> {
     #[must_use]
     pub fn path(mut self, path: &std::path::Path) -> SummaryBuilder<'m> {
         self.path = path.display().to_string();
+        self
+    }
+
+    /// The machine that it was made on.
+    #[must_use]
+    pub fn machine(mut self, machine: Option<MachineState>) -> SummaryBuilder<'m> {
+        self.machine = machine;
         self
     }
 
@@ -254,6 +263,7 @@ impl<'m> SummaryBuilder<'m> {
                 .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))),
             worst: self.worst.finish(manifest, &groups),
             threads: manifest.threads.clone(),
+            machine: self.machine.map(Box::new),
             simultaneous,
             history: self.history.finish(),
             pipeline: pipeline::summarize(manifest, self.blame.finish()),
@@ -319,8 +329,8 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
         id: manifest.id.clone(),
         label: manifest.label.clone(),
         path,
-        started_realtime_ns: started(manifest),
-        duration_ns: duration(manifest),
+        started_realtime_ns: manifest.started_realtime_ns(),
+        duration_ns: manifest.duration(),
         planned_ns: manifest.probe.duration_ns,
         interrupted: manifest.interrupted,
         tool_version: manifest.tool_version.clone(),
@@ -329,17 +339,6 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
         cpu_model: manifest.host.cpu_model.clone(),
         hypervisor: manifest.host.hypervisor.clone(),
     }
-}
-
-/// Start of the measurement, nanoseconds since the epoch.
-pub(crate) fn started(manifest: &RunManifest) -> u64 {
-    manifest.realtime_ns(manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first))
-}
-
-/// From the first clock read of any CPU to the last of any.
-pub(crate) fn duration(manifest: &RunManifest) -> Nanos {
-    let (first, last) = manifest.span().unwrap_or_default();
-    manifest.rate.nanos(last.since(first))
 }
 
 fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {

@@ -14,10 +14,12 @@ mod fine;
 mod history;
 mod journal;
 mod line;
+mod machine;
 mod moments;
 pub mod periods;
 mod phrase;
 mod pipeline;
+mod redact;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
@@ -29,9 +31,11 @@ pub use builder::SummaryBuilder;
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;
+pub use machine::{DifferenceClass, MachineDifference, compare_machines};
 pub use phrase::explain;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
+pub use redact::Redactor;
 pub use summary::*;
 pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};

@@ -1,8 +1,6 @@
-//! A run in a line, from its manifest alone.
+//! A run in a line, from its head alone.
 
-use crate::builder::{duration, started};
-use crate::cpu::share;
-use jitterscope_model::{CpuSet, Nanos, RunManifest, Ticks};
+use jitterscope_model::{CpuSet, Nanos, RunHead};
 use serde::Serialize;
 
 /// What a list of runs shows of each.
@@ -38,37 +36,20 @@ pub struct RunLine {
 impl RunLine {
     /// The line of a run.
     #[must_use]
-    pub fn new(manifest: &RunManifest) -> RunLine {
-        // The idle control is measured only to compare with, and in no sum.
-        let control = manifest.probe.wakeup.as_ref().and_then(|wakeup| wakeup.idle_control);
-        let results = || manifest.results.iter().filter(|result| Some(result.cpu) != control);
-        let sum =
-            |of: fn(&jitterscope_model::ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
-        let longest = results().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
-        let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-        let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
-        let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
-        let waited = waited.filter(|_| manifest.probe.kind == "attach");
+    pub fn new(head: &RunHead) -> RunLine {
+        let figures = &head.figures;
         RunLine {
-            id: manifest.id.clone(),
-            started_realtime_ns: started(manifest),
-            label: manifest.label.clone(),
-            probe: manifest.probe.kind.clone(),
-            cpus: match &manifest.pipeline {
-                Some(_) => manifest.probe.cpus.clone(),
-                None => {
-                    let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
-                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
-                }
-            },
-            duration_ns: duration(manifest),
-            stalls: (manifest.probe.kind != "attach")
-                .then(|| sum(|r| r.stalls) + consumers().map(|c| c.slow).sum::<u64>()),
-            stolen_fraction: (manifest.probe.kind == "spin")
-                .then(|| share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0))),
-            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited),
-            attributed: manifest.attributed,
-            interrupted: manifest.interrupted,
+            id: head.id.clone(),
+            started_realtime_ns: head.started_realtime_ns,
+            label: head.label.clone(),
+            probe: head.probe.kind.clone(),
+            cpus: figures.cpus.clone(),
+            duration_ns: figures.duration_ns,
+            stalls: figures.stalls,
+            stolen_fraction: figures.stolen_fraction,
+            max_ns: figures.max_ns,
+            attributed: head.attributed,
+            interrupted: head.interrupted,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, ExecutionContext, Name, Nanos,
-    Placement, RateSource, SourceStatus, StallId, ThreadAccount, Warning,
+    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, ExecutionContext, MachineState, Name,
+    Nanos, Placement, RateSource, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub struct RunSummary {
     pub trust: Trust,
     /// What the reader must know.
     pub warnings: Vec<Warning>,
+    /// The machine that it was made on; null when it is not known, as for runs of schema version 1.
+    pub machine: Option<Box<MachineState>>,
 }
 
 /// Which run, and where it was made.

@@ -213,7 +213,7 @@ fn a_clean_machine_and_an_unmeasured_one_have_no_bogus_numbers() {
     let cpu = &json["probe"]["cpus"][0];
     assert!(cpu["floor_ns"].is_null() && cpu["max_ns"].is_null() && cpu["percentiles_ns"]["50"].is_null());
     assert_eq!(cpu["samples_per_sec"], 0.0);
-    assert_eq!(RunLine::new(&manifest).max_ns, None);
+    assert_eq!(RunLine::new(&RunHead::of(&manifest)).max_ns, None);
 }
 
 #[test]

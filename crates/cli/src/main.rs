@@ -7,6 +7,7 @@ mod exit;
 mod output;
 mod places;
 mod progress;
+mod redact;
 mod signals;
 mod units;
 

@@ -61,6 +61,9 @@ pub enum TargetError {
 /// An export that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
+    /// The run's own tables cannot go out without names.
+    #[error("parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://")]
+    NamesInTables,
     /// A file cannot be written.
     #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
     File {
@@ -147,7 +150,10 @@ impl ExportError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            ExportError::StoredOnly(_) | ExportError::NoSuchCpu { .. } | ExportError::NoSuchHistogram { .. }
+            ExportError::NamesInTables
+                | ExportError::StoredOnly(_)
+                | ExportError::NoSuchCpu { .. }
+                | ExportError::NoSuchHistogram { .. }
         )
     }
 

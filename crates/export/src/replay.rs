@@ -7,7 +7,8 @@ use crate::target::{Pace, Target};
 use crate::together::begin_all;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, Ticks};
+use jitterscope_analyze::Redactor;
+use jitterscope_model::{Attribution, RunManifest, Ticks};
 use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
 /// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
@@ -16,7 +17,47 @@ use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 /// # Errors
 /// The run cannot be read, or a target cannot be opened or written.
 pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, ExportError> {
-    let facts = RunFacts::of(run.manifest());
+    export(run, targets, &mut Passed(None))
+}
+
+/// As [`export_run`], without who owns the machine, what it is called and what runs on it. A run's own tables
+/// are copied as they are, so that they cannot be a target.
+///
+/// # Errors
+/// As [`export_run`], and when a target is the run's tables.
+pub fn export_redacted(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, ExportError> {
+    if targets.iter().any(|target| matches!(target, Target::Parquet { .. })) {
+        return Err(ExportError::NamesInTables);
+    }
+    export(run, targets, &mut Passed(Some(Redactor::new())))
+}
+
+/// What goes out: the data as it is, or without names.
+struct Passed(Option<Redactor>);
+
+impl Passed {
+    fn manifest(&mut self, manifest: &RunManifest) -> RunManifest {
+        self.0.as_mut().map_or_else(|| manifest.clone(), |redactor| redactor.manifest(manifest))
+    }
+
+    fn row(&mut self, row: Row) -> Row {
+        let Some(redactor) = &mut self.0 else { return row };
+        match row {
+            Row::Stall(stall, attribution) => {
+                Row::Stall(redactor.stall(&stall), attribution.map(|own| redactor.attribution(&own)))
+            }
+            Row::Whole(stored, span) => {
+                Row::Whole(StoredHistogram { tag: redactor.tag(&stored.tag), ..stored }, span)
+            }
+            // Numbers alone.
+            Row::Interval(..) => row,
+        }
+    }
+}
+
+fn export(run: &RunReader, targets: &[Target], passed: &mut Passed) -> Result<Vec<Delivery>, ExportError> {
+    let manifest = passed.manifest(run.manifest());
+    let facts = RunFacts::of(&manifest);
     let mut sinks = Vec::new();
     for target in targets {
         sinks.push(match target {
@@ -33,6 +74,7 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
     }
     begin_all(&mut beginning, &facts)?;
     rows().each(|row| {
+        let row = passed.row(row);
         for sink in &mut sinks {
             let Sink::Rows(exporter) = sink else { continue };
             match &row {
@@ -44,7 +86,7 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
         Ok(())
     })?;
     let end = |sink| match sink {
-        Sink::Rows(exporter) => exporter.finish(&run.manifest().results),
+        Sink::Rows(exporter) => exporter.finish(&manifest.results),
         Sink::Tables(tables) => tables.copy(run).map(Delivery::of),
     };
     sinks.into_iter().map(end).collect()

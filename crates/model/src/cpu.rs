@@ -102,6 +102,33 @@ impl CpuSet {
     }
 }
 
+impl CpuSet {
+    /// Reads the kernel's hexadecimal mask ([`CpuSet::to_mask`]); `None` when it is none.
+    #[must_use]
+    pub fn from_mask(text: &str) -> Option<CpuSet> {
+        let mut digits: Vec<u32> = Vec::new();
+        for (i, group) in text.trim().split(',').enumerate() {
+            // Only the first group may be short: the rest are 32 bits each.
+            if group.is_empty() || group.len() > 8 || (i > 0 && group.len() != 8) {
+                return None;
+            }
+            for c in group.chars() {
+                digits.push(c.to_digit(16)?);
+            }
+            if digits.len() > (HIGHEST_CPU as usize + 1) / 4 {
+                return None;
+            }
+        }
+        let mut set = CpuSet::new();
+        for (i, digit) in digits.iter().rev().enumerate() {
+            for bit in (0..4u32).filter(|bit| digit >> bit & 1 == 1) {
+                set.insert(CpuId(u32::try_from(i).ok()? * 4 + bit));
+            }
+        }
+        Some(set)
+    }
+}
+
 impl FromIterator<CpuId> for CpuSet {
     fn from_iter<I: IntoIterator<Item = CpuId>>(iter: I) -> CpuSet {
         CpuSet(iter.into_iter().collect())

@@ -13,10 +13,12 @@ mod culprit;
 mod event;
 mod gap;
 mod journal;
+mod machine;
 mod manifest;
 mod pipeline_properties;
 mod pipeline_result;
 mod probe_result;
+mod run_head;
 mod source;
 mod thread_account;
 mod time;
@@ -30,6 +32,12 @@ pub use culprit::{Culprit, CulpritKind, Sender};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
+pub use machine::{
+    AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
+    FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,
+    KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading,
+    SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
+};
 pub use manifest::{
     ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
     RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
@@ -40,6 +48,7 @@ pub use pipeline_result::{
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
 pub use probe_result::{IntervalRow, ProbeResult};
+pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};

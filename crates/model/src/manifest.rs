@@ -4,8 +4,7 @@ use crate::{ClockKind, CpuId, CpuSet, KernelAddr, Nanos, ProbeResult, SourceRepo
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the run directory and of the JSON reports. A reader accepts newer ones of the same
-/// number and refuses others.
+/// The version of the JSON reports. Fields are only ever added under one number.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One moment on three clocks, to map ticks to real time.
@@ -70,7 +69,8 @@ pub struct HostFacts {
     pub hypervisor: Option<String>,
 }
 
-/// Settings of the machine at the start, by path or by knob: value as read.
+/// Settings of the machine at the start, by path: value as read. Runs of [`crate::RUN_SCHEMA_VERSION`] 2 have
+/// them by knob in [`crate::MachineState`].
 pub type MachineAudit = BTreeMap<String, String>;
 
 /// What the measuring itself cost.
@@ -165,10 +165,11 @@ pub struct Warning {
     pub text: String,
 }
 
-/// Everything about a run but its rows: `manifest.json`.
+/// Everything about a run but its rows and the machine that it was made on: `details.json`. Its head is
+/// [`crate::RunHead`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunManifest {
-    /// [`SCHEMA_VERSION`] of the writer.
+    /// [`crate::RUN_SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// The tool's version.
     pub tool_version: String,
@@ -215,7 +216,8 @@ pub struct RunManifest {
     pub sleeping_works: Vec<SleepingWork>,
     /// The proof of the correlation.
     pub events_in_gaps: EventsInGaps,
-    /// Settings of the machine.
+    /// Settings of the machine, in runs of schema version 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit: MachineAudit,
     /// What the measuring itself cost.
     pub self_noise: SelfNoise,
@@ -241,6 +243,19 @@ impl RunManifest {
         met.or_else(|| {
             (self.probe.kind == "attach").then_some((self.clock_start.ticks, self.clock_end.ticks))
         })
+    }
+
+    /// Start of the measurement, nanoseconds since the epoch.
+    #[must_use]
+    pub fn started_realtime_ns(&self) -> u64 {
+        self.realtime_ns(self.span().map_or(self.clock_start.ticks, |(first, _)| first))
+    }
+
+    /// From the first clock read of any CPU to the last of any.
+    #[must_use]
+    pub fn duration(&self) -> Nanos {
+        let (first, last) = self.span().unwrap_or_default();
+        self.rate.nanos(last.since(first))
     }
 
     /// The time in which stalls were looked for, summed over CPUs where a probe had each for itself.

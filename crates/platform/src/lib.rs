@@ -18,6 +18,7 @@ mod quota;
 mod rate;
 mod selection;
 mod sleep;
+mod state;
 mod thread;
 mod thread_affinity;
 mod topology;
@@ -37,6 +38,7 @@ pub use quota::cpu_quota_millis;
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
+pub use state::{CpuTimes, machine_state};
 pub use thread::{
     PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
     name_current_thread, pin_current_thread, set_fifo, thread_usage,

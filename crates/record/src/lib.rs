@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod after;
-mod audit;
 mod before;
 mod counters;
 mod drain;
@@ -26,6 +25,7 @@ mod replay;
 pub mod selftest;
 mod settings;
 mod sink;
+mod surroundings;
 mod threads;
 mod warnings;
 

@@ -2,8 +2,8 @@
 
 use crate::home::Home;
 use jitterscope_model::{
-    ClockKind, ClockReading, EventsInGaps, HostFacts, MachineAudit, ProbeSettings, RunManifest,
-    SCHEMA_VERSION, SelfNoise, StoredTrace, TickRate,
+    ClockKind, ClockReading, EventsInGaps, HostFacts, MachineAudit, ProbeSettings, RUN_SCHEMA_VERSION,
+    RunManifest, SelfNoise, StoredTrace, TickRate,
 };
 use jitterscope_platform as platform;
 
@@ -12,7 +12,6 @@ pub(crate) struct Common<'a> {
     pub(crate) label: &'a str,
     pub(crate) command_line: &'a [String],
     pub(crate) host: HostFacts,
-    pub(crate) audit: MachineAudit,
     pub(crate) clock: ClockKind,
     pub(crate) rate: TickRate,
     /// Clocks at the start and at the end.
@@ -26,7 +25,7 @@ impl Common<'_> {
     /// A manifest with all that, and nothing measured yet.
     pub(crate) fn manifest(self) -> RunManifest {
         RunManifest {
-            schema_version: SCHEMA_VERSION,
+            schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),
             id: String::new(),
             label: self.label.to_owned(),
@@ -47,7 +46,7 @@ impl Common<'_> {
             edge_costs: Vec::new(),
             sleeping_works: Vec::new(),
             events_in_gaps: EventsInGaps::default(),
-            audit: self.audit,
+            audit: MachineAudit::new(),
             self_noise: self_noise(self.home),
             trace: StoredTrace::default(),
             interrupted: self.interrupted,

@@ -10,8 +10,9 @@ use crate::observer::Observer;
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::sink::Sink;
+use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
-use crate::{after, audit, before};
+use crate::{after, before};
 use jitterscope_model::{CpuId, Nanos, ProbeSettings, RunManifest, TickRate, Ticks, WakeupConditions};
 use jitterscope_platform::{self as platform, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
@@ -68,7 +69,7 @@ pub fn record(
     observer.starting(&settings.cpus.cpus, &home.helpers);
 
     let host = platform::host_facts(machine, &topology);
-    let audit = audit::read(machine);
+    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
     let mut circumstances = before::circumstances(machine, settings, &clock, &home);
     let mut sources = Vec::new();
     let evidence = if settings.trace {
@@ -113,6 +114,7 @@ pub fn record(
         return Err(RecordError::InterruptedEarly);
     }
 
+    surroundings.begin(machine);
     let clock_start = clock::read_all(kind);
     let start = clock_start.ticks + rate.ticks(START_AHEAD);
     let end = start + rate.ticks(settings.duration);
@@ -136,7 +138,9 @@ pub fn record(
     if results.iter().all(|result| result.samples == 0) {
         return Err(RecordError::InterruptedEarly);
     }
-    let found = drain.finish(&results);
+    let state = surroundings.end(machine, &settings.cpus.cpus);
+    let mut found = drain.finish(&results);
+    found.sink.machine(&state);
     sources.extend(found.sources);
     circumstances.extend(results.iter().flat_map(after::circumstances));
     circumstances.extend(after::of_evidence(&sources, found.attributed));
@@ -148,7 +152,6 @@ pub fn record(
         label: &settings.label,
         command_line: &settings.command_line,
         host,
-        audit,
         clock: kind,
         rate,
         clocks: (clock_start, clock_end),

@@ -1,6 +1,6 @@
 //! What is recorded, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, CpuId, Nanos};
+use jitterscope_model::{ClockKind, CpuId, Nanos, TuningState};
 use jitterscope_platform::CpuChoice;
 use std::path::PathBuf;
 
@@ -41,6 +41,8 @@ pub struct RecordSettings {
     pub trace_buffer_kib: u32,
     /// Raw trace kept with the run at most, bytes.
     pub trace_limit_bytes: u64,
+    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
+    pub tuning: Option<TuningState>,
     /// The user's name for the configuration.
     pub label: String,
     /// Where runs are kept.

@@ -3,7 +3,9 @@
 use crate::kernel_events::PageKeeper;
 use crate::warnings::Circumstance;
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, ClockReading, CpuId, IntervalRow, MachineState, RunManifest, Stall, TickRate, Ticks,
+};
 use jitterscope_store::{RunWriter, StoreError, TraceRole};
 use jitterscope_trace::{Role, TraceContext};
 use std::path::PathBuf;
@@ -111,6 +113,11 @@ impl Sink {
     /// A histogram of a whole measurement, under a tag of its own.
     pub(crate) fn tagged(&mut self, tag: &str, start: Ticks, end: Ticks, histogram: &Histogram<u64>) {
         self.attempt(|w| w.tagged_histogram(tag, start, end, histogram));
+    }
+
+    /// The machine that it was made on.
+    pub(crate) fn machine(&mut self, state: &MachineState) {
+        self.attempt(|w| w.machine(state));
     }
 
     /// Closes the run.

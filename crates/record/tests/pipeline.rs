@@ -46,6 +46,7 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
         trace_limit_bytes: 1 << 20,
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
+        tuning: None,
         label: "PIPE".into(),
         runs_dir: dir.join("runs"),
         command_line: vec!["test".into()],

@@ -34,6 +34,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         trace,
         trace_buffer_kib: 4096,
         trace_limit_bytes: 64 << 20,
+        tuning: None,
         label: "TEST".into(),
         runs_dir: runs.to_path_buf(),
         command_line: vec!["test".into()],

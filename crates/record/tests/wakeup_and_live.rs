@@ -38,6 +38,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
         trace: false,
         trace_buffer_kib: 4096,
         trace_limit_bytes: 0,
+        tuning: None,
         label: "WAKE".into(),
         runs_dir: runs_dir.to_path_buf(),
         command_line: vec!["test".into()],

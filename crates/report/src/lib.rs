@@ -14,5 +14,5 @@ mod style;
 pub mod text;
 pub mod timeline;
 
-pub use load::{load, load_periods, load_worst};
+pub use load::{load, load_periods, load_redacted, load_worst};
 pub use style::Style;

@@ -2,10 +2,24 @@
 
 use crate::number;
 use crate::style::{Style, Tone, fit, pad, wrap};
-use jitterscope_analyze::RunLine;
+use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
-use jitterscope_store::{Problem, RunEntry};
+use jitterscope_store::{Problem, RunEntry, StoreError};
 use serde::Serialize;
+use std::path::PathBuf;
+
+/// The list without label, host and folder names. A run that cannot be read is still counted.
+#[must_use]
+pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<Problem>) {
+    let mut redactor = Redactor::new();
+    let runs =
+        runs.iter().map(|run| RunEntry { path: PathBuf::new(), head: redactor.head(&run.head) }).collect();
+    let left_out = |_| {
+        let why = "why is left out".to_owned();
+        Problem { path: PathBuf::new(), error: StoreError::Damaged { path: PathBuf::from("a run"), why } }
+    };
+    (runs, problems.iter().map(left_out).collect())
+}
 
 /// The list as text, oldest first, with what could not be read at its end.
 #[must_use]
@@ -30,7 +44,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         out.push('\n');
         let mut unstolen = false;
         for run in runs {
-            let line = RunLine::new(&run.manifest);
+            let line = RunLine::new(&run.head);
             let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
             unstolen |= line.stolen_fraction.is_none();
             // Minutes are enough here: the id tells runs apart, and --json has the nanoseconds.
@@ -55,7 +69,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 out.push('\n');
             }
         }
-        if runs.iter().any(|run| run.manifest.interrupted) {
+        if runs.iter().any(|run| run.head.interrupted) {
             out.push_str(&style.paint(Tone::Dim, "* ended before its time"));
             out.push('\n');
         }
@@ -97,7 +111,7 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
         schema_version: SCHEMA_VERSION,
         runs: runs
             .iter()
-            .map(|run| JsonRun { line: RunLine::new(&run.manifest), path: run.path.to_string_lossy() })
+            .map(|run| JsonRun { line: RunLine::new(&run.head), path: run.path.to_string_lossy() })
             .collect(),
         problems: problems
             .iter()

@@ -1,8 +1,8 @@
 //! From a stored run to its summary.
 
 use jitterscope_analyze::periods::Effort;
-use jitterscope_analyze::{RunSummary, SummaryBuilder};
-use jitterscope_model::RunManifest;
+use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
+use jitterscope_model::{Attribution, RunManifest};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// A file of it is missing, damaged or of another schema version.
 pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, |builder| builder)
+    load_with(path, None, |builder| builder)
 }
 
 /// As [`load`], with this many of the worst stalls.
@@ -19,7 +19,7 @@ pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
 /// # Errors
 /// As [`load`].
 pub fn load_worst(path: &Path, worst: usize) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, |builder| builder.worst(worst))
+    load_with(path, None, |builder| builder.worst(worst))
 }
 
 /// As [`load_worst`], with the periods of the stalls.
@@ -31,30 +31,58 @@ pub fn load_periods(
     worst: usize,
     effort: Effort,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, |builder| builder.worst(worst).periods(effort))
+    load_with(path, None, |builder| builder.worst(worst).periods(effort))
 }
 
+/// As [`load_periods`], without who owns the machine, what it is called and what runs on it.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_redacted(
+    path: &Path,
+    worst: usize,
+    effort: Effort,
+) -> Result<(RunManifest, RunSummary), StoreError> {
+    load_with(path, Some(Redactor::new()), |builder| builder.worst(worst).periods(effort))
+}
+
+/// All that is read goes through the redactor, where there is one, before anything is made of it.
 fn load_with(
     path: &Path,
+    mut redactor: Option<Redactor>,
     set: impl FnOnce(SummaryBuilder<'_>) -> SummaryBuilder<'_>,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     let reader = RunReader::open(path)?;
-    let manifest = reader.manifest().clone();
-    let mut builder = set(SummaryBuilder::new(&manifest).path(path));
+    let (manifest, machine) = match &mut redactor {
+        Some(redactor) => (
+            redactor.manifest(reader.manifest()),
+            reader.machine()?.map(|machine| redactor.machine(&machine)),
+        ),
+        None => (reader.manifest().clone(), reader.machine()?),
+    };
+    let mut builder = set(SummaryBuilder::new(&manifest).machine(machine));
+    if redactor.is_none() {
+        builder = builder.path(path);
+    }
+    let told = |attribution: Attribution, redactor: &mut Option<Redactor>| match redactor {
+        Some(redactor) => redactor.attribution(&attribution),
+        None => attribution,
+    };
     let mut attributions = reader.attributions()?.peekable();
     for stall in reader.stalls()? {
         let stall = stall?;
+        let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
         builder.stall(&stall);
         // In step, so that no table is ever in memory. An error is taken out to be returned.
-        let due = |next: &Result<jitterscope_model::Attribution, StoreError>| {
+        let due = |next: &Result<Attribution, StoreError>| {
             next.as_ref().map_or(true, |attribution| attribution.stall <= stall.id)
         };
         while let Some(attribution) = attributions.next_if(due) {
-            builder.attribution(&attribution?);
+            builder.attribution(&told(attribution?, &mut redactor));
         }
     }
     for attribution in attributions {
-        builder.attribution(&attribution?);
+        builder.attribution(&told(attribution?, &mut redactor));
     }
     for row in reader.intervals()? {
         builder.interval(&row?);

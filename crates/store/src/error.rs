@@ -67,7 +67,7 @@ pub enum StoreError {
         why: String,
     },
     /// The run was written by a version that this one cannot read.
-    #[error("{} has schema version {found}; this jitterscope reads version {known}", path.display())]
+    #[error("{} has schema version {found}; this jitterscope reads versions up to {known}", path.display())]
     Version {
         /// The manifest.
         path: PathBuf,

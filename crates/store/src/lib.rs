@@ -14,7 +14,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `manifest.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows |
+//! | `manifest.json` | [`RunHead`](jitterscope_model::RunHead): what a list of runs shows |
+//! | `details.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows and the machine |
+//! | `machine.json` | [`MachineState`](jitterscope_model::MachineState): the machine that it was made on |
 //! | `gaps.parquet` | one row a stall |
 //! | `attributions.parquet` | one row a (stall, culprit) |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
@@ -28,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod head;
 mod hlog;
 mod hlog_reader;
 mod naming;

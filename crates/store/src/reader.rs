@@ -1,14 +1,13 @@
 //! Reading a run.
 
 use crate::error::StoreError;
+use crate::head::{self, MACHINE};
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
 use crate::pages::{CONTEXT, SEGMENTS, TRACE, TraceRole};
 use crate::segment::{self, End};
 use crate::tables::{ATTRIBUTIONS, Batch, GAPS, INTERVALS};
-use crate::writer::{HISTOGRAMS, JOURNAL, MANIFEST};
-use jitterscope_model::{
-    Attribution, CpuId, IntervalRow, RunManifest, SCHEMA_VERSION, Stall, StallId, Ticks,
-};
+use crate::writer::{HISTOGRAMS, JOURNAL};
+use jitterscope_model::{Attribution, CpuId, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks};
 use jitterscope_platform::HeldDir;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde::de::DeserializeOwned;
@@ -19,8 +18,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// No manifest of ours is larger, bytes; one of a pipeline with full histograms has some 5 MiB.
-const LARGEST_MANIFEST: u64 = 64 << 20;
+/// No machine's state of ours is larger, bytes: one of thousands of interrupts has some 600 KiB.
+const LARGEST_MACHINE: u64 = 16 << 20;
 /// The formats and symbols of a kernel with all its modules take some 30 MiB.
 const LARGEST_CONTEXT: u64 = 256 << 20;
 /// A segment is closed at 1 MiB; a kernel's sub-buffer has at most 16.
@@ -31,7 +30,7 @@ const LARGEST_FOOTER: u32 = 64 << 20;
 /// Rows decoded at a time.
 const BATCH: usize = 4096;
 
-/// A stored run. Opening it reads the manifest; rows stream.
+/// A stored run. Opening it reads the manifest in full; rows stream.
 ///
 /// Its folder stays open, and what is in it is read without following links: regular files only, of a
 /// length that such a file can have.
@@ -56,19 +55,6 @@ pub struct StoredPage {
     pub bytes: Vec<u8>,
 }
 
-pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
-    let path = run.path().join(MANIFEST);
-    let text = run.read(MANIFEST, LARGEST_MANIFEST).map_err(StoreError::reading)?;
-    // The version first: a manifest of another one need not have our fields.
-    let value: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|e| StoreError::damaged(&path, e))?;
-    let found = value["schema_version"].as_u64().unwrap_or(0);
-    if found != u64::from(SCHEMA_VERSION) {
-        return Err(StoreError::Version { path, found, known: SCHEMA_VERSION });
-    }
-    serde_json::from_value(value).map_err(|e| StoreError::damaged(&path, e))
-}
-
 impl RunReader {
     /// Opens the run in a folder.
     ///
@@ -76,7 +62,7 @@ impl RunReader {
     /// There is no manifest, it is damaged, or of another schema version.
     pub fn open(path: &Path) -> Result<RunReader, StoreError> {
         let folder = HeldDir::open(path).map_err(StoreError::reading)?;
-        Ok(RunReader { manifest: read_manifest(&folder)?, folder: Arc::new(folder) })
+        Ok(RunReader { manifest: head::read_manifest(&folder)?, folder: Arc::new(folder) })
     }
 
     /// Its folder.
@@ -89,6 +75,19 @@ impl RunReader {
     #[must_use]
     pub fn manifest(&self) -> &RunManifest {
         &self.manifest
+    }
+
+    /// The machine that it was made on; `None` of runs of schema version 1, which do not have it.
+    ///
+    /// # Errors
+    /// It is there and damaged.
+    pub fn machine(&self) -> Result<Option<MachineState>, StoreError> {
+        let text = match self.folder.read(MACHINE, LARGEST_MACHINE) {
+            Err(error) if error.is_absent() => return Ok(None),
+            other => other.map_err(StoreError::reading)?,
+        };
+        let path = self.folder.path().join(MACHINE);
+        serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
     }
 
     /// All stalls, in order of their ids.

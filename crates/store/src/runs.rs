@@ -1,9 +1,8 @@
 //! The folder of runs: what is in it, and which one is meant.
 
 use crate::error::StoreError;
-use crate::reader::read_manifest;
-use crate::writer::MANIFEST;
-use jitterscope_model::RunManifest;
+use crate::head::{MANIFEST, read_head};
+use jitterscope_model::RunHead;
 use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
 use std::ffi::OsStr;
 use std::fs;
@@ -20,8 +19,8 @@ pub(crate) const PARTIAL_PREFIX: &str = ".partial-";
 pub struct RunEntry {
     /// Its folder.
     pub path: PathBuf,
-    /// Its manifest.
-    pub manifest: RunManifest,
+    /// Its head.
+    pub head: RunHead,
 }
 
 /// A folder that looks like a run and cannot be read.
@@ -55,12 +54,12 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
         if !folder.has(MANIFEST) {
             continue;
         }
-        match read_manifest(&folder) {
-            Ok(manifest) => runs.push(RunEntry { path, manifest }),
+        match read_head(&folder) {
+            Ok(head) => runs.push(RunEntry { path, head }),
             Err(error) => problems.push(Problem { path, error }),
         }
     }
-    runs.sort_by_key(|run| run.manifest.clock_start.realtime_ns);
+    runs.sort_by_key(|run| run.head.started_realtime_ns);
     Ok((runs, problems))
 }
 
@@ -75,8 +74,8 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     }
     let (runs, _) = list(dir)?;
     let named = |run: &&RunEntry| {
-        run.manifest.id == wanted
-            || run.manifest.label == wanted
+        run.head.id == wanted
+            || run.head.label == wanted
             || run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted)
     };
     let found = if wanted == "latest" { runs.last() } else { runs.iter().rfind(named) };
@@ -92,7 +91,7 @@ fn hint(runs: &[RunEntry]) -> String {
         return "; there are none yet. Record one with: jitterscope record".into();
     }
     let newest: Vec<String> =
-        runs.iter().rev().take(5).map(|r| format!("{} ({})", r.manifest.id, r.manifest.label)).collect();
+        runs.iter().rev().take(5).map(|r| format!("{} ({})", r.head.id, r.head.label)).collect();
     format!("; the newest are {}", newest.join(", "))
 }
 

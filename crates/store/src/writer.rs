@@ -1,6 +1,7 @@
 //! Writing a run.
 
 use crate::error::StoreError;
+use crate::head::ManifestFiles;
 use crate::hlog::Hlog;
 use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::{TracePages, TraceRole};
@@ -10,7 +11,8 @@ use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
 use arrow_schema::DataType;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, IntervalRow, RunManifest, Stall, TickRate, Ticks, Warning,
+    Attribution, ClockReading, CpuId, IntervalRow, MachineState, RUN_SCHEMA_VERSION, RunManifest, Stall,
+    TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
 use parquet::arrow::ArrowWriter;
@@ -20,7 +22,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -32,11 +34,6 @@ const PAGE: usize = 16 << 10;
 const NEEDED_MIB: u64 = 64;
 /// Free space below which a recording must make room or end, MiB.
 const LOW_MIB: u64 = 24;
-/// Room kept on disk for the manifest, so that a run can be closed on a disk that filled up meanwhile.
-const MANIFEST_AHEAD: u64 = 8 << 20;
-pub(crate) const MANIFEST: &str = "manifest.json";
-/// Its name until it is whole.
-const MANIFEST_PARTIAL: &str = ".manifest.json";
 /// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
 /// batch so far where that is more.
 const ROWS_AHEAD: u64 = 1 << 20;
@@ -262,7 +259,7 @@ pub struct RunWriter {
     attributions: TableWriter<AttributionRows>,
     intervals: TableWriter<IntervalRows>,
     hlog: Hlog,
-    manifest: ReservedFile,
+    manifest: ManifestFiles,
     trace: TracePages,
     partial: PartialFolder,
     runs: PathBuf,
@@ -297,14 +294,12 @@ impl RunWriter {
 
     fn open(runs: &Path, partial: PartialFolder, name: String, id: String) -> Result<RunWriter, StoreError> {
         let folder = &partial.held;
-        let mut manifest = ReservedFile::create(folder, MANIFEST_PARTIAL)?;
-        manifest.reserve(MANIFEST_AHEAD)?;
         Ok(RunWriter {
             gaps: TableWriter::create(folder)?,
             attributions: TableWriter::create(folder)?,
             intervals: TableWriter::create(folder)?,
             hlog: Hlog::create(folder, HISTOGRAMS)?,
-            manifest,
+            manifest: ManifestFiles::create(folder)?,
             trace: TracePages::create(folder, DEFAULT_TRACE_LIMIT)?,
             partial,
             runs: runs.to_path_buf(),
@@ -454,7 +449,16 @@ impl RunWriter {
         self.trace.discard()
     }
 
-    /// Closes everything, writes the manifest (with the id and what is kept of the trace filled in) and
+    /// The machine that the run is made on.
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`].
+    pub fn machine(&mut self, state: &MachineState) -> Result<(), StoreError> {
+        let result = self.manifest.machine(state);
+        self.noted(result)
+    }
+
+    /// Closes everything, writes the manifest, details before their head (with the id and what is kept of the trace filled in) and
     /// gives the run its name. Returns its folder. A trace that finds no room for its end is given up.
     ///
     /// # Errors
@@ -478,10 +482,8 @@ impl RunWriter {
         self.intervals.finish()?;
         self.hlog.finish()?;
         let folder = &self.partial.held;
-        let path = folder.path().join(MANIFEST);
-        self.manifest.write_all(&json(&path, &manifest)?).map_err(|e| StoreError::write(&path, e))?;
-        self.manifest.finish()?;
-        folder.rename(MANIFEST_PARTIAL, MANIFEST).map_err(StoreError::writing)?;
+        manifest.schema_version = RUN_SCHEMA_VERSION;
+        self.manifest.finish(folder, &manifest)?;
         folder.sync().map_err(StoreError::writing)?;
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))

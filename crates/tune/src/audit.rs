@@ -6,7 +6,7 @@ use crate::examine::{KnobState, Left, Scene};
 use crate::goal::Goal;
 use crate::knob::{Control, Effect, Group, Knob, Profile, Risk, Weight};
 use crate::threads;
-use jitterscope_model::{MachineAudit, Nanos, SCHEMA_VERSION};
+use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -134,26 +134,6 @@ pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&Evidence>) -> Aud
         knobs,
         competitors: competitors(machine),
         unanswered,
-    }
-}
-
-impl Audit {
-    /// The settings by knob, for a run's manifest: how each stands and what there is.
-    #[must_use]
-    pub fn settings(&self) -> MachineAudit {
-        self.knobs
-            .iter()
-            .map(|k| {
-                let text = match &k.state {
-                    KnobState::Wrong => format!("wrong: {}", k.current),
-                    KnobState::Fine => format!("fine: {}", k.current),
-                    KnobState::Unavailable(why) => format!("unavailable: {why}"),
-                    KnobState::NotApplicable(why) => format!("not applicable: {why}"),
-                    KnobState::Unreadable(why) => format!("unreadable: {why}"),
-                };
-                (k.id.to_owned(), text)
-            })
-            .collect()
     }
 }
 

@@ -31,6 +31,7 @@ mod settings;
 mod state_dir;
 mod status;
 mod threads;
+mod tuning_state;
 mod value;
 
 pub use access::Access;
@@ -52,4 +53,5 @@ pub use plan::{Change, Plan, PlanError, Select, Skipped, plan};
 pub use rollback::{Drift, OnDrift, RollbackReport, RolledBack, Undoing, is_clean, rollback};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Status, StatusApply, StatusEntry, status};
+pub use tuning_state::tuning_state;
 pub use value::ValueKind;

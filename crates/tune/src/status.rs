@@ -57,6 +57,8 @@ pub struct StatusEntry {
     pub original: String,
     /// What was asked for.
     pub asked: String,
+    /// When, nanoseconds since the epoch.
+    pub since_realtime_ns: u64,
     /// How it stands.
     #[serde(flatten)]
     pub standing: NowIs,
@@ -110,6 +112,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
             path: step.op.what(),
             original: step.op.from_text(),
             asked: step.op.to_text(),
+            since_realtime_ns: state.begins.get(step.begin).map_or(0, |b| b.who.at_realtime_ns),
             standing: match permit::check(machine, &step.knob, &step.op) {
                 Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
                 Err(why) => NowIs::Forbidden { why: why.to_string() },

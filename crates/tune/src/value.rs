@@ -1,6 +1,6 @@
 //! The forms in which control files hold their values, so that two spellings of one value compare equal.
 
-use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_model::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// How a control file writes its value.
@@ -38,7 +38,7 @@ impl ValueKind {
             },
             ValueKind::Choice => selected(text).unwrap_or(text).to_owned(),
             ValueKind::CpuList => text.parse::<CpuSet>().map_or_else(|_| text.to_owned(), |s| s.to_string()),
-            ValueKind::CpuMask => parse_mask(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
+            ValueKind::CpuMask => CpuSet::from_mask(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
         }
     }
 
@@ -57,7 +57,7 @@ impl ValueKind {
     pub fn shown(self, raw: &str) -> String {
         let text = match self {
             ValueKind::Choice => self.canonical(raw),
-            ValueKind::CpuMask => match parse_mask(raw) {
+            ValueKind::CpuMask => match CpuSet::from_mask(raw) {
                 Some(cpus) => format!(
                     "{} (CPUs {})",
                     raw.trim(),
@@ -75,7 +75,7 @@ impl ValueKind {
     pub fn cpus(self, raw: &str) -> Option<CpuSet> {
         match self {
             ValueKind::CpuList => raw.parse().ok(),
-            ValueKind::CpuMask => parse_mask(raw.trim()),
+            ValueKind::CpuMask => CpuSet::from_mask(raw.trim()),
             _ => None,
         }
     }
@@ -106,39 +106,10 @@ fn selected(text: &str) -> Option<&str> {
     rest.split_once(']').map(|(word, _)| word)
 }
 
-/// Reads the kernel's hexadecimal mask; `None` when it is none.
-#[must_use]
-pub fn parse_mask(text: &str) -> Option<CpuSet> {
-    let digits: Vec<u32> = {
-        let mut digits = Vec::new();
-        for (i, group) in text.trim().split(',').enumerate() {
-            // Only the first group may be short: the rest are 32 bits each.
-            if group.is_empty() || group.len() > 8 || (i > 0 && group.len() != 8) {
-                return None;
-            }
-            for c in group.chars() {
-                digits.push(c.to_digit(16)?);
-            }
-        }
-        digits
-    };
-    if digits.len() > 65_536 / 4 {
-        return None;
-    }
-    let mut set = CpuSet::new();
-    for (i, digit) in digits.iter().rev().enumerate() {
-        for bit in 0..4u32 {
-            if digit >> bit & 1 == 1 {
-                set.insert(CpuId(u32::try_from(i).ok()? * 4 + bit));
-            }
-        }
-    }
-    Some(set)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::CpuId;
     use proptest::prelude::*;
 
     #[test]
@@ -164,12 +135,12 @@ mod tests {
         #[test]
         fn masks_survive_a_round_trip(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
             let set: CpuSet = cpus.into_iter().map(CpuId).collect();
-            prop_assert_eq!(parse_mask(&set.to_mask()), Some(set));
+            prop_assert_eq!(CpuSet::from_mask(&set.to_mask()), Some(set));
         }
 
         #[test]
         fn hostile_masks_never_panic(text in "[0-9a-fx, ]{0,60}") {
-            let _ = parse_mask(&text);
+            let _ = CpuSet::from_mask(&text);
         }
     }
 }

@@ -126,6 +126,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> Eviden
         trace: true,
         trace_buffer_kib: 4096,
         trace_limit_bytes: 16 << 20,
+        tuning: None,
         label: label.into(),
         runs_dir: runs.to_path_buf(),
         command_line: vec!["test".into()],

@@ -17,6 +17,20 @@ pub fn explain(kind: CulpritKind, name: &str) -> String {
     known(kind, plain(name)).map_or_else(|| generic(kind, name).to_owned(), str::to_owned)
 }
 
+/// Whether this very name is in the table of its kind: a word of the kernel, not of who uses it.
+pub(crate) fn is_listed(kind: CulpritKind, name: &str) -> bool {
+    match kind {
+        CulpritKind::Thread => is_kernel_thread(name),
+        _ => known(kind, name).is_some(),
+    }
+}
+
+/// Whether a thread's name is one of the kernel's, or of a daemon that most machines have: whole, or a known
+/// beginning with nothing but a CPU's or a worker's number behind it.
+pub(crate) fn is_kernel_thread(name: &str) -> bool {
+    threads::is_common(name)
+}
+
 /// A function's name without what the compiler appends: `.isra.0`, `.constprop.1`, `.cold`.
 fn plain(name: &str) -> &str {
     match name.split_once('.') {

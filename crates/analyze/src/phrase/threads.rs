@@ -8,6 +8,15 @@ pub(super) fn find(name: &str) -> Option<&'static str> {
         .or_else(|| PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, phrase)| *phrase))
 }
 
+/// Whether the name says nothing about who uses the machine.
+pub(super) fn is_common(name: &str) -> bool {
+    let numbered =
+        |rest: &str| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_digit() || b":uHI-".contains(&b));
+    super::find(WHOLE, name).is_some()
+        || name.strip_prefix("kworker/").is_some_and(numbered)
+        || PREFIXES.iter().any(|(prefix, _)| name.strip_prefix(prefix).is_some_and(numbered))
+}
+
 /// By their whole name.
 pub(super) const WHOLE: Table = &[
     ("rcu_preempt", "drives RCU grace periods"),

@@ -1,5 +1,6 @@
 //! `attach`: what becomes of the time of the user's own threads.
 
+use super::machine_tuning;
 use super::report::print_run;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -10,7 +11,7 @@ use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_model::Nanos;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, Topology};
 use jitterscope_record::{AttachSettings, RecordError, Target, TargetError, attach};
 use jitterscope_store::StoreError;
 
@@ -80,6 +81,7 @@ pub struct AttachArgs {
 /// # Errors
 /// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
     let target = target(args)?;
     let of_command = matches!(target, Target::Command { .. });
     let settings = AttachSettings {
@@ -90,13 +92,14 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.threshold,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
+        tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
         label: args.label.clone(),
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
-    let outcome = attach(&Machine::host(), &settings, &stop, &mut line);
+    let outcome = attach(&machine, &settings, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     print_run(&outcome.path, args.json)?;

@@ -3,8 +3,9 @@
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::redact::Redact;
 use clap::Args;
-use jitterscope_export::{Delivery, ExportError, Target, distinct, export_run};
+use jitterscope_export::{Delivery, ExportError, Target, distinct, export_redacted, export_run};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{RunReader, resolve};
 use serde_json::json;
@@ -37,6 +38,8 @@ pub struct ExportArgs {
     /// Where to, and in which format; may be repeated
     #[arg(long = "to", value_name = "TARGET", required = true)]
     pub to: Vec<Target>,
+    #[command(flatten)]
+    pub redact: Redact,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
@@ -58,9 +61,10 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     for remark in args.to.iter().filter_map(Target::remark).filter(|_| !args.quiet) {
         output::talk(remark);
     }
-    let delivered = export_run(&run, &args.to).map_err(told_by_target)?;
+    let export = if args.redact.on { export_redacted } else { export_run };
+    let delivered = export(&run, &args.to).map_err(told_by_target)?;
     if args.json {
-        output::json(&deliveries_json(&args.to, &delivered))?;
+        output::json(&deliveries_json(&args.to, &delivered, args.redact))?;
     }
     let mut exit = Exit::Ok;
     for (target, delivery) in args.to.iter().zip(&delivered) {
@@ -109,16 +113,22 @@ pub fn told(target: &Target, delivery: &Delivery) -> String {
     text
 }
 
-fn deliveries_json(targets: &[Target], delivered: &[Delivery]) -> serde_json::Value {
+/// The format alone, without the place.
+fn scheme(target: &Target) -> String {
+    let text = target.to_string();
+    text.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_owned())
+}
+
+fn deliveries_json(targets: &[Target], delivered: &[Delivery], redact: Redact) -> serde_json::Value {
     let of = |(target, delivery): (&Target, &Delivery)| {
         let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
         json!({
-            "target": target.to_string(),
+            "target": if redact.on { scheme(target) } else { target.to_string() },
             "delivered": delivered,
             "lost": lost,
             "retries": retries,
             "confirmed": confirmed,
-            "problem": problem,
+            "problem": problem.as_ref().filter(|_| !redact.on),
         })
     };
     let targets: Vec<_> = targets.iter().zip(delivered).map(of).collect();

@@ -3,12 +3,15 @@
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
+use crate::redact::Redact;
 use clap::Args;
 use jitterscope_report::list;
 
 /// Arguments of `list`.
 #[derive(Args, Debug)]
 pub struct ListArgs {
+    #[command(flatten)]
+    pub redact: Redact,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -20,6 +23,7 @@ pub struct ListArgs {
 /// The folder of runs cannot be read, or stdout is closed.
 pub fn run(args: &ListArgs, places: &Places) -> anyhow::Result<Exit> {
     let (runs, problems) = jitterscope_store::list(&places.runs()?)?;
+    let (runs, problems) = if args.redact.on { list::redacted(&runs, &problems) } else { (runs, problems) };
     if args.json {
         output::json_text(&list::json(&runs, &problems)?)?;
     } else {

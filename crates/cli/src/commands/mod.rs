@@ -10,6 +10,7 @@ pub mod export;
 pub mod journal;
 pub mod leftovers;
 pub mod list;
+mod machine_tuning;
 pub mod pipeline;
 mod pipeline_properties;
 pub mod record;

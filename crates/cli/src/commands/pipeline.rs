@@ -1,5 +1,6 @@
 //! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
 
+use super::machine_tuning;
 use super::pipeline_properties::load_or_make;
 use super::record::ClockArg;
 use super::report::with_advice;
@@ -250,7 +251,7 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     fits_in_memory(args, &machine)?;
-    let settings = settings(args, places)?;
+    let settings = settings(args, places, &machine)?;
     if args.report.contains(&ReportArg::Detailed) {
         writable(&args.output)?;
     }
@@ -263,7 +264,11 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
 }
 
 /// What the flags, the properties file and the defaults come to.
-fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineRecordSettings> {
+fn settings(
+    args: &PipelineArgs,
+    places: &Places,
+    machine: &Machine,
+) -> anyhow::Result<PipelineRecordSettings> {
     let properties = match &args.properties {
         Some(path) => {
             let (properties, made) = load_or_make(path)?;
@@ -288,7 +293,12 @@ fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineReco
         cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
         fifo_priority: priority.or(args.priority),
     };
-    Ok(PipelineRecordSettings {
+    let thread_places = ThreadPlaces {
+        producer: place(PipelineRole::Producer, args.producer_cpu, args.producer_priority),
+        accumulator: place(PipelineRole::Accumulator, args.accumulator_cpu, args.accumulator_priority),
+        journaller: place(PipelineRole::Journaller, args.journaller_cpu, args.journaller_priority),
+    };
+    let mut settings = PipelineRecordSettings {
         record_length: args.message_size as usize,
         input: match &args.input {
             Some(path) => InputChoice::Own(path.clone()),
@@ -305,11 +315,7 @@ fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineReco
         pause: args.pause,
         journaller,
         journal: args.journal.clone(),
-        places: ThreadPlaces {
-            producer: place(PipelineRole::Producer, args.producer_cpu, args.producer_priority),
-            accumulator: place(PipelineRole::Accumulator, args.accumulator_cpu, args.accumulator_priority),
-            journaller: place(PipelineRole::Journaller, args.journaller_cpu, args.journaller_priority),
-        },
+        places: thread_places,
         slow_above: args.slow_above,
         reporting: args.reporting,
         clock: args.clock.map(ClockArg::kind),
@@ -317,10 +323,13 @@ fn settings(args: &PipelineArgs, places: &Places) -> anyhow::Result<PipelineReco
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         force: args.force,
+        tuning: None,
         label: args.label.clone(),
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
-    })
+    };
+    settings.tuning = machine_tuning::of(machine, &settings.pinned());
+    Ok(settings)
 }
 
 /// How much is measured, the messages of the warm-up, and the records of an input that is made.

@@ -1,5 +1,6 @@
 //! `record`: the main job.
 
+use super::machine_tuning;
 use super::pipeline::{self, PipelineArgs};
 use super::report::print_run;
 use super::require::require;
@@ -217,6 +218,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
             (Some(choice), Nanos(50_000))
         }
     };
+    let measured = cpus.cpus.clone();
     let settings = RecordSettings {
         cpus,
         wakeup,
@@ -229,6 +231,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
+        tuning: machine_tuning::of(&machine, &measured),
         label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
         runs_dir: places.runs()?,
         command_line: crate::args::given(),

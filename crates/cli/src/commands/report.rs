@@ -5,6 +5,7 @@ use super::tune_words::evidence_of;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, WorstStall};
@@ -12,7 +13,7 @@ use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, StallKind, TimelineRow, TimelineView};
-use jitterscope_report::{Style, json, load_periods, load_worst, text};
+use jitterscope_report::{Style, json, load_periods, load_redacted, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Goal, audit};
 use serde_json::json;
@@ -41,6 +42,8 @@ pub struct ReportArgs {
     /// Show every CPU, however many there are
     #[arg(long)]
     pub all_cpus: bool,
+    #[command(flatten)]
+    pub redact: Redact,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -53,12 +56,17 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let path = resolve(&places.runs()?, &args.run)?;
     match args.stall {
-        Some(rank) => print_stall(&path, rank as usize, args.json)?,
+        Some(rank) => print_stall(&path, rank as usize, args.json, args.redact)?,
         None => {
             let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
-            let (_, summary) = load_periods(&path, args.worst, effort)?;
+            let load = if args.redact.on { load_redacted } else { load_periods };
+            let (_, summary) = load(&path, args.worst, effort)?;
             let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
-            print_summary(&path, &summary, style, args.json)?;
+            match (args.redact.on, args.json) {
+                // Advice names programs and devices of this machine.
+                (true, false) => output::result(&text::render(&summary, style))?,
+                _ => print_summary(&path, &summary, style, args.json)?,
+            }
         }
     }
     Ok(Exit::Ok)
@@ -107,9 +115,12 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<String>> {
     Ok(Some(audit_text::advice(&audit, ADVICE)))
 }
 
-fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
+fn print_stall(path: &Path, rank: usize, as_json: bool, redact: Redact) -> anyhow::Result<()> {
     let run = RunReader::open(path)?;
-    let (_, summary) = load_worst(path, rank)?;
+    let (_, summary) = match redact.on {
+        true => load_redacted(path, rank, Effort::BRIEF)?,
+        false => load_worst(path, rank)?,
+    };
     let Some(worst) = summary.worst.get(rank - 1) else {
         let text = format!(
             "--stall {rank}: this run has {}, counting those that began together once",
@@ -124,6 +135,8 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
     let (rows, problem) = match stall_timeline(&run, &stall) {
         Ok(rows) if rows.is_empty() => (rows, Some("No kernel event was recorded inside this stall.".into())),
         Ok(rows) => (rows, None),
+        // An error's text may name paths.
+        Err(_) if redact.on => (Vec::new(), Some("The timeline cannot be made.".into())),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let together = worst.together.as_ref().map(|together| {
@@ -142,7 +155,7 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
         stall: worst.stall,
         cpu: worst.cpu,
         kind: StallKind::of_probe(&summary.probe.kind),
-        victim: stall.victim.comm.to_string(),
+        victim: worst.victim.clone(),
         duration: worst.duration_ns,
         start_realtime_ns: worst.start_realtime_ns,
         start_offset: worst.start_offset_ns,
@@ -152,8 +165,8 @@ fn print_stall(path: &Path, rank: usize, as_json: bool) -> anyhow::Result<()> {
                 depth: row.depth,
                 start: row.start,
                 end: row.end,
-                label: row.label,
-                note: row.note,
+                label: if redact.on { "left out".into() } else { row.label },
+                note: if redact.on { Default::default() } else { row.note },
             })
             .collect(),
         parts: worst

@@ -68,6 +68,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             trace: true,
             trace_buffer_kib: 16 << 10,
             trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
+            tuning: None,
             label: "selftest".into(),
             runs_dir: runs_dir.clone(),
             command_line: crate::args::given(),

@@ -19,8 +19,9 @@ use crate::manifest::Common;
 use crate::observer::Progress;
 use crate::recording::Outcome;
 use crate::sink::{Rows, Sink};
+use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
-use crate::{after, audit, before};
+use crate::{after, before};
 use jitterscope_model::{
     ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, TickRate, Ticks,
 };
@@ -110,7 +111,7 @@ pub fn record_pipeline(
     };
     let sink = Sink::new(writer, "pipeline");
     let host = platform::host_facts(machine, &topology);
-    let audit = audit::read(machine);
+    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
     let mut circumstances: Vec<Circumstance> = clock
         .fallback_reason
         .iter()
@@ -170,6 +171,7 @@ pub fn record_pipeline(
     }
 
     observer.step(Step::Executing);
+    surroundings.begin(machine);
     let clock_start = clock::read_all(kind);
     let start = clock_start.ticks + rate.ticks(START_AHEAD);
     let end = match settings.length {
@@ -187,7 +189,9 @@ pub fn record_pipeline(
         return Err(RecordError::InterruptedEarly.into());
     }
     let last = end_of(&joined);
+    let state = surroundings.end(machine, &pinned);
     let (mut sink, followed, unkept) = drain.finish(last);
+    sink.machine(&state);
     for (consumer, unkept) in joined.consumers.iter_mut().zip(unkept) {
         consumer.slow_dropped += unkept;
     }
@@ -218,7 +222,6 @@ pub fn record_pipeline(
         label: &settings.label,
         command_line: &settings.command_line,
         host,
-        audit,
         clock: kind,
         rate,
         clocks: (clock_start, clock_end),
@@ -318,7 +321,7 @@ impl Lead {
 /// CPUs that threads are pinned to, and all that the pipeline runs on.
 fn cpus(settings: &PipelineRecordSettings, allowed: &CpuSet) -> (CpuSet, CpuSet) {
     let roles = settings.roles();
-    let pinned: CpuSet = roles.iter().filter_map(|role| settings.places.of(*role).cpu).collect();
+    let pinned = settings.pinned();
     let free = roles.iter().any(|role| settings.places.of(*role).cpu.is_none());
     let measured = allowed.iter().filter(|_| free).chain(pinned.iter()).collect();
     (pinned, measured)

@@ -1,6 +1,6 @@
 //! What is recorded of a pipeline, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, Nanos, PipelinePacing, PipelineRole};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelinePacing, PipelineRole, TuningState};
 use jitterscope_probe::pipeline::Place;
 use std::path::PathBuf;
 
@@ -66,6 +66,8 @@ pub struct PipelineRecordSettings {
     pub trace_limit_bytes: u64,
     /// Go on where the placement would be refused.
     pub force: bool,
+    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
+    pub tuning: Option<TuningState>,
     /// The user's name for the configuration.
     pub label: String,
     /// Where runs are kept.
@@ -98,6 +100,12 @@ impl Places {
 }
 
 impl PipelineRecordSettings {
+    /// The CPUs that threads are pinned to.
+    #[must_use]
+    pub fn pinned(&self) -> CpuSet {
+        self.roles().iter().filter_map(|role| self.places.of(*role).cpu).collect()
+    }
+
     /// The busy threads that there will be.
     #[must_use]
     pub fn roles(&self) -> Vec<PipelineRole> {

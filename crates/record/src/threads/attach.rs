@@ -4,6 +4,7 @@ use super::follow::Follow;
 use super::rows::{EpisodeRows, INTERVAL};
 use super::settings::{AttachSettings, Target};
 use super::target::{self, Started, TargetError};
+use crate::after;
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::{KernelEvents, NoEvents};
@@ -11,8 +12,8 @@ use crate::manifest::Common;
 use crate::observer::{Observer, Progress};
 use crate::recording::Outcome;
 use crate::sink::{Rows, Sink};
+use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
-use crate::{after, audit};
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
     ClockReading, Comm, CpuSet, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef, TickRate, Ticks,
@@ -61,6 +62,8 @@ pub fn attach(
     let mut sink = Sink::new(writer, "attach");
     observer.starting(&topology.online, &home.helpers);
 
+    let host = platform::host_facts(machine, &topology);
+    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
     let events = KernelEvents::start(
         machine,
         &topology.online,
@@ -81,6 +84,7 @@ pub fn attach(
         circumstances.push(Circumstance::NoFreeCpuForAttach);
     }
     let mut follow = Follow::new(events, follower_settings(settings, rate));
+    surroundings.begin(machine);
     let clock_start = clock::read_all(kind);
     let start = clock_start.ticks;
     let duration = rate.ticks(settings.duration.unwrap_or(NEVER));
@@ -134,6 +138,9 @@ pub fn attach(
     interrupted |= stop.load(Ordering::Relaxed);
     let clock_end = clock::read_all(kind);
     let last = clock_end.ticks.min(end);
+    // Nobody spins here: every CPU's load tells something.
+    let state = surroundings.end(machine, &CpuSet::new());
+    sink.machine(&state);
     if let Some(command) = &mut command {
         let by_itself = command.ended();
         command.end();
@@ -181,8 +188,7 @@ pub fn attach(
     let common = Common {
         label: &settings.label,
         command_line: &settings.command_line,
-        host: platform::host_facts(machine, &topology),
-        audit: audit::read(machine),
+        host,
         clock: kind,
         rate,
         clocks: (clock_start, ClockReading { ticks: last, ..clock_end }),

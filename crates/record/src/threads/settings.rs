@@ -1,6 +1,6 @@
 //! What is attached to, resolved from what the user asked for.
 
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, TuningState};
 use std::path::PathBuf;
 
 /// Whose threads are followed.
@@ -38,6 +38,8 @@ pub struct AttachSettings {
     pub trace_buffer_kib: u32,
     /// Raw trace kept with the run at most, bytes.
     pub trace_limit_bytes: u64,
+    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
+    pub tuning: Option<TuningState>,
     /// The user's name for the configuration.
     pub label: String,
     /// Where runs are kept.

@@ -1,4 +1,5 @@
 //! A small run.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use jitterscope_model::*;
 use jitterscope_store::RunWriter;

@@ -107,7 +107,7 @@ const THREADS: &[(i32, i32, &str, u64, &str)] = &[
     (302, 1, "half", 0x0040_0000, "1-2"),
 ];
 
-fn put(root: &Path, file: &str, text: &str) {
+pub fn put(root: &Path, file: &str, text: &str) {
     let path = root.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();

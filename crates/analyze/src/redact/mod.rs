@@ -1,0 +1,465 @@
+//! A run as it can be handed to others: who owns the machine, what it is called and what runs on it is left
+//! out. What passes is listed ([`words`]); every struct is built anew from what is known to be harmless, so
+//! that a field which nobody thought of here stays out.
+//!
+//! It works on data, before anything is rendered or written. Threads, functions and devices that are in no
+//! list get names that are the same throughout one [`Redactor`]: `thread-1`, in the order in which they are
+//! met. There is no table back.
+
+mod machine;
+mod words;
+
+use crate::phrase;
+use jitterscope_model::{
+    Attribution, Comm, CounterTotal, Culprit, CulpritKind, HostFacts, JournalEnd, MachineAudit, Name, Part,
+    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeResult, ProbeSettings, RanInstead,
+    RunHead, RunManifest, Sender, SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
+};
+use std::collections::HashMap;
+
+/// Stands for a text that is left out.
+const LEFT_OUT: &str = "left out";
+/// Names of one sort told apart; the rest share one.
+const MOST: usize = 65_536;
+
+/// Takes the names out of one run, or of the runs of one list.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    labels: Pseudonyms,
+    threads: Pseudonyms,
+    functions: Pseudonyms,
+    devices: Pseudonyms,
+    counters: Pseudonyms,
+    histograms: Pseudonyms,
+    queues: Pseudonyms,
+    groups: Pseudonyms,
+}
+
+/// Names in the order in which they were met.
+#[derive(Debug, Default)]
+struct Pseudonyms(HashMap<String, usize>);
+
+impl Pseudonyms {
+    fn of(&mut self, name: &str, sort: &str) -> String {
+        let (known, next) = (self.0.get(name).copied(), self.0.len() + 1);
+        if known.is_none() && next <= MOST {
+            self.0.insert(name.to_owned(), next);
+        }
+        match known.or((next <= MOST).then_some(next)) {
+            Some(number) => format!("{sort}-{number}"),
+            None => format!("{sort}-more"),
+        }
+    }
+}
+
+impl Redactor {
+    /// Nothing met yet.
+    #[must_use]
+    pub fn new() -> Redactor {
+        Redactor::default()
+    }
+
+    /// A run's head.
+    #[must_use]
+    pub fn head(&mut self, head: &RunHead) -> RunHead {
+        RunHead {
+            schema_version: head.schema_version,
+            tool_version: version(&head.tool_version),
+            id: id(&head.id),
+            label: self.labels.of(&head.label, "label"),
+            hostname: String::new(),
+            started_realtime_ns: head.started_realtime_ns,
+            probe: probe(&head.probe),
+            attributed: head.attributed,
+            interrupted: head.interrupted,
+            figures: head.figures.clone(),
+        }
+    }
+
+    /// A run's manifest. What only a replay needs (costs of edges, sleeping work items) is left out.
+    #[must_use]
+    pub fn manifest(&mut self, manifest: &RunManifest) -> RunManifest {
+        RunManifest {
+            schema_version: manifest.schema_version,
+            tool_version: version(&manifest.tool_version),
+            id: id(&manifest.id),
+            label: self.labels.of(&manifest.label, "label"),
+            command_line: Vec::new(),
+            host: host(&manifest.host),
+            clock: manifest.clock,
+            rate: manifest.rate,
+            clock_start: manifest.clock_start,
+            clock_end: manifest.clock_end,
+            probe: probe(&manifest.probe),
+            results: manifest.results.iter().map(result).collect(),
+            wakeups: manifest.wakeups.iter().map(wakeup).collect(),
+            threads: manifest.threads.iter().map(|thread| self.account(thread)).collect(),
+            pipeline: manifest.pipeline.as_ref().map(|pipeline| self.pipeline(pipeline)),
+            attributed: manifest.attributed,
+            sources: manifest.sources.iter().map(source).collect(),
+            counters: manifest.counters.iter().map(|counter| self.counter(counter)).collect(),
+            edge_costs: Vec::new(),
+            sleeping_works: Vec::new(),
+            events_in_gaps: manifest.events_in_gaps,
+            audit: MachineAudit::new(),
+            self_noise: manifest.self_noise.clone(),
+            trace: manifest.trace.clone(),
+            interrupted: manifest.interrupted,
+            warnings: manifest.warnings.iter().map(warning).collect(),
+        }
+    }
+
+    /// A stall.
+    #[must_use]
+    pub fn stall(&mut self, stall: &Stall) -> Stall {
+        let comm = Comm::new(&self.thread(&stall.victim.comm.to_string()));
+        Stall {
+            id: stall.id,
+            cpu: stall.cpu,
+            victim: ThreadRef { tid: stall.victim.tid, comm },
+            start: stall.start,
+            end: stall.end,
+        }
+    }
+
+    /// The attribution of a stall.
+    #[must_use]
+    pub fn attribution(&mut self, attribution: &Attribution) -> Attribution {
+        let parts = attribution.parts.iter().map(|part| self.part(part)).collect();
+        Attribution { stall: attribution.stall, parts }
+    }
+
+    /// The tag of a histogram.
+    #[must_use]
+    pub fn tag(&mut self, tag: &str) -> String {
+        let words = ["pipeline", "inter", "lateness", "transit", "from", "intended"];
+        let known = |word: &str| {
+            let cpu = word.strip_prefix("cpu").is_some_and(is_number);
+            cpu || [words.as_slice(), words::ROLES, words::PROBES].iter().any(|list| list.contains(&word))
+        };
+        if tag.split('-').all(known) { tag.to_owned() } else { self.histograms.of(tag, "histogram") }
+    }
+
+    fn part(&mut self, part: &Part) -> Part {
+        let culprit = &part.culprit;
+        Part {
+            culprit: Culprit {
+                kind: culprit.kind,
+                name: self.name(culprit.kind, &culprit.name).into(),
+                detail: detail(&culprit.detail),
+                sender: culprit.sender.as_ref().map(|sender| self.sender(sender)),
+            },
+            net: part.net,
+            gross: part.gross,
+            placement: part.placement,
+            confidence: part.confidence,
+            evidence: evidence(&part.evidence),
+        }
+    }
+
+    fn sender(&mut self, sender: &Sender) -> Sender {
+        Sender {
+            context: sender.context,
+            comm: sender.comm.as_ref().map(|comm| self.thread(comm).into()),
+            tid: sender.tid,
+            cpu: sender.cpu,
+            via: sender.via.as_ref().map(|via| self.function(via).into()),
+        }
+    }
+
+    /// A culprit's name.
+    fn name(&mut self, kind: CulpritKind, name: &str) -> String {
+        match kind {
+            CulpritKind::Thread => self.thread(name),
+            CulpritKind::Irq if phrase::is_listed(kind, name) => name.to_owned(),
+            CulpritKind::Irq => self.device(name),
+            CulpritKind::Kworker
+            | CulpritKind::Timer
+            | CulpritKind::Ipi
+            | CulpritKind::Softirq
+            | CulpritKind::Nmi => self.function(name),
+            _ if phrase::is_listed(kind, name) => name.to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn thread(&mut self, name: &str) -> String {
+        if name.is_empty() || phrase::is_kernel_thread(name) {
+            return name.to_owned();
+        }
+        self.threads.of(name, "thread")
+    }
+
+    fn function(&mut self, name: &str) -> String {
+        let listed = words::SENDERS.contains(&name)
+            || words::COUNTERS.contains(&name)
+            || phrase::is_kernel_thread(name)
+            || CulpritKind::ALL
+                .into_iter()
+                .filter(|kind| *kind != CulpritKind::Thread)
+                .any(|kind| phrase::is_listed(kind, name));
+        if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
+    }
+
+    /// The kind of a device's interrupt; several that share one are told by the first.
+    fn device(&mut self, name: &str) -> String {
+        match words::DEVICES.iter().find(|kind| name.starts_with(**kind)) {
+            Some(kind) => (*kind).to_owned(),
+            None => self.devices.of(name, "device"),
+        }
+    }
+
+    fn account(&mut self, thread: &ThreadAccount) -> ThreadAccount {
+        let ran = |this: &mut Redactor, ran: &RanInstead| RanInstead {
+            kind: ran.kind,
+            name: this.name(ran.kind, &ran.name).into(),
+            detail: detail(&ran.detail),
+            count: ran.count,
+            min_ns: ran.min_ns,
+            max_ns: ran.max_ns,
+            sum_ns: ran.sum_ns,
+        };
+        ThreadAccount {
+            tid: thread.tid,
+            comm: self.thread(&thread.comm),
+            role: thread.role.clone().filter(|role| words::ROLES.contains(&role.as_str())),
+            from: thread.from,
+            until: thread.until,
+            appeared: thread.appeared,
+            exited: thread.exited,
+            running_ns: thread.running_ns,
+            interrupted_ns: thread.interrupted_ns,
+            waiting_ns: thread.waiting_ns,
+            preempted_ns: thread.preempted_ns,
+            blocked_ns: thread.blocked_ns,
+            unknown_ns: thread.unknown_ns,
+            runs: thread.runs,
+            voluntary_switches: thread.voluntary_switches,
+            involuntary_switches: thread.involuntary_switches,
+            migrations: thread.migrations,
+            page_faults: thread.page_faults,
+            longest_wait_ns: thread.longest_wait_ns,
+            cpus: thread.cpus.clone(),
+            ran_instead: thread.ran_instead.iter().map(|row| ran(self, row)).collect(),
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &PipelineResult) -> PipelineResult {
+        let setup = &pipeline.setup;
+        PipelineResult {
+            setup: PipelineSetup {
+                record_length: setup.record_length,
+                input: String::new(),
+                input_records: setup.input_records,
+                ring: setup.ring,
+                interval_ns: setup.interval_ns,
+                pacing: setup.pacing,
+                messages: setup.messages,
+                warm_up_messages: setup.warm_up_messages,
+                pause_ns: setup.pause_ns,
+                journaller: setup.journaller,
+                memory_locked: setup.memory_locked,
+                forced: setup.forced,
+            },
+            threads: pipeline
+                .threads
+                .iter()
+                .map(|thread| PipelineThread {
+                    role: thread.role,
+                    tid: thread.tid,
+                    comm: self.thread(&thread.comm),
+                    cpu: thread.cpu,
+                    fifo_priority: thread.fifo_priority,
+                    page_faults: thread.page_faults,
+                    involuntary_switches: thread.involuntary_switches,
+                    cpu_time_ns: thread.cpu_time_ns,
+                })
+                .collect(),
+            start: pipeline.start,
+            end: pipeline.end,
+            producer: pipeline.producer.clone(),
+            consumers: pipeline.consumers.clone(),
+            journal: pipeline.journal.as_ref().map(|journal| PipelineJournal {
+                path: String::new(),
+                written: journal.written,
+                unwritten: journal.unwritten,
+                waits: journal.waits,
+                ended: journal
+                    .ended
+                    .as_ref()
+                    .map(|end| JournalEnd { disk_full: end.disk_full, why: LEFT_OUT.into() }),
+            }),
+        }
+    }
+
+    /// `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`: the code stays, the description goes.
+    fn counter(&mut self, counter: &CounterTotal) -> CounterTotal {
+        let mut parts = counter.name.split(' ');
+        let name = match (parts.next(), parts.next()) {
+            (Some(file @ ("interrupt" | "softirq")), Some(code)) if words::COUNTERS.contains(&code) => {
+                format!("{file} {code}")
+            }
+            _ => self.counters.of(&counter.name, "counter"),
+        };
+        CounterTotal { cpu: counter.cpu, name, total: counter.total, correlation: counter.correlation }
+    }
+}
+
+fn probe(probe: &ProbeSettings) -> ProbeSettings {
+    ProbeSettings {
+        kind: listed(words::PROBES, &probe.kind).unwrap_or_else(|| LEFT_OUT.into()),
+        cpus: probe.cpus.clone(),
+        cpus_chosen_because: None,
+        duration_ns: probe.duration_ns,
+        warmup_ns: probe.warmup_ns,
+        threshold_ns: probe.threshold_ns,
+        interval_ns: probe.interval_ns,
+        fifo_priority: probe.fifo_priority,
+        wakeup: probe.wakeup.clone(),
+    }
+}
+
+fn host(host: &HostFacts) -> HostFacts {
+    HostFacts {
+        hostname: String::new(),
+        kernel_release: release(&host.kernel_release),
+        kernel_version: kernel_version(&host.kernel_version),
+        arch: listed(words::ARCHITECTURES, &host.arch).unwrap_or_default(),
+        cpu_model: processor(&host.cpu_model),
+        cmdline: String::new(),
+        online: host.online.clone(),
+        isolated: host.isolated.clone(),
+        nohz_full: host.nohz_full.clone(),
+        hypervisor: host
+            .hypervisor
+            .as_ref()
+            .map(|signature| listed(words::HYPERVISORS, signature).unwrap_or_else(|| "unknown".into())),
+    }
+}
+
+fn result(result: &ProbeResult) -> ProbeResult {
+    ProbeResult {
+        cpu: result.cpu,
+        tid: result.tid,
+        start: result.start,
+        end: result.end,
+        planned_end: result.planned_end,
+        samples: result.samples,
+        sum_ticks: result.sum_ticks,
+        sum_squares: result.sum_squares,
+        min_ticks: result.min_ticks,
+        max_ticks: result.max_ticks,
+        threshold_ticks: result.threshold_ticks,
+        below: result.below.clone(),
+        above: result.above.clone(),
+        stalls: result.stalls,
+        stalled_ticks: result.stalled_ticks,
+        dropped_records: result.dropped_records,
+        page_faults: result.page_faults,
+        involuntary_switches: result.involuntary_switches,
+        ended_early: result.ended_early.as_ref().map(|_| LEFT_OUT.into()),
+    }
+}
+
+fn wakeup(result: &WakeupResult) -> WakeupResult {
+    WakeupResult {
+        cpu: result.cpu,
+        tid: result.tid,
+        start: result.start,
+        end: result.end,
+        wakeups: result.wakeups,
+        missed: result.missed,
+        min: result.min,
+        max: result.max,
+        sum: result.sum,
+        plain: result.plain.clone(),
+        corrected: result.corrected.clone(),
+        stalls: result.stalls,
+        dropped_records: result.dropped_records,
+        ended_early: result.ended_early.as_ref().map(|_| LEFT_OUT.into()),
+    }
+}
+
+fn source(source: &SourceReport) -> SourceReport {
+    SourceReport {
+        name: listed(words::SOURCES, &source.name).unwrap_or_else(|| LEFT_OUT.into()),
+        status: source.status,
+        reason: String::new(),
+        loses: String::new(),
+        fix: String::new(),
+        lost: source.lost,
+    }
+}
+
+fn warning(warning: &Warning) -> Warning {
+    let id = if is_slug(&warning.id) { warning.id.clone() } else { LEFT_OUT.into() };
+    Warning { text: format!("Warning {id}; its text may name things and is left out."), id }
+}
+
+/// What can be told of a detail: `pid 12`, `irq 25`.
+fn detail(detail: &str) -> Name {
+    let harmless = |part: &&str| {
+        part.split_once(' ').is_some_and(|(word, n)| words::NUMBERED.contains(&word) && is_number(n))
+    };
+    detail.split(", ").filter(harmless).collect::<Vec<_>>().join(", ").into()
+}
+
+/// Tracepoints: `irq_vectors:local_timer`.
+fn evidence(evidence: &str) -> String {
+    let harmless = |part: &&str| {
+        part.split_once(':').is_some_and(|(system, event)| {
+            words::TRACEPOINTS.contains(&system)
+                && event.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        })
+    };
+    evidence.split(", ").filter(harmless).collect::<Vec<_>>().join(", ")
+}
+
+fn listed(list: &[&str], text: &str) -> Option<String> {
+    list.contains(&text).then(|| text.to_owned())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Lower case, digits and hyphens, as stable ids have them.
+fn is_slug(text: &str) -> bool {
+    text.len() <= 40 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// The six digits of base 36 of a run's id, which the recorder makes up.
+fn id(id: &str) -> String {
+    let made_up = id.len() == 6 && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if made_up { id.to_owned() } else { String::new() }
+}
+
+/// The numbers at the beginning: `0.1.0` of `0.1.0-acme`.
+fn version(text: &str) -> String {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.get(..end).unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+/// `6.1.0` and, of a real-time kernel, `-rt12`: what follows is the builder's.
+fn release(text: &str) -> String {
+    let rt = text.split(['-', '+']).find(|part| part.strip_prefix("rt").is_some_and(is_number));
+    match rt {
+        Some(rt) => format!("{}-{rt}", version(text)),
+        None => version(text),
+    }
+}
+
+fn kernel_version(text: &str) -> String {
+    text.split(' ').filter(|word| words::KERNEL_VERSION.contains(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A processor's name without words that no maker uses.
+fn processor(text: &str) -> String {
+    let model = |word: &str| {
+        word.len() <= 9
+            && word.bytes().any(|b| b.is_ascii_digit())
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'))
+    };
+    let harmless = |word: &&str| words::PROCESSORS.contains(word) || model(word);
+    text.split(' ').filter(harmless).collect::<Vec<_>>().join(" ")
+}

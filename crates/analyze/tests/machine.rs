@@ -1,0 +1,198 @@
+//! Two machines held against each other.
+
+use jitterscope_analyze::{DifferenceClass, MachineDifference, compare_machines};
+use jitterscope_model::*;
+
+fn value<T>(value: T) -> Reading<T> {
+    Reading::Value(value)
+}
+
+fn machine() -> MachineState {
+    let policy = FrequencyPolicy { governor: value("powersave".into()), ..FrequencyPolicy::default() };
+    let mut state = MachineState::default();
+    state.processors.model = (0..8).map(|n| (CpuId(n), "Big 9000".to_owned())).collect();
+    state.processors.microcode = value((0..8).map(|n| (CpuId(n), "0x1".to_owned())).collect());
+    state.processors.frequency = value((0..8).map(|n| (CpuId(n), policy.clone())).collect());
+    state.kernel.release = "6.1".into();
+    state.kernel.mitigations = value([("mds".to_owned(), "Not affected".to_owned())].into());
+    state.interrupts.rows = vec![InterruptRow {
+        irq: 30,
+        actions: "nvme0q1".into(),
+        affinity: value("0-7".parse().unwrap()),
+        effective: Reading::Absent,
+    }];
+    let vmstat = SettingValue {
+        path: "/proc/sys/vm/stat_interval".into(),
+        files: 1,
+        value: value("1".into()),
+        ..SettingValue::default()
+    };
+    let threads = SettingValue { value: value("59 threads".into()), ..SettingValue::default() };
+    state.tuning = value(TuningState {
+        cpus: "3".parse().unwrap(),
+        settings: vec![
+            KnobSetting { knob: "vmstat".into(), values: vec![vmstat], omitted: 0 },
+            KnobSetting { knob: "kthread-aff".into(), values: vec![threads], omitted: 0 },
+        ],
+        findings: vec![KnobFinding {
+            knob: "vmstat".into(),
+            verdict: KnobVerdict::Wrong,
+            ..KnobFinding::default()
+        }],
+        ..TuningState::default()
+    });
+    state.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share: 0.10, ..CpuLoad::default() }]);
+    state
+}
+
+fn tuning(state: &mut MachineState) -> &mut TuningState {
+    match &mut state.tuning {
+        Reading::Value(tuning) => tuning,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The only difference that `change` makes.
+fn only(change: impl FnOnce(&mut MachineState)) -> MachineDifference {
+    let mut other = machine();
+    change(&mut other);
+    let mut found = compare_machines(&machine(), &other);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let back = compare_machines(&other, &machine());
+    let difference = found.remove(0);
+    assert_eq!((&back[0].before, &back[0].after), (&difference.after, &difference.before));
+    difference
+}
+
+#[test]
+fn a_machine_is_like_itself() {
+    assert_eq!(compare_machines(&machine(), &machine()), []);
+    assert_eq!(compare_machines(&MachineState::default(), &MachineState::default()), []);
+}
+
+#[test]
+fn another_processor_makes_runs_incomparable_and_comes_first() {
+    let mut other = machine();
+    other.kernel.release = "6.2".into();
+    other.processors.model = (0..8).map(|n| (CpuId(n), "Small 1".to_owned())).collect();
+    let found = compare_machines(&machine(), &other);
+    assert_eq!(found[0].class, DifferenceClass::Incomparable);
+    assert_eq!((found[0].what.as_str(), found[1].what.as_str()), ("processors.model", "kernel.release"));
+}
+
+#[test]
+fn one_cpus_governor_is_seen_and_named() {
+    let found = only(|state| {
+        let Reading::Value(policies) = &mut state.processors.frequency else { return };
+        let each: Vec<_> = (0..8)
+            .map(|n| {
+                let mut policy = policies.of(CpuId(n)).unwrap().clone();
+                if n == 7 {
+                    policy.governor = value("performance".into());
+                }
+                (CpuId(n), policy)
+            })
+            .collect();
+        *policies = each.into_iter().collect();
+    });
+    assert_eq!(
+        (found.class, found.what.as_str()),
+        (DifferenceClass::Matters, "processors.frequency.governor")
+    );
+    assert_eq!(found.before.as_deref(), Some("powersave"));
+    assert_eq!(found.after.as_deref(), Some("powersave (0-6); performance (7)"));
+}
+
+#[test]
+fn a_knob_differs_by_its_value_and_words_do_not_count() {
+    let found = only(|state| {
+        let settings = &mut tuning(state).settings;
+        settings[0].values[0].value = value("3600".into());
+        settings[1].values[0].value = value("60 threads".into());
+    });
+    assert_eq!((found.class, found.what.as_str()), (DifferenceClass::Matters, "tuning.settings.vmstat"));
+    assert_eq!((found.before.as_deref(), found.after.as_deref()), (Some("1"), Some("3600")));
+}
+
+#[test]
+fn verdicts_are_compared_only_for_the_same_cpus() {
+    let found = only(|state| tuning(state).findings[0].verdict = KnobVerdict::Fine);
+    assert_eq!(
+        (found.class, found.what.as_str()),
+        (DifferenceClass::Informational, "tuning.findings.vmstat")
+    );
+    let mut other = machine();
+    tuning(&mut other).findings[0].verdict = KnobVerdict::Fine;
+    tuning(&mut other).cpus = "2".parse().unwrap();
+    assert_eq!(compare_machines(&machine(), &other), []);
+}
+
+#[test]
+fn what_tune_applied_is_a_difference() {
+    let found = only(|state| {
+        let change = AppliedChange {
+            knob: "vmstat".into(),
+            asked: "3600".into(),
+            now: ChangeNow::InForce,
+            ..AppliedChange::default()
+        };
+        tuning(state).applied = value(AppliedTuning { changes: vec![change], ..AppliedTuning::default() });
+    });
+    assert_eq!((found.what.as_str(), found.before), ("tuning.applied.vmstat", None));
+    assert_eq!(found.after.as_deref(), Some("3600 (in_force)"));
+}
+
+#[test]
+fn interrupts_are_known_by_name_not_by_number() {
+    let mut renumbered = machine();
+    renumbered.interrupts.rows[0].irq = 99;
+    assert_eq!(compare_machines(&machine(), &renumbered), []);
+    let found = only(|state| state.interrupts.rows[0].affinity = value("0-2".parse().unwrap()));
+    assert_eq!((found.class, found.what.as_str()), (DifferenceClass::Matters, "interrupts.nvme0q1"));
+    // One with other cards throughout does not flood the list.
+    let mut many = machine();
+    let row = many.interrupts.rows[0].clone();
+    many.interrupts.rows =
+        (0..4000).map(|n| InterruptRow { actions: format!("dev{n}"), ..row.clone() }).collect();
+    assert!(compare_machines(&machine(), &many).len() < 100);
+}
+
+#[test]
+fn what_was_denied_is_no_known_difference() {
+    let found = only(|state| state.kernel.boot_line = Reading::Denied);
+    assert_eq!((found.class, found.after.as_deref()), (DifferenceClass::Informational, Some("denied")));
+    let mut denied = machine();
+    denied.kernel.boot_line = Reading::Denied;
+    assert_eq!(compare_machines(&denied, &denied), []);
+}
+
+#[test]
+fn load_differs_beyond_noise() {
+    let with = |busy_share| {
+        let mut state = machine();
+        state.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share, ..CpuLoad::default() }]);
+        compare_machines(&machine(), &state)
+    };
+    assert_eq!(with(0.14), []);
+    let found = with(0.80);
+    assert_eq!((found[0].class, found[0].what.as_str()), (DifferenceClass::Matters, "load.busy"));
+    assert_eq!(found[0].after.as_deref(), Some("80.0 %"));
+}
+
+#[test]
+fn mitigations_and_idle_states_are_compared_one_by_one() {
+    let found = only(|state| {
+        state.kernel.mitigations = value([("mds".to_owned(), "Vulnerable".to_owned())].into());
+    });
+    assert_eq!(found.what, "kernel.mitigations.mds");
+    let states = |disabled| -> PerCpu<Vec<IdleState>> {
+        let state = IdleState { name: "C6".into(), disabled: value(disabled), ..IdleState::default() };
+        (0..2).map(|n| (CpuId(n), vec![state.clone()])).collect()
+    };
+    let (mut on, mut off) = (machine(), machine());
+    on.processors.idle.states = states(false);
+    off.processors.idle.states = states(true);
+    let found = compare_machines(&on, &off);
+    assert_eq!((found[0].what.as_str(), found[0].before.as_deref()), ("processors.idle.states", Some("C6")));
+    assert_eq!(found[0].after.as_deref(), Some(""));
+}

@@ -1,0 +1,435 @@
+//! A run in which every text is a marker of its own, through the redactor: none comes out.
+
+use jitterscope_analyze::{Redactor, SummaryBuilder};
+use jitterscope_model::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// No list has it, and no pattern: mixed case, longer than a model's number.
+fn marker(n: usize) -> String {
+    format!("ZqMark{n:04}Xw")
+}
+
+/// `sample` with every text and every key of a map replaced by a marker, as far as it can still be read:
+/// words of enums and lists of CPUs stay. A field added tomorrow is marked like the others.
+fn marked<T: Serialize + DeserializeOwned>(sample: &T, next: &mut usize) -> T {
+    let mut value = serde_json::to_value(sample).unwrap();
+    let mut paths = Vec::new();
+    texts(&value, String::new(), &mut paths);
+    for path in paths {
+        let mut tried = value.clone();
+        *tried.pointer_mut(&path).unwrap() = Value::String(marker(*next));
+        // `Newer` takes any word: a word that the enum knows is tested as such, a reading's value too.
+        if serde_json::from_value::<T>(tried.clone()).is_ok() {
+            value = tried;
+            *next += 1;
+        }
+    }
+    let mut maps = Vec::new();
+    keys(&value, String::new(), &mut maps);
+    for (path, key) in maps {
+        let mut tried = value.clone();
+        let map = tried.pointer_mut(&path).unwrap().as_object_mut().unwrap();
+        let old = map.remove(&key).unwrap();
+        map.insert(marker(*next), old);
+        if let Ok(read) = serde_json::from_value::<T>(tried.clone())
+            && serde_json::to_string(&read).unwrap().contains(&marker(*next))
+        {
+            value = tried;
+            *next += 1;
+        }
+    }
+    serde_json::from_value(value).unwrap()
+}
+
+fn texts(value: &Value, path: String, out: &mut Vec<String>) {
+    match value {
+        Value::String(_) => out.push(path),
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(at, one)| texts(one, format!("{path}/{at}"), out));
+        }
+        Value::Object(all) => all.iter().for_each(|(key, one)| texts(one, format!("{path}/{key}"), out)),
+        _ => {}
+    }
+}
+
+fn keys(value: &Value, path: String, out: &mut Vec<(String, String)>) {
+    match value {
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(at, one)| keys(one, format!("{path}/{at}"), out));
+        }
+        Value::Object(all) => {
+            for (key, one) in all {
+                out.push((path.clone(), key.clone()));
+                keys(one, format!("{path}/{key}"), out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn assert_clean(what: &str, text: &str) {
+    assert!(!text.contains("ZqMark"), "{what}: {}", &text[text.find("ZqMark").unwrap_or(0)..][..60]);
+}
+
+fn times() -> MessageTimes {
+    MessageTimes::default()
+}
+
+fn manifest() -> RunManifest {
+    let text = || "x".to_owned();
+    let reading = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 0, realtime_ns: 5, width_ticks: 1 };
+    let account = ThreadAccount {
+        comm: text(),
+        role: Some(text()),
+        ran_instead: vec![RanInstead {
+            kind: CulpritKind::Thread,
+            name: "x".into(),
+            detail: "x".into(),
+            count: 1,
+            min_ns: Nanos(1),
+            max_ns: Nanos(1),
+            sum_ns: Nanos(1),
+        }],
+        ..ThreadAccount::default()
+    };
+    let wakeup = WakeupResult { ended_early: Some(text()), ..WakeupResult::default() };
+    let result = wakeup.as_probe_result(Nanos(1), Ticks(1), TickRate::NANOSECONDS);
+    RunManifest {
+        schema_version: RUN_SCHEMA_VERSION,
+        tool_version: text(),
+        id: text(),
+        label: text(),
+        command_line: vec![text()],
+        host: HostFacts {
+            hostname: text(),
+            kernel_release: text(),
+            kernel_version: text(),
+            arch: text(),
+            cpu_model: text(),
+            cmdline: text(),
+            hypervisor: Some(text()),
+            ..HostFacts::default()
+        },
+        clock: ClockKind::Tsc,
+        rate: TickRate::NANOSECONDS,
+        clock_start: reading,
+        clock_end: reading,
+        probe: ProbeSettings {
+            kind: "spin".into(),
+            cpus: "1".parse().unwrap(),
+            cpus_chosen_because: Some(text()),
+            duration_ns: Nanos(1),
+            warmup_ns: Nanos(1),
+            threshold_ns: Nanos(1),
+            interval_ns: Nanos(1),
+            fifo_priority: None,
+            wakeup: None,
+        },
+        results: vec![result],
+        wakeups: vec![wakeup],
+        threads: vec![account],
+        pipeline: Some(PipelineResult {
+            setup: PipelineSetup {
+                record_length: 64,
+                input: text(),
+                input_records: 1,
+                ring: 2,
+                interval_ns: Nanos(1),
+                pacing: PipelinePacing::Schedule,
+                messages: None,
+                warm_up_messages: 0,
+                pause_ns: Nanos(0),
+                journaller: true,
+                memory_locked: true,
+                forced: false,
+            },
+            threads: vec![PipelineThread {
+                role: PipelineRole::Producer,
+                tid: 1,
+                comm: text(),
+                cpu: None,
+                fifo_priority: None,
+                page_faults: 0,
+                involuntary_switches: 0,
+                cpu_time_ns: Nanos(0),
+            }],
+            start: Ticks(0),
+            end: Ticks(9),
+            producer: PublisherResult {
+                sent: 1,
+                completed: true,
+                inter: times(),
+                lateness: times(),
+                full_waits: 0,
+                full_waited_ns: Nanos(0),
+                full_longest_ns: Nanos(0),
+            },
+            consumers: vec![],
+            journal: Some(PipelineJournal {
+                path: text(),
+                written: 0,
+                unwritten: 0,
+                waits: 0,
+                ended: Some(JournalEnd { disk_full: true, why: text() }),
+            }),
+        }),
+        attributed: true,
+        sources: vec![SourceReport {
+            name: text(),
+            status: SourceStatus::Degraded,
+            reason: text(),
+            loses: text(),
+            fix: text(),
+            lost: 1,
+        }],
+        counters: vec![CounterTotal { cpu: CpuId(1), name: text(), total: 1, correlation: None }],
+        edge_costs: vec![EdgeCostRow { edge: text(), smallest_ticks: Ticks(1), samples: 1 }],
+        sleeping_works: vec![],
+        events_in_gaps: EventsInGaps::default(),
+        audit: [(text(), text())].into(),
+        self_noise: SelfNoise::default(),
+        trace: StoredTrace::default(),
+        interrupted: true,
+        warnings: vec![Warning { id: text(), text: text() }],
+    }
+}
+
+fn machine() -> MachineState {
+    let text = || Reading::Value("x".to_owned());
+    let per_cpu = || -> PerCpu<String> { [(CpuId(0), "x".to_owned())].into_iter().collect() };
+    let cpus = || Reading::Value("0-1".parse::<CpuSet>().unwrap());
+    let names = || Reading::Value([("x".to_owned(), "x".to_owned())].into());
+    let policy = FrequencyPolicy {
+        driver: text(),
+        governor: text(),
+        energy_preference: text(),
+        ..FrequencyPolicy::default()
+    };
+    let idle_state = IdleState { name: "x".into(), ..IdleState::default() };
+    let setting = SettingValue {
+        path: "x".into(),
+        value: text(),
+        in_force: Some("x".into()),
+        ..SettingValue::default()
+    };
+    let finding = KnobFinding {
+        knob: "x".into(),
+        verdict: KnobVerdict::Newer("x".into()),
+        reason: "x".into(),
+        current: "x".into(),
+        wanted: "x".into(),
+    };
+    let change = AppliedChange {
+        knob: "x".into(),
+        what: "x".into(),
+        original: "x".into(),
+        asked: "x".into(),
+        now: ChangeNow::Newer("x".into()),
+        since_realtime_ns: 1,
+    };
+    let apply = TuningApply {
+        user: Some("x".into()),
+        command: "x".into(),
+        at_realtime_ns: 1,
+        ..TuningApply::default()
+    };
+    MachineState {
+        firmware: Firmware {
+            vendor: text(),
+            product: text(),
+            board: text(),
+            bios_vendor: text(),
+            bios_version: text(),
+            bios_date: text(),
+        },
+        processors: Processors {
+            model: per_cpu(),
+            microcode: Reading::Value(per_cpu()),
+            smt: Smt { control: text(), active: Reading::Unreadable("x".into()) },
+            frequency: Reading::Value([(CpuId(0), policy)].into_iter().collect()),
+            boost: text(),
+            idle: IdlePolicy {
+                driver: text(),
+                governor: text(),
+                states: [(CpuId(0), vec![idle_state])].into_iter().collect(),
+            },
+            ..Processors::default()
+        },
+        kernel: KernelState {
+            release: "x".into(),
+            version: "x".into(),
+            arch: "x".into(),
+            boot_line: text(),
+            hypervisor: text(),
+            preemption: text(),
+            realtime: Reading::Newer("x".into()),
+            config: names(),
+            clocksource: text(),
+            clocksources: Reading::Value(vec!["x".into()]),
+            mitigations: names(),
+        },
+        memory: MemoryState {
+            total_kib: Reading::Unreadable("x".into()),
+            transparent_huge_pages: text(),
+            transparent_defrag: text(),
+            same_page_merging: text(),
+            ..MemoryState::default()
+        },
+        interrupts: Interrupts {
+            default_affinity: cpus(),
+            rows: vec![InterruptRow { irq: 1, actions: "x".into(), affinity: cpus(), effective: cpus() }],
+            omitted: 0,
+        },
+        workqueues: Workqueues {
+            unbound: cpus(),
+            queues: vec![WorkqueueMask { name: "x".into(), cpus: cpus() }],
+        },
+        cpusets: Cpusets {
+            own: cpus(),
+            groups: vec![CpusetGroup {
+                path: "x".into(),
+                hierarchy: Hierarchy::Newer("x".into()),
+                partition: text(),
+                ..CpusetGroup::default()
+            }],
+            omitted: 0,
+        },
+        load: Reading::Unreadable("x".into()),
+        tuning: Reading::Value(TuningState {
+            cpus: "1".parse().unwrap(),
+            settings: vec![KnobSetting { knob: "x".into(), values: vec![setting], omitted: 0 }],
+            findings: vec![finding],
+            competitors: vec!["x".into()],
+            applied: Reading::Value(AppliedTuning {
+                applies: vec![apply],
+                changes: vec![change],
+                omitted: 0,
+            }),
+        }),
+    }
+}
+
+#[test]
+fn no_text_of_a_manifest_comes_out() {
+    let mut next = 0;
+    let marked: RunManifest = marked(&manifest(), &mut next);
+    let before = serde_json::to_string(&marked).unwrap();
+    assert!(next >= 33, "only {next} texts were marked: {before}");
+    let mut redactor = Redactor::new();
+    let out = redactor.manifest(&marked);
+    assert_clean("manifest", &serde_json::to_string(&out).unwrap());
+    assert_clean("head", &serde_json::to_string(&redactor.head(&RunHead::of(&marked))).unwrap());
+    // What the figures are made of is all there.
+    assert_eq!((out.rate, out.results.len(), out.threads[0].tid), (marked.rate, 1, 0));
+    let summary = SummaryBuilder::new(&out).finish();
+    assert_clean("summary", &serde_json::to_string(&summary).unwrap());
+}
+
+#[test]
+fn no_text_of_a_machine_comes_out() {
+    let mut next = 0;
+    let marked: MachineState = marked(&machine(), &mut next);
+    assert!(next >= 50, "only {next} texts were marked");
+    let out = Redactor::new().machine(&marked);
+    assert_clean("machine", &serde_json::to_string(&out).unwrap());
+    assert_eq!(out.interrupts.rows[0].actions, "device-1");
+    assert_eq!(out.cpusets.groups[0].path, "group-1");
+}
+
+fn part(kind: CulpritKind, n: usize) -> Part {
+    let sender = Sender {
+        context: ExecutionContext::Thread,
+        comm: Some(marker(n + 1).into()),
+        tid: 4,
+        cpu: CpuId(0),
+        via: Some(marker(n + 2).into()),
+    };
+    Part {
+        culprit: Culprit {
+            kind,
+            name: marker(n).into(),
+            detail: format!("pid 12, {}, irq 25, while {} ran", marker(n + 3), marker(n + 4)).into(),
+            sender: Some(sender),
+        },
+        net: Nanos(5),
+        gross: Nanos(5),
+        placement: Placement::Inside,
+        confidence: Confidence::High,
+        evidence: format!("irq_vectors:local_timer, {}, timer:{}", marker(n + 5), marker(n + 6)),
+    }
+}
+
+#[test]
+fn no_text_of_a_row_comes_out() {
+    let mut redactor = Redactor::new();
+    let parts: Vec<Part> = CulpritKind::ALL.into_iter().enumerate().map(|(n, k)| part(k, n * 10)).collect();
+    let out = redactor.attribution(&Attribution { stall: StallId(1), parts });
+    assert_clean("attribution", &serde_json::to_string(&out.parts).unwrap());
+    assert_eq!(&*out.parts[0].culprit.detail, "pid 12, irq 25");
+    assert_eq!(out.parts[0].evidence, "irq_vectors:local_timer");
+    let victim = ThreadRef { tid: 9, comm: Comm::new("ZqMark99") };
+    let stall = Stall { id: StallId(1), cpu: CpuId(0), victim, start: Ticks(1), end: Ticks(2) };
+    assert_clean("stall", &redactor.stall(&stall).victim.comm.to_string());
+    assert_clean("tag", &redactor.tag("ZqMark-cpu1"));
+    assert_eq!(redactor.tag("spin-cpu1"), "spin-cpu1");
+    assert_eq!(redactor.tag("pipeline-accumulator-from-intended"), "pipeline-accumulator-from-intended");
+}
+
+#[test]
+fn what_says_nothing_about_the_owner_stays() {
+    let mut redactor = Redactor::new();
+    let name = |redactor: &mut Redactor, kind, name: &str| {
+        let culprit = Culprit { kind, name: name.into(), detail: "".into(), sender: None };
+        let part = Part { culprit, ..part(kind, 0) };
+        let out = redactor.attribution(&Attribution { stall: StallId(0), parts: vec![part] });
+        out.parts[0].culprit.name.to_string()
+    };
+    for (kind, known, expected) in [
+        (CulpritKind::Thread, "ksoftirqd/3", "ksoftirqd/3"),
+        (CulpritKind::Thread, "kworker/1:2H", "kworker/1:2H"),
+        (CulpritKind::Thread, "rcu_preempt", "rcu_preempt"),
+        (CulpritKind::Kworker, "vmstat_update", "vmstat_update"),
+        (CulpritKind::Timer, "tick_nohz_handler", "tick_nohz_handler"),
+        (CulpritKind::Softirq, "NET_RX", "NET_RX"),
+        (CulpritKind::Hypervisor, "late interrupt", "late interrupt"),
+        (CulpritKind::Irq, "nvme0q7", "nvme"),
+        // A known beginning proves nothing about the rest.
+        (CulpritKind::Thread, "irq/44-acme-card", "thread-1"),
+        (CulpritKind::Thread, "kworker/u8:acme", "thread-2"),
+        (CulpritKind::Thread, "matching-engine", "thread-3"),
+        (CulpritKind::Thread, "irq/44-acme-card", "thread-1"),
+        (CulpritKind::Kworker, "acme_workfn", "function-1"),
+        (CulpritKind::Irq, "acme-fpga", "device-1"),
+    ] {
+        assert_eq!(name(&mut redactor, kind, known), expected, "{kind} {known}");
+    }
+}
+
+#[test]
+fn figures_and_settings_stay() {
+    let mut plain = manifest();
+    plain.id = "k3x9ab".into();
+    plain.tool_version = "0.1.0-acme".into();
+    plain.host.kernel_release = "6.1.0-rt12-acme+".into();
+    plain.host.kernel_version = "#1 SMP PREEMPT_RT builder@acme Tue".into();
+    plain.host.cpu_model = "Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz".into();
+    plain.counters[0].name = "interrupt LOC (Local timer interrupts)".into();
+    plain.warnings[0].id = "no-kernel-events".into();
+    let out = Redactor::new().manifest(&plain);
+    assert_eq!((out.id.as_str(), out.tool_version.as_str()), ("k3x9ab", "0.1.0"));
+    assert_eq!(out.host.kernel_release, "6.1.0-rt12");
+    assert_eq!(out.host.kernel_version, "SMP PREEMPT_RT");
+    assert_eq!(out.host.cpu_model, plain.host.cpu_model);
+    assert_eq!(out.counters[0].name, "interrupt LOC");
+    assert_eq!(out.warnings[0].id, "no-kernel-events");
+    let mut state = MachineState::default();
+    state.kernel.clocksource = Reading::Value("tsc".into());
+    state.firmware.bios_version = Reading::Value("1.8.2".into());
+    state.firmware.bios_date = Reading::Value("05/17/2024".into());
+    let out = Redactor::new().machine(&state);
+    assert_eq!(out.kernel.clocksource, state.kernel.clocksource);
+    assert_eq!(out.firmware.bios_version, state.firmware.bios_version);
+    assert_eq!(out.firmware.bios_date, Reading::Value("05-17-2024".into()));
+}

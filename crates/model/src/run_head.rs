@@ -1,0 +1,106 @@
+//! The head of a run: what a list of runs needs of it, in a file that is read in microseconds.
+
+use crate::{CpuSet, Nanos, ProbeResult, ProbeSettings, RunManifest, Ticks};
+use serde::{Deserialize, Serialize};
+
+/// The version of the run directory. 1 had everything in `manifest.json`; 2 has the head there and the rest
+/// beside it. Readers know both.
+pub const RUN_SCHEMA_VERSION: u32 = 2;
+
+/// Which run, and its figures in brief: `manifest.json`. What else is known of it is in `details.json`
+/// ([`RunManifest`]) and `machine.json` ([`crate::MachineState`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunHead {
+    /// [`RUN_SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The tool's version.
+    pub tool_version: String,
+    /// Unique short id.
+    pub id: String,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Host name.
+    pub hostname: String,
+    /// Start of the measurement, nanoseconds since the epoch.
+    pub started_realtime_ns: u64,
+    /// Settings of the probe.
+    pub probe: ProbeSettings,
+    /// Whether stalls were attributed by kernel events (else only counted).
+    pub attributed: bool,
+    /// Whether the user ended it early.
+    pub interrupted: bool,
+    /// What it came to.
+    pub figures: RunFigures,
+}
+
+/// What a run came to, in brief.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunFigures {
+    /// CPUs measured, that the pipeline could run on, or that followed threads ran on; no idle control.
+    pub cpus: CpuSet,
+    /// From the first clock read to the last.
+    pub duration_ns: Nanos,
+    /// Stalls of all CPUs, or slow messages of all consumers; none for followed threads, of which the
+    /// manifest has no number.
+    pub stalls: Option<u64>,
+    /// Stolen time, of the measured time of all CPUs; none where no probe spun: lateness, and messages that
+    /// wait side by side, are not time that was stolen.
+    pub stolen_fraction: Option<f64>,
+    /// The longest delta, the longest that a message took from its intended time, or the longest that a
+    /// followed thread waited for a CPU; none when nothing was measured.
+    pub max_ns: Option<Nanos>,
+}
+
+impl RunHead {
+    /// The head of a run of which everything is known.
+    #[must_use]
+    pub fn of(manifest: &RunManifest) -> RunHead {
+        RunHead {
+            schema_version: manifest.schema_version,
+            tool_version: manifest.tool_version.clone(),
+            id: manifest.id.clone(),
+            label: manifest.label.clone(),
+            hostname: manifest.host.hostname.clone(),
+            started_realtime_ns: manifest.started_realtime_ns(),
+            probe: manifest.probe.clone(),
+            attributed: manifest.attributed,
+            interrupted: manifest.interrupted,
+            figures: RunFigures::of(manifest),
+        }
+    }
+}
+
+impl RunFigures {
+    fn of(manifest: &RunManifest) -> RunFigures {
+        // The idle control is measured only to compare with, and in no sum.
+        let control = manifest.idle_control();
+        let results = || manifest.results.iter().filter(|result| Some(result.cpu) != control);
+        let sum = |of: fn(&ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
+        let longest = results().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
+        let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+        let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
+        let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
+        let waited = waited.filter(|_| manifest.probe.kind == "attach");
+        RunFigures {
+            cpus: match &manifest.pipeline {
+                Some(_) => manifest.probe.cpus.clone(),
+                None => {
+                    let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
+                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
+                }
+            },
+            duration_ns: manifest.duration(),
+            stalls: (manifest.probe.kind != "attach")
+                .then(|| sum(|r| r.stalls).saturating_add(consumers().map(|c| c.slow).sum::<u64>())),
+            stolen_fraction: (manifest.probe.kind == "spin")
+                .then(|| share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0))),
+            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited),
+        }
+    }
+}
+
+/// A ratio that is zero, not nothing, when there is no whole.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

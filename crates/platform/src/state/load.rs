@@ -1,0 +1,103 @@
+//! What CPUs did between two moments, from `/proc/stat`.
+
+use super::missing;
+use crate::machine::Machine;
+use jitterscope_model::{CpuId, CpuLoad, CpuSet, Reading};
+use std::collections::BTreeMap;
+
+/// The kernel's account of every CPU's time at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In `/proc/stat`'s order: user, nice, system, idle, iowait, irq, softirq, steal.
+    cpus: BTreeMap<CpuId, [u64; 8]>,
+}
+
+const IDLE: usize = 3;
+const IOWAIT: usize = 4;
+const IRQ: usize = 5;
+const SOFTIRQ: usize = 6;
+const STEAL: usize = 7;
+
+impl CpuTimes {
+    /// Reads it.
+    #[must_use]
+    pub fn read(machine: &Machine) -> Reading<CpuTimes> {
+        match machine.read("/proc/stat") {
+            Ok(text) => Reading::Value(CpuTimes { cpus: text.lines().filter_map(line).collect() }),
+            Err(error) => missing(&error),
+        }
+    }
+
+    /// The shares of the time from here until `end`, of every CPU that is in both and not in `without`. A CPU
+    /// of which the kernel accounted nothing meanwhile is left out: it was offline, or the time too short.
+    #[must_use]
+    pub fn shares_until(&self, end: &CpuTimes, without: &CpuSet) -> Vec<CpuLoad> {
+        let others = self.cpus.iter().filter(|(cpu, _)| !without.contains(**cpu));
+        others.filter_map(|(cpu, before)| share(*cpu, before, end.cpus.get(cpu)?)).collect()
+    }
+}
+
+fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
+    // Guest time is in user time already. iowait may fall, as the kernel's documentation says.
+    let mut rose = [0u64; 8];
+    for (rose, (before, after)) in rose.iter_mut().zip(before.iter().zip(after)) {
+        *rose = after.saturating_sub(*before);
+    }
+    let total: u64 = rose.iter().fold(0, |sum, part| sum.saturating_add(*part));
+    let of_total = |part: u64| {
+        // Four digits are more than the kernel's ticks hold.
+        (part as f64 / total as f64 * 10_000.0).round() / 10_000.0
+    };
+    let resting = rose[IDLE].saturating_add(rose[IOWAIT]).saturating_add(rose[STEAL]);
+    (total > 0).then(|| CpuLoad {
+        cpu,
+        busy_share: of_total(total.saturating_sub(resting)),
+        interrupt_share: of_total(rose[IRQ].saturating_add(rose[SOFTIRQ])),
+        steal_share: of_total(rose[STEAL]),
+    })
+}
+
+/// `cpu3 1 2 3 ...`; not the line of all together.
+fn line(line: &str) -> Option<(CpuId, [u64; 8])> {
+    let mut fields = line.strip_prefix("cpu")?.split(' ');
+    let cpu = CpuId(fields.next()?.parse().ok()?);
+    let mut times = [0; 8];
+    for (time, field) in times.iter_mut().zip(fields) {
+        *time = field.parse().ok()?;
+    }
+    Some((cpu, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::fake;
+
+    fn times(text: &str) -> CpuTimes {
+        let (_dir, machine) = fake::machine(&[("/proc/stat", text)]);
+        CpuTimes::read(&machine).value().cloned().unwrap()
+    }
+
+    #[test]
+    fn shares_are_of_the_time_between() {
+        let before = times(
+            "cpu  9 9 9 9\ncpu0 100 0 0 1000 50 0 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 1 0 0 1\nintr 5\n",
+        );
+        let after = times("cpu0 125 0 15 1030 40 5 5 20 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 9 0 0 9\n");
+        let measured = [CpuId(2)].into_iter().collect();
+        let found = before.shares_until(&after, &measured);
+        // 25 user, 15 system, 30 idle, 5 irq, 5 softirq, 20 steal of 100.
+        let expected = CpuLoad { cpu: CpuId(0), busy_share: 0.5, interrupt_share: 0.1, steal_share: 0.2 };
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn hostile_lines_are_left_out() {
+        let found =
+            times("cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n");
+        assert_eq!(found.cpus.len(), 1);
+        assert_eq!(times("").shares_until(&found, &CpuSet::new()), []);
+        let zero = times("cpu1 0 0\n");
+        assert!(zero.shares_until(&found, &CpuSet::new())[0].busy_share <= 1.0);
+    }
+}

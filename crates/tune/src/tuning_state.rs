@@ -1,0 +1,207 @@
+//! The knobs of a machine by value, for a run to keep: what each is set to, what the audit says of it, and
+//! what was applied.
+
+use crate::audit::{AuditEntry, audit};
+use crate::catalogue;
+use crate::examine::KnobState;
+use crate::goal::Goal;
+use crate::knob::{Control, Place, Scope, Setting};
+use crate::settings::{self, Reading as FileReading};
+use crate::state_dir::StateDir;
+use crate::status::{NowIs, Status, status};
+use crate::value::ValueKind;
+use jitterscope_model::{
+    AppliedChange, AppliedTuning, ChangeNow, CpuId, CpuSet, KnobFinding, KnobSetting, KnobVerdict, Reading,
+    SettingValue, TuningApply, TuningState,
+};
+use jitterscope_platform::Machine;
+
+/// Values kept of one knob: equal ones are one, so that only a machine with as many opinions has as many.
+const MOST_VALUES: usize = 64;
+/// Applied changes kept.
+const MOST_CHANGES: usize = 1024;
+/// The longest text kept of one value or finding, bytes.
+const LONGEST: usize = 512;
+
+/// Looks at every knob for the CPUs of `goal`, and at what `tune` has in force by the journal in `dir`. Reads
+/// only.
+#[must_use]
+pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir) -> TuningState {
+    let found = audit(machine, goal, None);
+    let state_of = |id: &str| found.knobs.iter().find(|entry| entry.id == id);
+    let settings = catalogue::all()
+        .map(|knob| match knob.control {
+            Control::Files(files) => of_files(machine, goal, knob.id, files),
+            _ => in_words(knob.id, state_of(knob.id)),
+        })
+        .collect();
+    TuningState {
+        cpus: goal.isolated.clone(),
+        settings,
+        findings: found.knobs.iter().map(finding).collect(),
+        competitors: found.competitors.into_iter().map(|competitor| competitor.name).collect(),
+        applied: match status(machine, dir) {
+            Ok(status) if status.active => Reading::Value(applied(status)),
+            Ok(_) => Reading::Absent,
+            Err(error) => Reading::Unreadable(cut(&error.to_string())),
+        },
+    }
+}
+
+/// Every file of a knob, on all CPUs: what it is set to does not depend on which of them are measured.
+fn of_files(machine: &Machine, goal: &Goal, knob: &str, settings: &[Setting]) -> KnobSetting {
+    let mut kept = KnobSetting { knob: knob.to_owned(), ..KnobSetting::default() };
+    for setting in settings {
+        let place = match setting.place {
+            Place::PerCpu(pattern, _) => Place::PerCpu(pattern, Scope::All),
+            other => other,
+        };
+        for reading in settings::read(machine, goal, &Setting { place, ..*setting }) {
+            add(&mut kept, place, &reading);
+        }
+    }
+    kept
+}
+
+fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
+    let (path, cpu) = match place {
+        Place::PerCpu(pattern, _) => own_cpu(pattern, &reading.path),
+        // Numbers of interrupts and names of devices differ where nothing else does.
+        Place::Files(pattern) if pattern.contains('*') => (pattern.to_owned(), None),
+        Place::Files(_) => (reading.path.clone(), None),
+    };
+    let value = match &reading.current {
+        Ok(text) => Reading::Value(spelled(reading.kind, text)),
+        Err(error) if error.is_denied() => Reading::Denied,
+        Err(error) if error.is_absent() => Reading::Absent,
+        Err(error) => Reading::Unreadable(error.source.to_string()),
+    };
+    let in_force = reading.in_force.as_ref().map(|text| spelled(reading.kind, text));
+    let in_force = in_force.filter(|force| Some(force) != value.value());
+    let same = |known: &&mut SettingValue| {
+        known.path == path
+            && known.value == value
+            && known.in_force == in_force
+            && known.cpus.is_some() == cpu.is_some()
+    };
+    let full = kept.values.len() >= MOST_VALUES;
+    match kept.values.iter_mut().find(same) {
+        Some(known) => {
+            known.files += 1;
+            if let (Some(cpus), Some(cpu)) = (&mut known.cpus, cpu) {
+                cpus.insert(cpu);
+            }
+        }
+        None if full => kept.omitted += 1,
+        None => {
+            let cpus = cpu.map(|cpu| CpuSet::from_iter([cpu]));
+            kept.values.push(SettingValue { path, cpus, files: 1, value, in_force });
+        }
+    }
+}
+
+/// A value in one spelling: masks as lists of CPUs, choices without those not taken.
+fn spelled(kind: ValueKind, text: &str) -> String {
+    cut(&kind.canonical(text).replace('\n', "; "))
+}
+
+/// A file of one CPU with `{cpu}` in place of its number, and the number.
+fn own_cpu(pattern: &str, path: &str) -> (String, Option<CpuId>) {
+    let split = || {
+        let (before, _) = pattern.split_once("{cpu}")?;
+        let rest = path.strip_prefix(before)?;
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let cpu = CpuId(rest.get(..digits)?.parse().ok()?);
+        Some((format!("{before}{{cpu}}{}", rest.get(digits..)?), Some(cpu)))
+    };
+    split().unwrap_or_else(|| (path.to_owned(), None))
+}
+
+/// A knob that is no file: what the audit found, in its words.
+fn in_words(knob: &str, entry: Option<&AuditEntry>) -> KnobSetting {
+    let value = match entry.map(|entry| (&entry.state, &entry.current)) {
+        Some((KnobState::Wrong | KnobState::Fine, current)) => Reading::Value(cut(current)),
+        Some((KnobState::Unreadable(_), _)) => Reading::Denied,
+        Some((KnobState::Unavailable(_) | KnobState::NotApplicable(_), _)) | None => Reading::Absent,
+    };
+    let found = value.value().is_some();
+    let values = vec![SettingValue { value, files: u64::from(found), ..SettingValue::default() }];
+    KnobSetting { knob: knob.to_owned(), values, omitted: 0 }
+}
+
+fn finding(entry: &AuditEntry) -> KnobFinding {
+    let (verdict, reason) = match &entry.state {
+        KnobState::Wrong => (KnobVerdict::Wrong, ""),
+        KnobState::Fine => (KnobVerdict::Fine, ""),
+        KnobState::Unavailable(why) => (KnobVerdict::Unavailable, why.as_str()),
+        KnobState::NotApplicable(why) => (KnobVerdict::NotApplicable, why.as_str()),
+        KnobState::Unreadable(why) => (KnobVerdict::Unreadable, why.as_str()),
+    };
+    KnobFinding {
+        knob: entry.id.to_owned(),
+        verdict,
+        reason: cut(reason),
+        current: cut(&entry.current),
+        wanted: cut(&entry.wanted),
+    }
+}
+
+fn applied(status: Status) -> AppliedTuning {
+    let omitted = status.changes.len().saturating_sub(MOST_CHANGES) as u64;
+    let apply = |apply: crate::status::StatusApply| TuningApply {
+        user: apply.who.name.as_deref().map(cut),
+        command: cut(&apply.who.command),
+        at_realtime_ns: apply.who.at_realtime_ns,
+        isolated: apply.isolated,
+        finished: apply.finished,
+        before_reboot: apply.before_reboot,
+    };
+    let change = |change: crate::status::StatusEntry| AppliedChange {
+        knob: change.knob,
+        what: cut(&change.path),
+        original: cut(&change.original),
+        asked: cut(&change.asked),
+        now: match change.standing {
+            NowIs::InForce => ChangeNow::InForce,
+            NowIs::Pending { .. } => ChangeNow::Pending,
+            NowIs::Original => ChangeNow::Original,
+            NowIs::Drifted { .. } => ChangeNow::Drifted,
+            NowIs::Gone { .. } => ChangeNow::Gone,
+            // An entry that this knob cannot have made is not undone, either.
+            NowIs::Refused { .. } | NowIs::Forbidden { .. } => ChangeNow::Refused,
+            NowIs::UndoneByReboot => ChangeNow::UndoneByReboot,
+        },
+        since_realtime_ns: change.since_realtime_ns,
+    };
+    AppliedTuning {
+        applies: status.applies.into_iter().map(apply).collect(),
+        changes: status.changes.into_iter().take(MOST_CHANGES).map(change).collect(),
+        omitted,
+    }
+}
+
+fn cut(text: &str) -> String {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpus_own_file_is_told_by_its_number() {
+        let pattern = "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable";
+        let (path, cpu) = own_cpu(pattern, "/sys/devices/system/cpu/cpu12/cpuidle/state3/disable");
+        assert_eq!(path, "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state3/disable");
+        assert_eq!(cpu, Some(CpuId(12)));
+        assert_eq!(own_cpu(pattern, "/elsewhere"), ("/elsewhere".into(), None));
+    }
+
+    #[test]
+    fn texts_are_cut_at_a_characters_end() {
+        let text = "\u{e9}".repeat(LONGEST);
+        assert_eq!(cut(&text).len(), LONGEST);
+        assert_eq!(cut("x\u{e9}").len(), 3);
+    }
+}
