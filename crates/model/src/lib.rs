@@ -22,6 +22,7 @@ mod run_head;
 mod source;
 mod thread_account;
 mod time;
+mod turn;
 mod visible;
 mod wakeup_result;
 
@@ -52,5 +53,6 @@ pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
+pub use turn::{DrainTurn, MessageTimesRow, NameRead, Setup, SetupStep, WarmUpTurn};
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

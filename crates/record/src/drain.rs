@@ -9,8 +9,9 @@ use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
-    ClockReading, Comm, CounterTotal, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
-    SelfNoise, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos,
+    ProbeResult, SelfNoise, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    WarmUpTurn,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
@@ -124,7 +125,11 @@ impl<S: Rows> Drain<S> {
                 }
             }
         }
+        let mut warm_up = Vec::new();
         for (index, (marks, gaps)) in batches.into_iter().enumerate() {
+            if self.evidence.is_some() && !self.channels[index].measured {
+                warm_up.extend(before_measurement(self.channels[index].output.cpu, &gaps));
+            }
             let mut marks = marks.into_iter().peekable();
             for gap in gaps {
                 while let Some(mark) = marks.next_if(|mark| mark.end < gap.end()) {
@@ -135,6 +140,11 @@ impl<S: Rows> Drain<S> {
             for mark in marks {
                 self.close_interval(index, mark);
             }
+        }
+        if let Some(evidence) = &mut self.evidence {
+            let measuring = matches!(self.phase, Phase::Measuring { .. });
+            let turn = DrainTurn { measuring, warm_up, stalls: self.next_id, ..DrainTurn::default() };
+            evidence.end_turn(&mut self.sink, turn);
         }
     }
 
@@ -253,6 +263,14 @@ pub(crate) struct Found<S> {
     pub(crate) sleeping_works: Vec<SleepingWork>,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,
+}
+
+/// What of a probe's gaps lies before its measurement; nothing when that is nothing.
+fn before_measurement(cpu: CpuId, gaps: &[Gap]) -> Option<WarmUpTurn> {
+    let begins = gaps.iter().find(|gap| gap.is_beginning()).map(|gap| gap.start);
+    let before = gaps.iter().take_while(|gap| !gap.is_beginning());
+    let gaps: Vec<(Ticks, Ticks)> = before.map(|gap| (gap.start, gap.length)).collect();
+    (begins.is_some() || !gaps.is_empty()).then_some(WarmUpTurn { cpu, gaps, begins })
 }
 
 /// Everything that is in a queue now.

@@ -1,21 +1,25 @@
 //! The kernel's records as they come: two tracing instances, drained, decoded and named.
 
+use crate::feed::PageFeed;
 use crate::names::LiveNames;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, KernelEvent, SourceReport, SourceStatus, Ticks};
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, DrainTurn, KernelEvent, Setup, SetupStep, SourceReport, SourceStatus, Ticks,
+};
 use jitterscope_platform::Machine;
 use jitterscope_trace::{
-    ContextError, Decoder, PageInfo, PageLoss, Recorder, RecorderSettings, Role, Symbols, TraceContext,
-    TraceError, Tracefs,
+    ContextError, PageInfo, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
 };
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How often the kernel's own notes of thread names are read: they also name threads that have ended.
 const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 
-/// Takes raw pages into the run.
+/// Takes raw pages into the run, and what else a replay needs.
 pub(crate) trait PageKeeper {
     fn keep(&mut self, role: Role, cpu: CpuId, first: Ticks, last: Ticks, page: &[u8]);
+
+    /// A turn has ended, whose pages were kept.
+    fn turn(&mut self, _turn: &DrainTurn) {}
 }
 
 /// Why there are no kernel events.
@@ -39,11 +43,11 @@ pub(crate) struct KernelEvents {
     // Before `tracefs`: the instances go before the mount that holds them.
     recorder: Recorder,
     tracefs: Tracefs,
-    local: Decoder,
-    senders: Decoder,
+    feed: PageFeed,
     pub(crate) names: LiveNames,
-    /// Time of the last record of each measured CPU, where a loss begins.
-    last_record: HashMap<CpuId, Ticks>,
+    /// What was set up, and before which turn.
+    setup: Vec<SetupStep>,
+    turns: u64,
     symbols_report: SourceReport,
     asked_kernel: Instant,
     /// CPUs whose buffer is gone: they went offline.
@@ -73,16 +77,16 @@ impl KernelEvents {
             },
         )
         .map_err(NoEvents::Trace)?;
-        let decoder = || Decoder::new(recorder.context()).map_err(NoEvents::Context);
-        let (local, senders) = (decoder()?, decoder()?);
+        let feed =
+            PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
         let (symbols, symbols_report) = load_symbols(machine);
         Ok(KernelEvents {
             recorder,
             tracefs,
-            local,
-            senders,
+            feed,
             names: LiveNames::new(machine.clone(), symbols),
-            last_record: HashMap::new(),
+            setup: Vec::new(),
+            turns: 0,
             symbols_report,
             asked_kernel: Instant::now(),
             gone: CpuSet::new(),
@@ -93,36 +97,24 @@ impl KernelEvents {
     /// Reads everything that the kernel has recorded so far, the sending side first: an effect that is
     /// handed over has its cause handed over before it.
     pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper, mut sink: impl FnMut(Item, &LiveNames)) {
-        for cpu in self.recorder.cpus(Role::Senders).iter() {
-            let (decoder, names) = (&mut self.senders, &self.names);
-            let mut page = |bytes: &[u8]| {
-                let info = decoder.page(cpu, bytes, |event| {
-                    names.learn(&event, true);
-                    sink(Item::Sender(event), names);
-                });
-                keep(keeper, Role::Senders, cpu, bytes, info.ok());
-            };
-            // A CPU that went offline sends nothing; the local side reports it.
-            let _ = self.recorder.drain(Role::Senders, cpu, &mut page);
-        }
-        for cpu in self.recorder.cpus(Role::Local).iter() {
-            let (decoder, names) = (&mut self.local, &self.names);
-            let last_record = self.last_record.entry(cpu).or_default();
-            let mut page = |bytes: &[u8]| {
-                // The loss concerns what lies before the page, so it is told before its events.
-                let mut events = Vec::new();
-                let info = decoder.page(cpu, bytes, |event| events.push(event)).ok();
-                for (from, to) in losses(last_record, info) {
-                    sink(Item::Lost(cpu, from, to), names);
+        for role in [Role::Senders, Role::Local] {
+            for cpu in self.recorder.cpus(role).iter() {
+                let (feed, names) = (&mut self.feed, &self.names);
+                let mut page = |bytes: &[u8]| {
+                    let info = feed.page(role, cpu, bytes, |item| {
+                        match &item {
+                            Item::Sender(event) => names.learn(event, true),
+                            Item::Local(event) => names.learn(event, false),
+                            Item::Lost(..) => {}
+                        }
+                        sink(item, names);
+                    });
+                    keep(keeper, role, cpu, bytes, info);
+                };
+                // A CPU that went offline sends nothing; the local side reports it.
+                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
+                    self.gone.insert(cpu);
                 }
-                for event in events {
-                    names.learn(&event, false);
-                    sink(Item::Local(event), names);
-                }
-                keep(keeper, Role::Local, cpu, bytes, info);
-            };
-            if self.recorder.drain(Role::Local, cpu, &mut page).is_err() {
-                self.gone.insert(cpu);
             }
         }
         if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
@@ -133,7 +125,20 @@ impl KernelEvents {
 
     /// The earliest of the CPUs' last records; `None` before there are any.
     pub(crate) fn seen_until(&self) -> Option<Ticks> {
-        self.last_record.values().min().copied()
+        self.feed.seen_until()
+    }
+
+    /// Notes what is set up from here on.
+    pub(crate) fn set(&mut self, step: Setup) {
+        self.setup.push(SetupStep { before_turn: self.turns, step });
+    }
+
+    /// All of a turn has been attributed; `turn` has what its maker knows of it.
+    pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, mut turn: DrainTurn) {
+        turn.number = self.turns;
+        (turn.names, turn.asked) = self.names.take_reads();
+        self.turns += 1;
+        keeper.turn(&turn);
     }
 
     /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
@@ -153,6 +158,7 @@ impl KernelEvents {
     pub(crate) fn context(&self) -> TraceContext {
         let mut context = self.recorder.context().clone();
         self.names.save(&mut context);
+        context.setup.clone_from(&self.setup);
         context
     }
 }
@@ -161,21 +167,6 @@ fn keep(keeper: &mut dyn PageKeeper, role: Role, cpu: CpuId, bytes: &[u8], info:
     if let Some((first, last)) = info.and_then(|info| info.range) {
         keeper.keep(role, cpu, first, last, bytes);
     }
-}
-
-/// Where records are missing around a page; `last_record` becomes that of the page.
-fn losses(last_record: &mut Ticks, info: Option<PageInfo>) -> Vec<(Ticks, Ticks)> {
-    let Some(info) = info else { return Vec::new() };
-    let (first, last) = info.range.unwrap_or((*last_record, *last_record));
-    let mut lost = Vec::new();
-    if info.loss != PageLoss::None {
-        lost.push((*last_record, first));
-    }
-    if info.damaged {
-        lost.push((first, last));
-    }
-    *last_record = last;
-    lost
 }
 
 fn load_symbols(machine: &Machine) -> (Symbols, SourceReport) {

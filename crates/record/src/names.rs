@@ -1,11 +1,11 @@
 //! Names of kernel functions and threads, live and stored.
 
 use jitterscope_attribute::Lexicon;
-use jitterscope_model::{Comm, EventKind, KernelAddr, KernelEvent, Name};
+use jitterscope_model::{Comm, EventKind, KernelAddr, KernelEvent, Name, NameRead};
 use jitterscope_platform::Machine;
 use jitterscope_trace::{Symbols, Tasks, TraceContext};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How long a thread's name is believed before it is read again.
@@ -36,6 +36,22 @@ pub(crate) struct LiveNames {
     tasks: RefCell<Tasks>,
     asked: RefCell<HashMap<i32, Instant>>,
     functions: FunctionCache,
+    reads: RefCell<Reads>,
+}
+
+/// What was read of names beside the records in this turn, for a replay, which cannot read it again.
+#[derive(Default)]
+struct Reads {
+    /// Records that were learnt from.
+    records: u64,
+    names: Vec<NameRead>,
+    asked: Vec<(i32, String)>,
+}
+
+impl Reads {
+    fn name(&mut self, tid: i32, comm: Comm) {
+        self.names.push(NameRead { after: self.records, tid, name: comm.to_string() });
+    }
 }
 
 impl LiveNames {
@@ -46,12 +62,20 @@ impl LiveNames {
             tasks: RefCell::default(),
             asked: RefCell::default(),
             functions: FunctionCache::default(),
+            reads: RefCell::default(),
         }
+    }
+
+    /// What was read beside the records since the last call: while they were learnt from, and since.
+    pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>) {
+        let Reads { names, asked, .. } = self.reads.take();
+        (names, asked)
     }
 
     /// Learns what an event tells, and asks for the name of its own thread while that still lives.
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
         self.tasks.borrow_mut().learn(event);
+        self.reads.borrow_mut().records += 1;
         if ask {
             self.ask(event.tid);
         }
@@ -90,7 +114,10 @@ impl LiveNames {
         }
         asked.insert(tid, Instant::now());
         if let Ok(name) = self.machine.read(format!("/proc/{tid}/comm")) {
-            self.tasks.borrow_mut().insert(tid, Comm::new(name.trim_end_matches('\n')));
+            let comm = Comm::new(name.trim_end_matches('\n'));
+            if self.tasks.borrow_mut().insert(tid, comm) {
+                self.reads.borrow_mut().name(tid, comm);
+            }
         }
     }
 
@@ -99,8 +126,8 @@ impl LiveNames {
     pub(crate) fn learn_all(&self, names: Vec<(i32, Comm)>) {
         let mut tasks = self.tasks.borrow_mut();
         for (tid, comm) in names {
-            if tasks.name(tid).is_none() {
-                tasks.insert(tid, comm);
+            if tasks.name(tid).is_none() && tasks.insert(tid, comm) {
+                self.reads.borrow_mut().name(tid, comm);
             }
         }
     }
@@ -122,7 +149,12 @@ impl Lexicon for LiveNames {
         if tid == 0 {
             return Some("swapper".into());
         }
-        let comm = self.tasks.borrow_mut().name_or_read(&self.machine, tid)?;
+        let mut tasks = self.tasks.borrow_mut();
+        let known = tasks.name(tid).is_some();
+        let comm = tasks.name_or_read(&self.machine, tid)?;
+        if !known {
+            self.reads.borrow_mut().asked.push((tid, comm.to_string()));
+        }
         Some(comm.to_string().into())
     }
 }
@@ -156,6 +188,85 @@ impl Lexicon for StoredNames {
             return Some("swapper".into());
         }
         self.tasks.name(tid).map(|comm| comm.to_string().into())
+    }
+}
+
+/// Names as the recorder of a stored run knew them at each moment.
+pub(crate) struct ReplayedNames {
+    symbols: Symbols,
+    functions: FunctionCache,
+    tasks: RefCell<Tasks>,
+    /// Records of the turn that were learnt from.
+    records: u64,
+    /// Reads of the turn that are still to come.
+    reads: VecDeque<NameRead>,
+    asked: HashMap<i32, Comm>,
+    /// All that was known in the end, for a trace of which parts are missing.
+    known_in_the_end: Option<Tasks>,
+}
+
+impl ReplayedNames {
+    pub(crate) fn new(context: &TraceContext) -> ReplayedNames {
+        ReplayedNames {
+            symbols: context.symbol_table(),
+            functions: FunctionCache::default(),
+            tasks: RefCell::default(),
+            records: 0,
+            reads: VecDeque::new(),
+            asked: HashMap::new(),
+            known_in_the_end: None,
+        }
+    }
+
+    /// Parts of the trace are missing, and the names in them.
+    pub(crate) fn miss(&mut self, context: &TraceContext) {
+        self.known_in_the_end.get_or_insert_with(|| context.task_table());
+    }
+
+    /// A turn begins, in which this was read.
+    pub(crate) fn turn(&mut self, names: Vec<NameRead>, asked: Vec<(i32, String)>) {
+        self.records = 0;
+        self.reads = names.into();
+        self.asked = asked.into_iter().map(|(tid, name)| (tid, Comm::new(&name))).collect();
+    }
+
+    /// Learns what an event tells, and what was read then.
+    pub(crate) fn learn(&mut self, event: &KernelEvent) {
+        self.tasks.borrow_mut().learn(event);
+        self.records += 1;
+        self.read_until(self.records);
+    }
+
+    /// All pages of the turn have been learnt from.
+    pub(crate) fn pages_done(&mut self) {
+        self.read_until(u64::MAX);
+    }
+
+    fn read_until(&mut self, records: u64) {
+        while self.reads.front().is_some_and(|read| read.after <= records) {
+            if let Some(read) = self.reads.pop_front() {
+                self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
+            }
+        }
+    }
+}
+
+impl Lexicon for ReplayedNames {
+    fn function(&self, addr: KernelAddr) -> Name {
+        self.functions.get(&self.symbols, addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        if tid == 0 {
+            return Some("swapper".into());
+        }
+        let mut tasks = self.tasks.borrow_mut();
+        let read = || self.asked.get(&tid).copied();
+        let in_the_end = || self.known_in_the_end.as_ref()?.name(tid);
+        let comm = tasks.name(tid).or_else(read).or_else(in_the_end)?;
+        // As the recorder did: a name that is used stays known.
+        tasks.insert(tid, comm);
+        Some(comm.to_string().into())
     }
 }
 

@@ -4,7 +4,8 @@ use crate::kernel_events::PageKeeper;
 use crate::warnings::Circumstance;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, IntervalRow, MachineState, RunManifest, Stall, TickRate, Ticks,
+    Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, TickRate,
+    Ticks,
 };
 use jitterscope_store::{RunWriter, StoreError, TraceRole};
 use jitterscope_trace::{Role, TraceContext};
@@ -78,7 +79,13 @@ impl Sink {
 
     /// Whether it was written.
     fn attempt(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
-        if !self.begun || self.error.is_some() {
+        self.begun && self.attempt_now(write)
+    }
+
+    /// The same before the measurement, too: the trace of the warm-up is kept, so that a replay begins as the
+    /// recording did.
+    fn attempt_now(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
+        if self.error.is_some() {
             return false;
         }
         let mut result = write(&mut self.writer);
@@ -185,7 +192,11 @@ impl PageKeeper for Sink {
             Role::Local => TraceRole::Local,
             Role::Senders => TraceRole::Senders,
         };
-        self.attempt(|w| w.trace_page(role, cpu, first, last, page));
+        self.attempt_now(|w| w.trace_page(role, cpu, first, last, page));
+    }
+
+    fn turn(&mut self, turn: &DrainTurn) {
+        self.attempt_now(|w| w.drain_turn(turn));
     }
 }
 

@@ -23,7 +23,7 @@
 //! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns; then, of a pipeline, each of its histograms whole |
 //! | `journal.bin` | a pipeline's journal, records of 32 bytes, where none was named elsewhere |
 //! | `trace/context.json` | what is needed to decode the raw trace |
-//! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole) |
+//! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole), and behind those of each turn what else the recorder did in it, see [`DrainTurn`](jitterscope_model::DrainTurn) |
 //!
 //! Parquet columns and their units are listed in [`SCHEMA`]; times in `_ticks` are of the manifest's
 //! clock. Rows of all tables are in order of `stall_id` or of time.
@@ -46,7 +46,7 @@ pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
 pub use naming::check_label;
 pub use pages::TraceRole;
-pub use reader::{RunReader, StoredPage};
+pub use reader::{RunReader, StoredPage, TracePiece};
 pub use runs::{
     CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
 };

@@ -1,9 +1,9 @@
 //! The raw trace of a run being written, within its limit.
 
 use crate::error::StoreError;
-use crate::segment::{FrameHeader, HEADER, MAGIC};
+use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
 use crate::writer::json;
-use jitterscope_model::{CpuId, Stall, StoredTrace, Ticks};
+use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks};
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(crate) const SEGMENTS: &str = "segments";
 /// What is needed to decode them.
 pub(crate) const CONTEXT: &str = "context.json";
 
-/// Largest size at which a segment is closed and the next begun.
+/// Largest size at which a segment is closed and the next begun, once a turn has ended.
 const SEGMENT: u64 = 1 << 20;
 /// The smallest: a small limit is shared by several segments, so that the worst stalls' can be kept.
 const SMALLEST_SEGMENT: u64 = 64 << 10;
@@ -54,6 +54,8 @@ struct Segment {
     last: Ticks,
     /// Length of the longest stall that any of its pages overlaps.
     worst: Ticks,
+    /// Whether any of it was written after the measurement had begun.
+    measured: bool,
 }
 
 /// Writes pages into segments. Over the limit, the segment whose stalls are the shortest is given up.
@@ -68,6 +70,7 @@ pub(crate) struct TracePages {
     recent: VecDeque<(Ticks, Ticks)>,
     complete: bool,
     discarded: bool,
+    begun: bool,
 }
 
 impl TracePages {
@@ -84,11 +87,17 @@ impl TracePages {
             recent: VecDeque::new(),
             complete: true,
             discarded: false,
+            begun: false,
         })
     }
 
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
+    }
+
+    /// The measurement begins: what comes from here on is what the run is about.
+    pub(crate) fn begin(&mut self) {
+        self.begun = true;
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall) {
@@ -121,15 +130,8 @@ impl TracePages {
             return Ok(());
         }
         let length = u32::try_from(page.len()).unwrap_or(u32::MAX);
-        let header = FrameHeader { role: role.to_byte(), cpu, first, last, length };
-        if self.open.is_none() {
-            self.open = Some(self.new_segment(first)?);
-        }
-        let Some((segment, file)) = &mut self.open else { return Ok(()) };
-        file.write_all(&header.to_bytes())
-            .and_then(|()| file.write_all(page))
-            .map_err(|e| StoreError::write(&self.segments.path().join(&segment.name), e))?;
-        segment.bytes += (HEADER + page.len()) as u64;
+        self.frame(FrameHeader { role: role.to_byte(), cpu, first, last, length }, page)?;
+        let Some((segment, _)) = &mut self.open else { return Ok(()) };
         segment.first = segment.first.min(first);
         segment.last = segment.last.max(last);
         for (start, end) in self.recent.iter().rev() {
@@ -137,20 +139,60 @@ impl TracePages {
                 segment.worst = segment.worst.max(end.since(*start));
             }
         }
-        if segment.bytes >= (self.limit / 8).clamp(SMALLEST_SEGMENT, SEGMENT) {
+        // A segment ends with a turn, so that what is given up are whole turns, but for a very long one.
+        self.end_segment(self.segment_size() / 2 * 3)
+    }
+
+    /// The end of a recorder's turn, whose pages were written. One that is too long for any reader is left
+    /// out: a replay then takes its stalls with those of the next.
+    pub(crate) fn turn(&mut self, turn: &DrainTurn) -> Result<(), StoreError> {
+        if self.discarded || self.limit == 0 {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(turn).map_err(|e| StoreError::damaged(self.segments.path(), e))?;
+        if let Some(length) = u32::try_from(text.len()).ok().filter(|length| *length <= LONGEST_PAGE) {
+            let (first, last) = (turn.now, turn.now);
+            self.frame(FrameHeader { role: TURN, cpu: CpuId(0), first, last, length }, &text)?;
+        }
+        self.end_segment(self.segment_size())
+    }
+
+    fn frame(&mut self, header: FrameHeader, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.open.is_none() {
+            self.open = Some(self.new_segment()?);
+        }
+        let Some((segment, file)) = &mut self.open else { return Ok(()) };
+        file.write_all(&header.to_bytes())
+            .and_then(|()| file.write_all(bytes))
+            .map_err(|e| StoreError::write(&self.segments.path().join(&segment.name), e))?;
+        segment.bytes += (HEADER + bytes.len()) as u64;
+        segment.measured |= self.begun;
+        Ok(())
+    }
+
+    fn segment_size(&self) -> u64 {
+        (self.limit / 8).clamp(SMALLEST_SEGMENT, SEGMENT)
+    }
+
+    /// Begins a new segment when this one has so many bytes.
+    fn end_segment(&mut self, enough: u64) -> Result<(), StoreError> {
+        let Some((segment, _)) = &self.open else { return Ok(()) };
+        if segment.bytes >= enough {
             self.close_segment()?;
             self.keep_limit()?;
         }
         Ok(())
     }
 
-    fn new_segment(&mut self, first: Ticks) -> Result<(Segment, BufWriter<File>), StoreError> {
+    fn new_segment(&mut self) -> Result<(Segment, BufWriter<File>), StoreError> {
         self.number += 1;
         let name = format!("{:06}.seg", self.number);
         let file = self.segments.create_new(&name).map_err(StoreError::writing)?;
         let mut file = BufWriter::with_capacity(1 << 16, file);
         file.write_all(MAGIC).map_err(|e| StoreError::write(&self.path(&name), e))?;
-        let segment = Segment { name, bytes: MAGIC.len() as u64, first, last: first, worst: Ticks(0) };
+        let bytes = MAGIC.len() as u64;
+        let (first, last) = (Ticks(u64::MAX), Ticks(0));
+        let segment = Segment { name, bytes, first, last, worst: Ticks(0), measured: self.begun };
         Ok((segment, file))
     }
 
@@ -175,11 +217,14 @@ impl TracePages {
 
     fn keep_limit(&mut self) -> Result<(), StoreError> {
         while self.bytes() > self.limit && self.closed.len() > 1 {
-            let least = self.closed.iter().enumerate().min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
+            // Not the last one: its stalls may be still to come.
+            let settled = self.closed.iter().enumerate().take(self.closed.len() - 1);
+            let least = settled.min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
             let Some(least) = least else { break };
             let segment = self.closed.remove(least);
             self.remove(&segment.name)?;
-            self.complete = false;
+            // What was seen before the measurement is there to replay it from; no stall lies in it.
+            self.complete &= !segment.measured;
         }
         Ok(())
     }
@@ -242,6 +287,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = HeldDir::trusted(dir.path()).unwrap();
         let mut pages = TracePages::create(&run, 3 * SEGMENT).unwrap();
+        pages.begin();
         let page = vec![0u8; 4000];
         for n in 0..3000u64 {
             let (first, last) = (n * 1000, n * 1000 + 900);

@@ -7,10 +7,13 @@ use crate::pages::{CONTEXT, SEGMENTS, TRACE, TraceRole};
 use crate::segment::{self, End};
 use crate::tables::{ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::writer::{HISTOGRAMS, JOURNAL};
-use jitterscope_model::{Attribution, CpuId, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks};
+use jitterscope_model::{
+    Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
+};
 use jitterscope_platform::HeldDir;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde::de::DeserializeOwned;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::FileExt;
@@ -53,6 +56,17 @@ pub struct StoredPage {
     pub last: Ticks,
     /// The page as the kernel gave it, cut to what is used.
     pub bytes: Vec<u8>,
+}
+
+/// A piece of a stored trace, in the order in which it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TracePiece {
+    /// A page of a kernel buffer.
+    Page(StoredPage),
+    /// A turn of the recorder has ended: the pages since the one before are its own.
+    Turn(DrainTurn),
+    /// What stood here was given up for want of room.
+    Missing,
 }
 
 impl RunReader {
@@ -187,15 +201,9 @@ impl RunReader {
     pub fn trace_pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
         let Some(folder) = self.trace_folder(Some(SEGMENTS))? else { return Ok(Vec::new()) };
         let mut pages = Vec::new();
-        for entry in folder.entries().map_err(StoreError::reading)? {
-            let path = folder.path().join(&entry.name);
-            if path.extension().is_none_or(|e| e != "seg") {
-                continue;
-            }
-            let file = folder.open_file(&entry.name).map_err(StoreError::reading)?;
-            if file.metadata().map_err(|e| StoreError::read(&path, e))?.len() > LARGEST_SEGMENT {
-                return Err(StoreError::damaged(&path, "no segment is so large"));
-            }
+        for name in segments(&folder)? {
+            let path = folder.path().join(&name);
+            let file = open_segment(&folder, &name)?;
             let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
             let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
                 if let Some(role) = TraceRole::from_byte(header.role) {
@@ -211,6 +219,79 @@ impl RunReader {
         pages.sort_by_key(|page| page.first);
         Ok(pages)
     }
+
+    /// The stored trace from its beginning, a segment in memory at a time.
+    ///
+    /// # Errors
+    /// The folder cannot be read. Each item may be an error: a segment cannot be read, is no segment, or was
+    /// cut short.
+    pub fn trace_pieces(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<TracePiece, StoreError>> + use<>, StoreError> {
+        let folder = self.trace_folder(Some(SEGMENTS))?;
+        let names = folder.as_ref().map_or_else(|| Ok(Vec::new()), segments)?;
+        let mut expected = 1;
+        let pieces = names.into_iter().flat_map(move |name| {
+            let mut pieces = Vec::new();
+            // Segments are numbered from 1; what was given up left its number behind.
+            let number = Path::new(&name).file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+            if number.is_some_and(|number| number > expected) {
+                pieces.push(Ok(TracePiece::Missing));
+            }
+            expected = number.map_or(expected, |number| number.saturating_add(1));
+            pieces.extend(folder.iter().flat_map(|folder| read_pieces(folder, &name)));
+            pieces
+        });
+        Ok(pieces)
+    }
+}
+
+/// Names of the segments, in order.
+fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
+    let entries = folder.entries().map_err(StoreError::reading)?;
+    let names = entries.into_iter().map(|entry| entry.name);
+    let mut names: Vec<OsString> =
+        names.filter(|name| Path::new(name).extension().is_some_and(|e| e == "seg")).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn open_segment(folder: &HeldDir, name: &OsStr) -> Result<File, StoreError> {
+    let path = folder.path().join(name);
+    let file = folder.open_file(name).map_err(StoreError::reading)?;
+    if file.metadata().map_err(|e| StoreError::read(&path, e))?.len() > LARGEST_SEGMENT {
+        return Err(StoreError::damaged(&path, "no segment is so large"));
+    }
+    Ok(file)
+}
+
+/// What a segment holds, up to where it is damaged.
+fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePiece, StoreError>> {
+    let path = folder.path().join(name);
+    let file = match open_segment(folder, name) {
+        Ok(file) => file,
+        Err(error) => return vec![Err(error)],
+    };
+    let mut pieces = Vec::new();
+    let end = segment::read(
+        BufReader::new(file),
+        |_| true,
+        |header, bytes| {
+            let segment::FrameHeader { cpu, first, last, .. } = header;
+            if header.role == segment::TURN {
+                let turn = serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
+                pieces.push(turn.map(TracePiece::Turn));
+            } else if let Some(role) = TraceRole::from_byte(header.role) {
+                pieces.push(Ok(TracePiece::Page(StoredPage { role, cpu, first, last, bytes })));
+            }
+        },
+    );
+    match end {
+        Ok(End::Clean) => {}
+        Ok(End::Damaged(why)) => pieces.push(Err(StoreError::damaged(&path, why))),
+        Err(error) => pieces.push(Err(StoreError::read(&path, error))),
+    }
+    pieces
 }
 
 /// Runs a piece of the parquet library, which panics on some damaged files (a negative length in the

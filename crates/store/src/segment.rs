@@ -1,7 +1,9 @@
 //! The container of raw trace pages.
 //!
-//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders), three zero bytes,
-//! CPU u32, first and last record's time u64 each, length u32, then as many bytes of a ring-buffer page.
+//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders, 2 a recorder's turn),
+//! three zero bytes, CPU u32, first and last record's time u64 each, length u32, then as many bytes of a
+//! ring-buffer page or, of a turn, of JSON ([`DrainTurn`](jitterscope_model::DrainTurn)): the pages of a turn
+//! stand before it. Readers pass over roles that they do not know.
 //! All numbers are little-endian. A segment that ends in the middle of a frame lost its tail, no more.
 
 use jitterscope_model::{CpuId, Ticks};
@@ -9,8 +11,10 @@ use std::io::{self, Read};
 
 pub(crate) const MAGIC: &[u8; 8] = b"JSTRACE1";
 pub(crate) const HEADER: usize = 28;
+/// The role of a recorder's turn, which is no page.
+pub(crate) const TURN: u8 = 2;
 /// No kernel's sub-buffer is larger: its size is an order of pages of at most 64 KiB.
-const LONGEST_PAGE: u32 = 1 << 24;
+pub(crate) const LONGEST_PAGE: u32 = 1 << 24;
 
 /// What stands before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
 use arrow_schema::DataType;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, IntervalRow, MachineState, RUN_SCHEMA_VERSION, RunManifest, Stall,
-    TickRate, Ticks, Warning,
+    Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RUN_SCHEMA_VERSION, RunManifest,
+    Stall, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
 use parquet::arrow::ArrowWriter;
@@ -321,6 +321,7 @@ impl RunWriter {
     /// The header of the histogram log cannot be written.
     pub fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
         self.clock = Some(Clock { start: clock, rate });
+        self.trace.begin();
         self.hlog.begin(SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.realtime_ns))
     }
 
@@ -425,6 +426,15 @@ impl RunWriter {
         page: &[u8],
     ) -> Result<(), StoreError> {
         self.trace.page(role, cpu, first, last, page)
+    }
+
+    /// What the recorder did in a turn beside reading the pages that were written since the one before.
+    /// Pages and turns may come before [`RunWriter::begin`].
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`].
+    pub fn drain_turn(&mut self, turn: &DrainTurn) -> Result<(), StoreError> {
+        self.trace.turn(turn)
     }
 
     /// What is needed to decode the pages.

@@ -4,7 +4,7 @@ use crate::format::{EventFormat, FormatError};
 use crate::ring::{LayoutError, PageLayout};
 use crate::symbols::Symbols;
 use crate::tasks::Tasks;
-use jitterscope_model::{ClockKind, Comm, KernelAddr};
+use jitterscope_model::{ClockKind, Comm, KernelAddr, SetupStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +45,10 @@ pub struct TraceContext {
     /// Names of threads by thread id: those that were learnt.
     #[serde(default)]
     pub tasks: BTreeMap<i32, String>,
+    /// What the recorder set up, in order; none in runs of before it was kept, which cannot be replayed step
+    /// by step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<SetupStep>,
 }
 
 impl TraceContext {

@@ -17,19 +17,20 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Learns a name; the latest wins, since threads rename themselves.
-    pub fn insert(&mut self, tid: i32, comm: Comm) {
+    /// Learns a name; the latest wins, since threads rename themselves. False when that changes nothing.
+    pub fn insert(&mut self, tid: i32, comm: Comm) -> bool {
         // Thread 0 is every CPU's idle task, and an empty name says nothing.
         if tid <= 0 || comm.as_bytes().is_empty() {
-            return;
+            return false;
         }
         if self.young.get(&tid) == Some(&comm) {
-            return;
+            return false;
         }
         if self.young.len() >= CAPACITY / 2 && !self.young.contains_key(&tid) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(tid, comm);
+        true
     }
 
     fn task(&mut self, task: &TaskRef) {

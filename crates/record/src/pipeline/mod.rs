@@ -24,3 +24,5 @@ pub use jitterscope_probe::pipeline::{PipelineError, Place};
 pub use observer::{PipelineObserver, Step};
 pub use recording::record_pipeline;
 pub use settings::{InputChoice, PipelineLength, PipelineRecordSettings, Places};
+
+pub(crate) use tracing::split;

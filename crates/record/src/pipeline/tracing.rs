@@ -3,8 +3,11 @@
 use super::follow::{Followed, Follower, SlowRow};
 use crate::kernel_events::{KernelEvents, PageKeeper};
 use crate::threads::Follow;
-use jitterscope_attribute::{FollowerSettings, Following, MessageWindow, Start};
-use jitterscope_model::{Attribution, ClockKind, Nanos, PipelineRole, ThreadRef, TickRate, Ticks};
+use jitterscope_attribute::{FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower};
+use jitterscope_model::{
+    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Stall, ThreadRef, TickRate,
+    Ticks,
+};
 use jitterscope_platform::clock;
 
 /// How long a thread's stalls are remembered. A message that is slower than this is split from what is
@@ -16,6 +19,8 @@ pub(crate) struct Tracing {
     follow: Follow,
     clock: ClockKind,
     producer: Option<i32>,
+    /// Numbers below this are given.
+    stalls: u64,
 }
 
 impl Tracing {
@@ -29,7 +34,7 @@ impl Tracing {
             names: Vec::new(),
             most_threads: 3,
         };
-        Tracing { follow: Follow::new(events, settings), clock, producer: None }
+        Tracing { follow: Follow::new(events, settings), clock, producer: None, stalls: 0 }
     }
 }
 
@@ -40,8 +45,8 @@ impl Follower for Tracing {
             if *role == PipelineRole::Producer {
                 self.producer = Some(thread.tid);
             }
-            let role = Some(role.as_str());
-            self.follow.follower.follow(Following { thread: *thread, role, start: Start::Unknown }, now);
+            let following = Following { thread: *thread, role: Some(role.as_str()), start: Start::Unknown };
+            self.follow.follow(following, Some(*role), now);
         }
     }
 
@@ -54,33 +59,64 @@ impl Follower for Tracing {
         let now = clock::now(self.clock);
         self.follow.drain(now, keeper);
         // Told as episodes of their own nowhere; the threads' sums have them.
-        self.follow.follower.take_episodes();
-        let Some(producer) = self.producer else { return Vec::new() };
-        let split = |row: &SlowRow| {
-            let message = &row.message;
-            let window = MessageWindow {
-                intended: row.stall.start,
-                published: message.published,
-                received: row.stall.end,
-                published_before: message.published_before,
-                received_before: message.received_before,
-                waited: message.waited,
-            };
-            let names = &self.follow.events.names;
-            self.follow.follower.split(row.stall.id, (producer, row.stall.victim.tid), &window, names)
+        self.follow.follower_mut().take_episodes();
+        let (follower, names) = (self.follow.follower(), &self.follow.events.names);
+        let attributions = match self.producer {
+            Some(producer) => {
+                slow.iter().map(|row| split(follower, producer, &row.stall, &times(row), names)).collect()
+            }
+            None => Vec::new(),
         };
-        slow.iter().map(split).collect()
+        let messages: Vec<MessageTimesRow> = slow.iter().map(times).collect();
+        // Their stalls become rows after this.
+        let stalls = slow.last().map_or(self.stalls, |row| row.stall.id.0 + 1);
+        self.stalls = stalls;
+        self.follow.end_turn(keeper, DrainTurn { messages, stalls, ..DrainTurn::default() });
+        attributions
     }
 
     fn finish(self: Box<Self>, end: Ticks, keeper: &mut dyn PageKeeper) -> Option<Followed> {
         let mut follow = self.follow;
         let threads = follow.finish(end, keeper);
+        let turn = DrainTurn { stalls: self.stalls, end: Some(end), ..DrainTurn::default() };
+        follow.end_turn(keeper, turn);
         Some(Followed {
             threads,
             sources: follow.events.reports(),
             context: follow.events.context(),
-            unrecorded_switches: follow.follower.unrecorded_switches(),
+            unrecorded_switches: follow.follower().unrecorded_switches(),
             events: follow.events_counted(),
         })
     }
+}
+
+/// What a row's stall does not say of its message.
+fn times(row: &SlowRow) -> MessageTimesRow {
+    let message = &row.message;
+    MessageTimesRow {
+        stall: row.stall.id,
+        published: message.published,
+        published_before: message.published_before,
+        received_before: message.received_before,
+        waited: message.waited,
+    }
+}
+
+/// Splits a slow message, whose victim is its consumer: the same while recording and in a replay.
+pub(crate) fn split(
+    follower: &ThreadFollower,
+    producer: i32,
+    stall: &Stall,
+    times: &MessageTimesRow,
+    names: &dyn Lexicon,
+) -> Attribution {
+    let window = MessageWindow {
+        intended: stall.start,
+        published: times.published,
+        received: stall.end,
+        published_before: times.published_before,
+        received_before: times.received_before,
+        waited: times.waited,
+    };
+    follower.split(stall.id, (producer, stall.victim.tid), &window, names)
 }

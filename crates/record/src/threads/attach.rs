@@ -16,7 +16,8 @@ use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CpuSet, DrainTurn, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef,
+    TickRate, Ticks,
 };
 use jitterscope_platform::{self as platform, Machine, Topology, clock};
 use jitterscope_store::RunWriter;
@@ -93,12 +94,12 @@ pub fn attach(
     follow.measure(start, end);
     // Again: what began since is followed from here, what ended is gone.
     for found in target::threads(machine, &settings.target)? {
-        follow.follower.follow(found.following, start);
+        follow.follow(found.following, None, start);
     }
     let mut command = start_command(&settings.target, &mut follow, start)?;
     // Who waits for a thread wants to follow it for the whole time once it is there.
     let mut awaited = match &settings.target {
-        Target::Named(name) if settings.wait && follow.follower.is_idle() => Some(name),
+        Target::Named(name) if settings.wait && follow.follower().is_idle() => Some(name),
         _ => None,
     };
     if awaited.is_some() {
@@ -113,12 +114,13 @@ pub fn attach(
         std::thread::sleep(DRAIN_EVERY);
         now = clock::now(kind);
         follow.drain(now, &mut sink);
-        if awaited.is_some() && !follow.follower.is_idle() {
+        if awaited.is_some() && !follow.follower().is_idle() {
             awaited = None;
             end = now + duration;
             follow.measure(start, end);
         }
-        rows.take_in(&mut follow, now.min(end), &mut sink);
+        rows.take_in(follow.follower_mut(), now.min(end), &mut sink);
+        follow.end_turn(&mut sink, DrainTurn { stalls: rows.next_id, ..DrainTurn::default() });
         sink.keep_room();
         match awaited {
             Some(name) => observer.awaiting(name),
@@ -151,13 +153,15 @@ pub fn attach(
         );
     }
     let threads = follow.finish(last, &mut sink);
-    rows.take_in(&mut follow, last, &mut sink);
+    rows.take_in(follow.follower_mut(), last, &mut sink);
+    let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
+    follow.end_turn(&mut sink, turn);
     rows.close_interval(last, &mut sink);
-    let refused = follow.follower.refused();
+    let refused = follow.follower().refused();
     if refused > 0 {
         circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
     }
-    circumstances.extend(Circumstance::of_switches(&follow.follower.unrecorded_switches()));
+    circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
     if !follow.events.gone.is_empty() {
         circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
     }
@@ -236,7 +240,7 @@ fn start_command(target: &Target, follow: &mut Follow, start: Ticks) -> Result<O
     let started = Started::start(line, *to_stderr)?;
     let name = line.first().map(|program| program.rsplit('/').next().unwrap_or(program));
     let thread = ThreadRef { tid: started.pid(), comm: Comm::new(name.unwrap_or_default()) };
-    follow.follower.follow(Following { thread, role: None, start: Start::Unknown }, start);
+    follow.follow(Following { thread, role: None, start: Start::Unknown }, None, start);
     Ok(Some(started))
 }
 
@@ -244,9 +248,9 @@ fn start_command(target: &Target, follow: &mut Follow, start: Ticks) -> Result<O
 fn is_over(machine: &Machine, target: &Target, command: Option<&mut Started>, follow: &Follow) -> bool {
     match (target, command) {
         // Processes that it leaves behind are followed until they end.
-        (Target::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower.is_idle(),
-        (Target::Process(pid), _) => follow.follower.is_idle() && !target::is_alive(machine, *pid),
-        (Target::Thread(_), _) => follow.follower.is_idle(),
+        (Target::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower().is_idle(),
+        (Target::Process(pid), _) => follow.follower().is_idle() && !target::is_alive(machine, *pid),
+        (Target::Thread(_), _) => follow.follower().is_idle(),
         // One of the name may begin at any time.
         _ => false,
     }

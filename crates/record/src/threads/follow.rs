@@ -1,8 +1,8 @@
 //! Kernel events on their way to a [`ThreadFollower`], in order of time over all CPUs.
 
 use crate::kernel_events::{Item, KernelEvents, PageKeeper};
-use jitterscope_attribute::{FollowerSettings, ThreadFollower};
-use jitterscope_model::{CpuId, KernelEvent, ThreadAccount, Ticks};
+use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_model::{CpuId, DrainTurn, KernelEvent, PipelineRole, Setup, ThreadAccount, Ticks};
 
 /// What waits for its turn.
 enum Entry {
@@ -10,9 +10,8 @@ enum Entry {
     Lost(CpuId, Ticks),
 }
 
-/// Threads being followed. Dropping it ends the recording of events.
-pub(crate) struct Follow {
-    pub(crate) events: KernelEvents,
+/// Puts the records of all CPUs in order for a follower: the same while recording and in a replay.
+pub(crate) struct InOrder {
     pub(crate) follower: ThreadFollower,
     /// Not yet handed over, by time.
     waiting: Vec<(Ticks, Entry)>,
@@ -21,10 +20,9 @@ pub(crate) struct Follow {
     events_counted: u64,
 }
 
-impl Follow {
-    pub(crate) fn new(events: KernelEvents, settings: FollowerSettings) -> Follow {
-        Follow {
-            events,
+impl InOrder {
+    pub(crate) fn new(settings: FollowerSettings) -> InOrder {
+        InOrder {
             follower: ThreadFollower::new(settings),
             waiting: Vec::new(),
             from: Ticks(u64::MAX),
@@ -39,24 +37,18 @@ impl Follow {
         self.follower.measure(from, until);
     }
 
-    /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
-    /// the buffers by then, on whichever CPU, and can be put in order.
-    pub(crate) fn drain(&mut self, now: Ticks, keeper: &mut dyn PageKeeper) {
-        let waiting = &mut self.waiting;
-        self.events.drain(keeper, |item, _| {
-            waiting.push(match item {
-                Item::Sender(event) | Item::Local(event) => (event.time, Entry::Event(event)),
-                Item::Lost(cpu, from, to) => (from, Entry::Lost(cpu, to)),
-            });
+    pub(crate) fn take(&mut self, item: Item) {
+        self.waiting.push(match item {
+            Item::Sender(event) | Item::Local(event) => (event.time, Entry::Event(event)),
+            Item::Lost(cpu, from, to) => (from, Entry::Lost(cpu, to)),
         });
-        self.hand_over(now);
     }
 
-    fn hand_over(&mut self, now: Ticks) {
+    /// Hands over what happened up to `now`.
+    pub(crate) fn hand_over(&mut self, now: Ticks, names: &dyn Lexicon) {
         // Stable: of one instant, senders' records come first, as they were read.
         self.waiting.sort_by_key(|(time, _)| *time);
         let ready = self.waiting.partition_point(|(time, _)| *time <= now);
-        let names = &self.events.names;
         for (time, entry) in self.waiting.drain(..ready) {
             match entry {
                 Entry::Event(event) => {
@@ -68,15 +60,86 @@ impl Follow {
         }
     }
 
-    /// Ends recording and takes in what is still under way.
+    /// Kernel events of the measured time.
+    pub(crate) fn events_counted(&self) -> u64 {
+        self.events_counted
+    }
+}
+
+/// Threads being followed. Dropping it ends the recording of events.
+pub(crate) struct Follow {
+    pub(crate) events: KernelEvents,
+    records: InOrder,
+    /// How far the records of the turn under way were handed over.
+    now: Ticks,
+}
+
+impl Follow {
+    pub(crate) fn new(mut events: KernelEvents, settings: FollowerSettings) -> Follow {
+        events.set(kept(&settings));
+        Follow { events, records: InOrder::new(settings), now: Ticks(0) }
+    }
+
+    pub(crate) fn follower(&self) -> &ThreadFollower {
+        &self.records.follower
+    }
+
+    pub(crate) fn follower_mut(&mut self) -> &mut ThreadFollower {
+        &mut self.records.follower
+    }
+
+    /// Follows a thread from `at` on.
+    pub(crate) fn follow(&mut self, who: Following, role: Option<PipelineRole>, at: Ticks) {
+        self.events.set(Setup::Follow {
+            at,
+            tid: who.thread.tid,
+            comm: who.thread.comm.to_string(),
+            role,
+            asleep: who.start == Start::Asleep,
+        });
+        self.records.follower.follow(who, at);
+    }
+
+    /// Time between these counts.
+    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
+        self.events.set(Setup::Measure { from, until });
+        self.records.measure(from, until);
+    }
+
+    /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
+    /// the buffers by then, on whichever CPU, and can be put in order.
+    pub(crate) fn drain(&mut self, now: Ticks, keeper: &mut dyn PageKeeper) {
+        let records = &mut self.records;
+        self.events.drain(keeper, |item, _| records.take(item));
+        self.records.hand_over(now, &self.events.names);
+        self.now = now;
+    }
+
+    /// What was drained has become rows.
+    pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, turn: DrainTurn) {
+        self.events.end_turn(keeper, DrainTurn { now: self.now, measuring: true, ..turn });
+    }
+
+    /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
     pub(crate) fn finish(&mut self, at: Ticks, keeper: &mut dyn PageKeeper) -> Vec<ThreadAccount> {
         self.events.stop();
         self.drain(Ticks(u64::MAX), keeper);
-        self.follower.finish(at, &self.events.names)
+        self.records.follower.finish(at, &self.events.names)
     }
 
     /// Kernel events of the measured time.
     pub(crate) fn events_counted(&self) -> u64 {
-        self.events_counted
+        self.records.events_counted()
+    }
+}
+
+fn kept(settings: &FollowerSettings) -> Setup {
+    Setup::Following {
+        join_within: settings.join_within,
+        remember: settings.remember,
+        new_threads: settings.new_threads,
+        children: settings.children,
+        names: settings.names.iter().map(ToString::to_string).collect(),
+        most_threads: settings.most_threads as u64,
     }
 }

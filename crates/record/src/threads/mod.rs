@@ -10,4 +10,5 @@ pub use attach::attach;
 pub use settings::{AttachSettings, Target};
 pub use target::TargetError;
 
-pub(crate) use follow::Follow;
+pub(crate) use follow::{Follow, InOrder};
+pub(crate) use rows::EpisodeRows;

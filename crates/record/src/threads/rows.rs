@@ -1,19 +1,19 @@
 //! What followed threads suffered, as the rows of a run.
 
-use super::follow::Follow;
-use crate::sink::{Rows, Sink};
+use crate::sink::Rows;
+use jitterscope_attribute::ThreadFollower;
 use jitterscope_model::{CpuId, IntervalRow, Nanos, StallId, TickRate, Ticks};
 use std::collections::BTreeMap;
 
 /// Length of a reporting interval.
-pub(super) const INTERVAL: Nanos = Nanos(1_000_000_000);
+pub(crate) const INTERVAL: Nanos = Nanos(1_000_000_000);
 
 /// Writes episodes as stalls.
-pub(super) struct EpisodeRows {
+pub(crate) struct EpisodeRows {
     threshold: Ticks,
     rate: TickRate,
-    pub(super) next_id: u64,
-    pub(super) worst: Nanos,
+    pub(crate) next_id: u64,
+    pub(crate) worst: Nanos,
     interval_start: Ticks,
     sums: BTreeMap<CpuId, Sums>,
 }
@@ -26,7 +26,7 @@ struct Sums {
 }
 
 impl EpisodeRows {
-    pub(super) fn new(threshold: Nanos, rate: TickRate, start: Ticks) -> EpisodeRows {
+    pub(crate) fn new(threshold: Nanos, rate: TickRate, start: Ticks) -> EpisodeRows {
         EpisodeRows {
             threshold: rate.ticks(threshold),
             rate,
@@ -37,8 +37,8 @@ impl EpisodeRows {
         }
     }
 
-    pub(super) fn take_in(&mut self, follow: &mut Follow, now: Ticks, sink: &mut Sink) {
-        for episode in follow.follower.take_episodes() {
+    pub(crate) fn take_in(&mut self, follower: &mut ThreadFollower, now: Ticks, sink: &mut impl Rows) {
+        for episode in follower.take_episodes() {
             if episode.length() < self.threshold {
                 continue;
             }
@@ -61,7 +61,7 @@ impl EpisodeRows {
     }
 
     /// Stalls count in the interval in which they were taken in, within a drain of their end.
-    pub(super) fn close_interval(&mut self, now: Ticks, sink: &mut Sink) {
+    pub(crate) fn close_interval(&mut self, now: Ticks, sink: &mut impl Rows) {
         for (cpu, sums) in std::mem::take(&mut self.sums) {
             let row = IntervalRow {
                 cpu,

@@ -27,6 +27,7 @@ fn context(formats: Vec<FormatText>) -> TraceContext {
         clock: ClockKind::Tsc,
         symbols: BTreeMap::new(),
         tasks: BTreeMap::new(),
+        setup: Vec::new(),
     }
 }
 

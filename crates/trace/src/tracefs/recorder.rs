@@ -117,6 +117,7 @@ impl Recorder {
             clock: settings.clock,
             symbols: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            setup: Vec::new(),
         };
         let buffer = vec![0; local.layout.page_size()];
         let recorder = Recorder { local, senders, clock: settings.clock, context, buffer };

@@ -1,0 +1,167 @@
+//! What a recorder did beside reading pages of the kernel's buffers: with it, a replay takes the same steps.
+//!
+//! A recorder works in turns. In each it reads the pages that the kernel has, then hands what they hold and
+//! what the probes saw to attribution. Pages are kept as they are; all else that went into a verdict is here,
+//! so that the same verdicts come out again whatever the turns' timing was.
+
+use crate::{CpuId, Gap, StallId, Ticks};
+use serde::{Deserialize, Serialize};
+
+/// One turn, kept behind its pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DrainTurn {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Where threads are followed: records up to this time were put in order and handed over; all that had
+    /// come, where it is the greatest.
+    pub now: Ticks,
+    /// Names of threads that were read elsewhere while the pages were decoded, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameRead>,
+    /// Names of threads that were read while stalls were attributed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<(i32, String)>,
+    /// System management interrupts since the turn before; `None` where they cannot be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smi: Option<u64>,
+    /// Interrupt vectors without a tracepoint that counted up since the turn before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untraced: Vec<(CpuId, Vec<String>)>,
+    /// Whether the measurement had begun for the recorder; until then entry and exit costs are learnt from
+    /// the warm-up.
+    pub measuring: bool,
+    /// Gaps that are no stalls of the run, a CPU each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warm_up: Vec<WarmUpTurn>,
+    /// Stalls of the run with a smaller number were handed to attribution by the end of this turn.
+    pub stalls: u64,
+    /// Slow messages of this turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageTimesRow>,
+    /// The recording ended at this time; this is its last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Ticks>,
+}
+
+/// A thread's name as something else than a record told it: it says what lies beyond the records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameRead {
+    /// So many records of the turn had been decoded.
+    pub after: u64,
+    /// Which thread.
+    pub tid: i32,
+    /// Its name.
+    pub name: String,
+}
+
+/// What one CPU's probe told before its measurement began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUpTurn {
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// Gaps of the warm-up: start and length.
+    pub gaps: Vec<(Ticks, Ticks)>,
+    /// The first read of the measurement, if it came in this turn. Gaps stand before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<Ticks>,
+}
+
+impl WarmUpTurn {
+    /// Its gaps.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        self.gaps.iter().map(|(start, length)| Gap { start: *start, length: *length })
+    }
+}
+
+/// What a slow message's stall does not say: its stall reaches from when it was due to its reception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageTimesRow {
+    /// The message's stall.
+    pub stall: StallId,
+    /// When it was published.
+    pub published: Ticks,
+    /// When the message before it was published.
+    pub published_before: Ticks,
+    /// When the message before it was received.
+    pub received_before: Ticks,
+    /// How long the producer waited for a slot, just before it published.
+    pub waited: Ticks,
+}
+
+/// Something that was set before a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupStep {
+    /// The number of the turn that came next.
+    pub before_turn: u64,
+    /// What was set.
+    #[serde(flatten)]
+    pub step: Setup,
+}
+
+/// What a recorder sets up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "set", rename_all = "snake_case")]
+pub enum Setup {
+    /// Time between these counts.
+    Measure {
+        /// From.
+        from: Ticks,
+        /// To; the greatest where it was not known.
+        until: Ticks,
+    },
+    /// How threads are followed.
+    Following {
+        /// Episodes of a thread no further apart count as one.
+        join_within: Ticks,
+        /// How long episodes are remembered for messages.
+        remember: Ticks,
+        /// Whether threads that a followed process makes are followed.
+        new_threads: bool,
+        /// Whether processes that it makes are followed.
+        children: bool,
+        /// Threads of these names are followed wherever they are met.
+        names: Vec<String>,
+        /// Followed at most.
+        most_threads: u64,
+    },
+    /// A thread is followed from here on.
+    Follow {
+        /// From.
+        at: Ticks,
+        /// Which.
+        tid: i32,
+        /// Its name.
+        comm: String,
+        /// What it does in a probe.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<crate::PipelineRole>,
+        /// Whether it slept then, as far as that was known.
+        asleep: bool,
+    },
+    /// Set by a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_takes_no_room_and_what_is_unknown_is_passed_over() {
+        let turn = DrainTurn { number: 7, stalls: 3, ..DrainTurn::default() };
+        let text = serde_json::to_string(&turn).unwrap();
+        assert_eq!(text, r#"{"number":7,"now":0,"measuring":false,"stalls":3}"#);
+        assert_eq!(
+            serde_json::from_str::<DrainTurn>(r#"{"number":7,"stalls":3,"newer":[1]}"#).unwrap(),
+            turn
+        );
+        let step = SetupStep { before_turn: 2, step: Setup::Measure { from: Ticks(1), until: Ticks(9) } };
+        let text = serde_json::to_string(&step).unwrap();
+        assert_eq!(text, r#"{"before_turn":2,"set":"measure","from":1,"until":9}"#);
+        assert_eq!(serde_json::from_str::<SetupStep>(&text).unwrap(), step);
+        let newer = r#"{"before_turn":2,"set":"colour","of":{"the":"sky"}}"#;
+        assert_eq!(serde_json::from_str::<SetupStep>(newer).unwrap().step, Setup::Unknown);
+    }
+}

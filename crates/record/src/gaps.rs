@@ -1,0 +1,77 @@
+//! The stalls of probes, attributed turn by turn: the same while recording and in a replay.
+
+use crate::kernel_events::Item;
+use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
+use jitterscope_model::{Attribution, CpuId, Nanos, Stall, TickRate, Ticks};
+use std::collections::HashMap;
+
+/// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
+/// the worst of outages, of which only the end is then told.
+const KEPT_FOR_WAKEUPS: Nanos = Nanos(3_000_000_000);
+
+/// Attributes the stalls of probes that spin, or that sleep and wake.
+pub(crate) struct GapAttribution {
+    pub(crate) attributor: Attributor,
+    /// Of the turn under way.
+    hints: HashMap<CpuId, OutsideHints>,
+    /// How long events are kept for wake-ups; `None` when the victims spin.
+    wakeups: Option<Ticks>,
+}
+
+impl GapAttribution {
+    pub(crate) fn new(settings: AttributorSettings, wakeups: bool) -> GapAttribution {
+        let rate: TickRate = settings.rate;
+        GapAttribution {
+            attributor: Attributor::new(settings),
+            hints: HashMap::new(),
+            wakeups: wakeups.then(|| rate.ticks(KEPT_FOR_WAKEUPS)),
+        }
+    }
+
+    /// Whether the victims sleep and wake.
+    pub(crate) fn wakeups(&self) -> bool {
+        self.wakeups.is_some()
+    }
+
+    pub(crate) fn take(&mut self, item: Item) {
+        match item {
+            Item::Sender(event) => self.attributor.sender_event(&event),
+            Item::Local(event) => self.attributor.event(event),
+            Item::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
+        }
+    }
+
+    /// All pages of the turn were handed over. `seen_until`: the earliest of the CPUs' last records.
+    pub(crate) fn pages_done(&mut self, seen_until: Option<Ticks>, hints: HashMap<CpuId, OutsideHints>) {
+        if let (Some(kept), Some(last)) = (self.wakeups, seen_until) {
+            self.attributor.forget(last - kept);
+        }
+        self.hints = hints;
+    }
+
+    pub(crate) fn attribute(&mut self, stall: &Stall, names: &dyn Lexicon) -> Attribution {
+        if self.wakeups() {
+            return self.attributor.attribute_wakeup(stall);
+        }
+        let none = OutsideHints::default();
+        let hints = self.hints.get(&stall.cpu).unwrap_or(&none);
+        self.attributor.attribute(stall, hints, names)
+    }
+
+    /// Hints of the turn, as they are kept with a run.
+    pub(crate) fn kept_hints(&self) -> (Option<u64>, Vec<(CpuId, Vec<String>)>) {
+        let smi = self.hints.values().find_map(|hints| hints.smi);
+        let some = self.hints.iter().filter(|(_, hints)| !hints.untraced.is_empty());
+        (smi, some.map(|(cpu, hints)| (*cpu, hints.untraced.clone())).collect())
+    }
+}
+
+/// The hints that a run kept of a turn.
+pub(crate) fn hints_of(
+    measured: impl Iterator<Item = CpuId>,
+    smi: Option<u64>,
+    untraced: &[(CpuId, Vec<String>)],
+) -> HashMap<CpuId, OutsideHints> {
+    let of = |cpu| untraced.iter().find(|(of, _)| *of == cpu).map(|(_, names)| names.clone());
+    measured.map(|cpu| (cpu, OutsideHints { smi, untraced: of(cpu).unwrap_or_default() })).collect()
+}

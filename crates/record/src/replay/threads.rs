@@ -1,0 +1,249 @@
+//! Followed threads: those that were attached to, and the pipeline's with its slow messages.
+
+use super::steps::{Reading, SetupSteps, Step, steps};
+use super::{ReplayError, Replayed, StallSink};
+use crate::feed::PageFeed;
+use crate::kernel_events::PageKeeper;
+use crate::pipeline::split;
+use crate::sink::Rows;
+use crate::threads::{EpisodeRows, InOrder};
+use hdrhistogram::Histogram;
+use jitterscope_attribute::{FollowerSettings, Following, Start};
+use jitterscope_model::{
+    Attribution, ClockReading, Comm, CpuId, DrainTurn, IntervalRow, PipelineRole, Setup, Stall,
+    ThreadAccount, ThreadRef, TickRate, Ticks,
+};
+use jitterscope_store::{RunReader, StoreError};
+use jitterscope_trace::{Role, TraceContext};
+use std::collections::HashMap;
+
+/// Threads as their recorder followed them.
+struct Followed<'a> {
+    context: &'a TraceContext,
+    reading: Reading,
+    setup: SetupSteps<'a>,
+    records: InOrder,
+    rate: TickRate,
+    /// The measured time.
+    from: Ticks,
+    until: Ticks,
+    producer: Option<i32>,
+    accounts: Vec<ThreadAccount>,
+}
+
+impl<'a> Followed<'a> {
+    fn new(run: &RunReader, context: &'a TraceContext) -> Result<Followed<'a>, ReplayError> {
+        let manifest = run.manifest();
+        let feed = PageFeed::new(context, &manifest.probe.cpus)?;
+        Ok(Followed {
+            context,
+            reading: Reading::new(feed, context),
+            setup: SetupSteps::new(context),
+            records: InOrder::new(settings(context, manifest.rate)),
+            rate: manifest.rate,
+            from: Ticks(0),
+            until: Ticks(u64::MAX),
+            producer: None,
+            accounts: Vec::new(),
+        })
+    }
+
+    fn set_up(&mut self, turn: u64) {
+        while let Some(set) = self.setup.before(turn) {
+            match set {
+                Setup::Measure { from, until } => {
+                    (self.from, self.until) = (*from, *until);
+                    self.records.measure(*from, *until);
+                }
+                Setup::Follow { at, tid, comm, role, asleep } => {
+                    if *role == Some(PipelineRole::Producer) {
+                        self.producer = Some(*tid);
+                    }
+                    let following = Following {
+                        thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+                        role: role.map(PipelineRole::as_str),
+                        start: if *asleep { Start::Asleep } else { Start::Unknown },
+                    };
+                    self.records.follower.follow(following, *at);
+                }
+                Setup::Following { .. } | Setup::Unknown => {}
+            }
+        }
+    }
+
+    /// Takes one step; the turn that comes back is what is left to do of it.
+    fn step(&mut self, step: Step) -> Option<DrainTurn> {
+        let (pages, mut turn) = match step {
+            Step::Missing => {
+                self.reading.miss(self.context);
+                return None;
+            }
+            Step::Turn(pages, turn) => (pages, turn),
+        };
+        if let Some(turn) = &turn {
+            self.set_up(turn.number);
+        }
+        let records = &mut self.records;
+        self.reading.turn(&pages, turn.as_deref_mut(), |item| records.take(item));
+        let turn = turn?;
+        self.records.hand_over(turn.now, &self.reading.names);
+        if let Some(end) = turn.end {
+            self.accounts = self.records.follower.finish(end, &self.reading.names);
+        }
+        Some(*turn)
+    }
+}
+
+fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
+    let kept = context.setup.iter().find_map(|set| match &set.step {
+        Setup::Following { join_within, remember, new_threads, children, names, most_threads } => {
+            Some(FollowerSettings {
+                rate,
+                join_within: *join_within,
+                remember: *remember,
+                new_threads: *new_threads,
+                children: *children,
+                names: names.iter().map(|name| Comm::new(name)).collect(),
+                most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
+            })
+        }
+        _ => None,
+    });
+    kept.unwrap_or(FollowerSettings {
+        rate,
+        join_within: Ticks(0),
+        remember: Ticks(0),
+        new_threads: false,
+        children: false,
+        names: Vec::new(),
+        most_threads: 0,
+    })
+}
+
+/// Rows as they come of a replay.
+struct Found<'a> {
+    stall: &'a mut dyn FnMut(&Stall, &Attribution),
+    intervals: Vec<IntervalRow>,
+}
+
+impl Rows for Found<'_> {
+    fn begin(&mut self, _clock: ClockReading, _rate: TickRate) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
+        if let Some(attribution) = attribution {
+            (self.stall)(stall, attribution);
+        }
+    }
+
+    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) {
+        self.intervals.push(*row);
+    }
+}
+
+impl PageKeeper for Found<'_> {
+    fn keep(&mut self, _role: Role, _cpu: CpuId, _first: Ticks, _last: Ticks, _page: &[u8]) {}
+}
+
+/// Threads that were attached to: their stalls are found again. Where a part of the trace is missing, the
+/// stalls of the run stand, and those that are found again have their verdict.
+pub(super) fn attach(
+    run: &RunReader,
+    context: &TraceContext,
+    sink: StallSink<'_>,
+) -> Result<Replayed, ReplayError> {
+    if run.manifest().trace.complete {
+        let mut count = 0;
+        let mut whole = |stall: &Stall, attribution: &Attribution| {
+            count += 1;
+            sink(stall, Some(attribution.clone()));
+        };
+        let (followed, intervals) = episodes(run, context, &mut whole)?;
+        return Ok(Replayed {
+            stalls: count,
+            threads: Some(followed.accounts),
+            intervals: Some(intervals),
+            ..Replayed::default()
+        });
+    }
+    let mut found: HashMap<(i32, Ticks, Ticks), Attribution> = HashMap::new();
+    let mut keep = |stall: &Stall, attribution: &Attribution| {
+        found.insert((stall.victim.tid, stall.start, stall.end), attribution.clone());
+    };
+    let (followed, _) = episodes(run, context, &mut keep)?;
+    let mut replayed = Replayed::default();
+    for stall in run.stalls()? {
+        let stall = stall?;
+        let whole = !followed.reading.breaks.touch(None, stall.start, stall.end);
+        let again = found.remove(&(stall.victim.tid, stall.start, stall.end)).filter(|_| whole);
+        let attribution = again.map(|again| Attribution { stall: stall.id, ..again });
+        replayed.stalls += 1;
+        replayed.without_trace += u64::from(attribution.is_none());
+        sink(&stall, attribution);
+    }
+    Ok(replayed)
+}
+
+fn episodes<'a>(
+    run: &RunReader,
+    context: &'a TraceContext,
+    stall: &mut dyn FnMut(&Stall, &Attribution),
+) -> Result<(Followed<'a>, Vec<IntervalRow>), ReplayError> {
+    let mut followed = Followed::new(run, context)?;
+    let mut found = Found { stall, intervals: Vec::new() };
+    let mut rows = None;
+    for step in steps(run)? {
+        let Some(turn) = followed.step(step?) else { continue };
+        let threshold = run.manifest().probe.threshold_ns;
+        let (rate, from, until) = (followed.rate, followed.from, followed.until);
+        let rows = rows.get_or_insert_with(|| EpisodeRows::new(threshold, rate, from));
+        let now = turn.end.unwrap_or(turn.now).min(until);
+        rows.take_in(&mut followed.records.follower, now, &mut found);
+        if let Some(end) = turn.end {
+            rows.close_interval(end, &mut found);
+        }
+    }
+    Ok((followed, found.intervals))
+}
+
+/// The pipeline's slow messages.
+pub(super) fn pipeline(
+    run: &RunReader,
+    context: &TraceContext,
+    sink: StallSink<'_>,
+) -> Result<Replayed, ReplayError> {
+    let mut followed = Followed::new(run, context)?;
+    let mut replayed = Replayed::default();
+    let mut stalls = run.stalls()?;
+    let mut hand_over = |replayed: &mut Replayed, stall: &Stall, attribution: Option<Attribution>| {
+        replayed.stalls += 1;
+        replayed.without_trace += u64::from(attribution.is_none());
+        sink(stall, attribution);
+    };
+    for step in steps(run)? {
+        let Some(turn) = followed.step(step?) else { continue };
+        // Told as episodes of their own nowhere; the threads' sums have them.
+        followed.records.follower.take_episodes();
+        for times in &turn.messages {
+            for stall in stalls.by_ref() {
+                let stall = stall?;
+                if stall.id < times.stall {
+                    hand_over(&mut replayed, &stall, None);
+                    continue;
+                }
+                let whole = !followed.reading.breaks.touch(None, stall.start, stall.end);
+                let producer = followed.producer.filter(|_| whole && stall.id == times.stall);
+                let (follower, names) = (&followed.records.follower, &followed.reading.names);
+                let again = producer.map(|producer| split(follower, producer, &stall, times, names));
+                hand_over(&mut replayed, &stall, again);
+                break;
+            }
+        }
+    }
+    for stall in stalls {
+        hand_over(&mut replayed, &stall?, None);
+    }
+    replayed.threads = (!followed.reading.breaks.any()).then_some(followed.accounts);
+    Ok(replayed)
+}
