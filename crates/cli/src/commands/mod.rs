@@ -13,6 +13,7 @@ pub mod list;
 mod machine_tuning;
 pub mod pipeline;
 mod pipeline_properties;
+mod reattribute;
 pub mod record;
 pub mod report;
 pub mod require;

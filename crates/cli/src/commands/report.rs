@@ -1,7 +1,7 @@
 //! `report`: a stored run again, or one of its stalls.
 
-use super::audit_text;
 use super::tune_words::evidence_of;
+use super::{audit_text, reattribute};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -39,6 +39,9 @@ pub struct ReportArgs {
     /// Look for periods of the stalls with all effort, and show all of them
     #[arg(long)]
     pub periods: bool,
+    /// Attribute the stalls again from the raw trace that the run kept; the run stays as it is
+    #[arg(long, conflicts_with = "stall")]
+    pub reattribute: bool,
     /// Show every CPU, however many there are
     #[arg(long)]
     pub all_cpus: bool,
@@ -59,11 +62,14 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         Some(rank) => print_stall(&path, rank as usize, args.json, args.redact)?,
         None => {
             let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
-            let load = if args.redact.on { load_redacted } else { load_periods };
-            let (_, summary) = load(&path, args.worst, effort)?;
             let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
-            match (args.redact.on, args.json) {
-                // Advice names programs and devices of this machine.
+            let summary = match (args.reattribute, args.redact.on) {
+                (true, redact) => reattribute::summary(&path, args.worst, effort, redact)?,
+                (false, true) => load_redacted(&path, args.worst, effort)?.1,
+                (false, false) => load_periods(&path, args.worst, effort)?.1,
+            };
+            match (args.redact.on || args.reattribute, args.json) {
+                // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
                 (true, false) => output::result(&text::render(&summary, style))?,
                 _ => print_summary(&path, &summary, style, args.json)?,
             }

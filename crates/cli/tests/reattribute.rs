@@ -1,0 +1,42 @@
+//! `report --reattribute` on runs that are stored with the sources: no privilege is needed.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn report(run: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jitterscope")).arg("report").arg(run).args(args).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn fixtures(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
+}
+
+#[test]
+fn what_is_attributed_again_reports_as_it_did_and_says_so() {
+    for kind in ["spin", "wakeup", "attach", "pipeline"] {
+        let run = fixtures("record/tests/fixtures").join(kind);
+        let (mut before, mut again) =
+            (json(&report(&run, &["--json"])), json(&report(&run, &["--json", "--reattribute"])));
+        let warnings = again["warnings"].take();
+        before["warnings"].take();
+        assert_eq!(before, again, "{kind}");
+        let ids: Vec<&str> = warnings.as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
+        assert!(ids.contains(&"attributed-again") && !ids.contains(&"verdicts-kept"), "{ids:?}");
+    }
+}
+
+#[test]
+fn a_run_without_enough_trace_is_refused_with_the_reason() {
+    let run = fixtures("store/tests/fixtures/format-1/attach");
+    let refused = report(&run, &["--reattribute"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("did not keep what redoing a run of 'attach' needs"), "{why}");
+    assert!(report(&run, &[]).status.success(), "as it is stored it can be read");
+}

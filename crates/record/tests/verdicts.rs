@@ -1,0 +1,191 @@
+//! Golden verdicts: pages of a recorded run of each kind go through attribution into a run that is stored
+//! anew, and what is read back from that is held against `verdicts.json`.
+//!
+//! No sentence is compared. [`told`] says what a verdict is: it is the one place to change when its types do,
+//! and what it tells should stay as it is then. After a change of verdicts that is meant:
+//! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-record --test verdicts`, and read the difference.
+//! `tests/fixtures/README.md` says how the runs were recorded.
+
+use jitterscope_model::{Attribution, Culprit, Part, Stall, ThreadAccount};
+use jitterscope_record::replay;
+use jitterscope_store::{RunReader, RunWriter};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn fixture(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind)
+}
+
+/// What a stall and its verdict say, as data: ticks, nanoseconds, kinds and names.
+mod told {
+    use super::*;
+
+    /// `phases`: whether parts rest on a phase of a wait, a wake-up or a message; else on a sentence.
+    pub(super) fn stall(stall: &Stall, attribution: Option<&Attribution>, phases: bool) -> Value {
+        let parts = attribution.map(|attribution| &attribution.parts);
+        let parts: Option<Vec<Value>> = parts.map(|parts| parts.iter().map(|p| part(p, phases)).collect());
+        json!({
+            "stall": stall.id.0,
+            "cpu": stall.cpu.0,
+            "victim": [stall.victim.tid, stall.victim.comm.to_string()],
+            "ticks": [stall.start.0, stall.end.0],
+            "parts": parts,
+        })
+    }
+
+    fn part(part: &Part, phases: bool) -> Value {
+        let mut told = Map::new();
+        culprit(&part.culprit, &mut told);
+        told.insert("net_ns".into(), part.net.0.into());
+        told.insert("gross_ns".into(), part.gross.0.into());
+        told.insert("placement".into(), part.placement.as_str().into());
+        told.insert("confidence".into(), part.confidence.as_str().into());
+        if phases {
+            told.insert("phase".into(), part.evidence.clone().into());
+        }
+        Value::Object(told)
+    }
+
+    fn culprit(culprit: &Culprit, told: &mut Map<String, Value>) {
+        told.insert("kind".into(), culprit.kind.as_str().into());
+        told.insert("name".into(), culprit.name.to_string().into());
+        told.insert("numbers".into(), numbers(&culprit.detail).into());
+        if let Some(sender) = &culprit.sender {
+            let sender = json!({
+                "context": sender.context.as_str(),
+                "comm": sender.comm.as_deref(),
+                "tid": sender.tid,
+                "cpu": sender.cpu.0,
+                "via": sender.via.as_deref(),
+            });
+            told.insert("sender".into(), sender);
+        }
+    }
+
+    /// The numbers in the words of a detail: thread ids, interrupt numbers, priorities, states.
+    fn numbers(detail: &str) -> Vec<i64> {
+        let words = detail.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+        words.filter_map(|word| word.parse().ok()).collect()
+    }
+
+    pub(super) fn thread(account: &ThreadAccount) -> Value {
+        let mut told = serde_json::to_value(account).unwrap();
+        for ran in told["ran_instead"].as_array_mut().unwrap() {
+            let detail = ran["detail"].take();
+            ran["detail"] = numbers(detail.as_str().unwrap()).into();
+        }
+        told
+    }
+}
+
+/// Replays a run into another one, and tells what is in that.
+fn verdicts(kind: &str) -> Value {
+    let run = RunReader::open(&fixture(kind)).unwrap();
+    let manifest = run.manifest();
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(dir.path(), "AGAIN", manifest.clock_start.realtime_ns).unwrap();
+    writer.limit_trace(0);
+    writer.begin(manifest.clock_start, manifest.rate).unwrap();
+    let replayed = replay(&run, &mut |stall, attribution| {
+        writer.stall(stall).unwrap();
+        writer.attribution(&attribution.expect("all of its trace is there")).unwrap();
+    })
+    .unwrap();
+    let mut again = manifest.clone();
+    again.threads = replayed.threads.unwrap_or_default();
+    again.events_in_gaps = replayed.events_in_gaps.unwrap_or_default();
+    let again = RunReader::open(&writer.finish(again).unwrap()).unwrap();
+
+    let mut attributions = again.attributions().unwrap().map(Result::unwrap).peekable();
+    let stalls = again.stalls().unwrap().map(|stall| {
+        let stall = stall.unwrap();
+        let attribution = attributions.next_if(|attribution| attribution.stall == stall.id);
+        told::stall(&stall, attribution.as_ref(), kind != "spin")
+    });
+    let stalls: Vec<Value> = stalls.collect();
+    json!({
+        "stalls": stalls,
+        "threads": again.manifest().threads.iter().map(told::thread).collect::<Vec<_>>(),
+        "events_in_gaps": again.manifest().events_in_gaps,
+    })
+}
+
+/// A line for each stall, part and thread, so that differences are read easily.
+fn lines(verdicts: &Value) -> String {
+    let mut text = String::from("{\n\"stalls\": [\n");
+    let stalls = verdicts["stalls"].as_array().unwrap();
+    for (n, stall) in stalls.iter().enumerate() {
+        let mut stall = stall.clone();
+        let parts = stall.as_object_mut().unwrap().remove("parts").unwrap();
+        let head = stall.to_string();
+        text += &format!("{},\"parts\":[\n", head.strip_suffix('}').unwrap());
+        let parts: Vec<String> =
+            parts.as_array().into_iter().flatten().map(|part| format!(" {part}")).collect();
+        text += &parts.join(",\n");
+        text += if n + 1 < stalls.len() { "]},\n" } else { "]}\n" };
+    }
+    text += "],\n\"threads\": [\n";
+    let threads: Vec<String> = verdicts["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| serde_json::to_string_pretty(t).unwrap())
+        .collect();
+    text += &threads.join(",\n");
+    text += &format!("],\n\"events_in_gaps\": {}\n}}\n", verdicts["events_in_gaps"]);
+    text
+}
+
+fn check(kind: &str) {
+    let again = verdicts(kind);
+    let path = fixture(kind).join("verdicts.json");
+    if std::env::var_os("JITTERSCOPE_UPDATE_VERDICTS").is_some() {
+        fs::write(&path, lines(&again)).unwrap();
+        return;
+    }
+    let golden: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let (old, new) = (golden["stalls"].as_array().unwrap(), again["stalls"].as_array().unwrap());
+    let differing: Vec<_> = old.iter().zip(new).filter(|(old, new)| old != new).collect();
+    for (old, new) in differing.iter().take(5) {
+        eprintln!("golden: {old:#}\nnow:    {new:#}");
+    }
+    assert!(differing.is_empty(), "{kind}: {} of {} verdicts differ", differing.len(), old.len());
+    assert_eq!(old.len(), new.len(), "{kind}: number of stalls");
+    assert_eq!(golden, again, "{kind}");
+}
+
+#[test]
+fn spin() {
+    check("spin");
+}
+
+#[test]
+fn wakeup() {
+    check("wakeup");
+}
+
+#[test]
+fn attach() {
+    check("attach");
+}
+
+#[test]
+fn pipeline() {
+    check("pipeline");
+}
+
+/// What the recorder said live is what its pages say.
+#[test]
+fn the_fixtures_replay_as_they_were_recorded() {
+    for kind in ["spin", "wakeup", "attach", "pipeline"] {
+        let run = RunReader::open(&fixture(kind)).unwrap();
+        let mut attributions = run.attributions().unwrap().map(Result::unwrap);
+        let mut stalls = run.stalls().unwrap().map(Result::unwrap);
+        replay(&run, &mut |stall, attribution| {
+            assert_eq!((stalls.next(), attributions.next()), (Some(*stall), attribution), "{kind}");
+        })
+        .unwrap();
+        assert!(stalls.next().is_none() && attributions.next().is_none(), "{kind}");
+    }
+}
