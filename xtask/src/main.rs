@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | miri |
-//! torture`.
+//! mutants | torture`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -8,6 +8,7 @@ mod deps;
 mod fuzz;
 mod lint;
 mod miri;
+mod mutants;
 mod packages;
 mod shell;
 mod test;
@@ -47,6 +48,8 @@ enum Command {
     },
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
     Miri,
+    /// Change the code in small ways and see which changes no test notices (installs cargo-mutants; hours)
+    Mutants(mutants::MutantsArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
 }
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Command::Bench { what } => bench::run(what),
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }

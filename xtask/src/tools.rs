@@ -16,6 +16,8 @@ pub struct Tool {
 pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 /// Builds and runs fuzz targets.
 pub const FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
+/// Changes the code in small ways and runs the tests on each change.
+pub const MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0" };
 
 impl Tool {
     /// The program: from the path, else from the tools folder, else it is built there. The build is not

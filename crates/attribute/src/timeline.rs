@@ -69,8 +69,6 @@ pub struct Timeline {
     /// Times and records of all events inside, in order.
     pub events: Vec<KernelEvent>,
     pub(crate) stretches: Vec<Stretch>,
-    /// Exits without an entry.
-    pub(crate) unmatched: u32,
 }
 
 impl Timeline {
@@ -162,16 +160,12 @@ impl Builder<'_> {
         }
         let closes = |frame: &Frame| (frame.rule.closes)(&frame.opening, event);
         let frames = &self.timeline.frames;
-        match self.stack.iter().rposition(|i| closes(&frames[*i])) {
-            Some(depth) => {
-                // Frames above the closing one lost their exit: their extent is not known.
-                while self.stack.len() > depth + 1 {
-                    self.close(time, false);
-                }
-                self.close(time, true);
+        if let Some(depth) = self.stack.iter().rposition(|i| closes(&frames[*i])) {
+            // Frames above the closing one lost their exit: their extent is not known.
+            while self.stack.len() > depth + 1 {
+                self.close(time, false);
             }
-            None if culprits::is_exit(&event.kind) => self.timeline.unmatched += 1,
-            None => {}
+            self.close(time, true);
         }
         if let Some(rule) = culprits::rule_opened_by(event)
             && !(rule.victims_only && self.runs_another_thread())

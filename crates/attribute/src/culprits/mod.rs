@@ -77,20 +77,6 @@ pub(crate) fn rule_opened_by(event: &KernelEvent) -> Option<&'static Rule> {
     RULES.into_iter().find(|rule| (rule.opens)(&event.kind))
 }
 
-/// Whether a record ends something.
-pub(crate) fn is_exit(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::IrqExit { .. }
-            | EventKind::SoftirqExit { .. }
-            | EventKind::VectorExit { .. }
-            | EventKind::TimerExit { .. }
-            | EventKind::HrtimerExit { .. }
-            | EventKind::CsdExit { .. }
-            | EventKind::WorkEnd { .. }
-    )
-}
-
 /// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown. Not
 /// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
 /// record. Kernels have been met that record no switch away from some threads.

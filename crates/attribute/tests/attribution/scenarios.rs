@@ -227,6 +227,39 @@ fn an_ipi_has_its_function_and_the_sender_of_that_very_call() {
 }
 
 #[test]
+fn a_reschedule_names_the_last_who_sent_one_to_this_cpu_before_it() {
+    let mut a = attributor(false);
+    let sent = |time, tid, target, callback| KernelEvent {
+        time: Ticks(time),
+        cpu: CpuId(0),
+        tid,
+        context: ExecutionContext::Thread,
+        kind: EventKind::IpiSendCpu { target, callsite: KernelAddr(99), callback: KernelAddr(callback) },
+    };
+    // Too early, the one; then to another CPU, with a function, and too late.
+    for event in [
+        sent(400, 10, CPU, 0),
+        sent(500, 11, CPU, 0),
+        sent(600, 12, CpuId(7), 0),
+        sent(700, 13, CPU, 3),
+        sent(1500, 14, CPU, 0),
+    ] {
+        a.sender_event(&event);
+    }
+    let got = attribute(&mut a, &stall(1000, 2000), &[enter(1000, "reschedule"), exit(2000, "reschedule")]);
+    assert_eq!(shown(&got), ["ipi/reschedule 1000"]);
+    let sender = got.parts[0].culprit.sender.as_ref().unwrap();
+    assert_eq!((sender.tid, sender.cpu, sender.comm.as_deref()), (11, CpuId(0), Some("task11")));
+    assert_eq!(sender.via.as_deref(), Some("f99"));
+    let got = attribute(
+        &mut attributor(false),
+        &stall(1000, 2000),
+        &[enter(1000, "reschedule"), exit(2000, "reschedule")],
+    );
+    assert_eq!(got.parts[0].culprit.sender, None, "nobody was seen to send it");
+}
+
+#[test]
 fn a_timer_of_the_wheel_names_its_softirq() {
     let mut a = attributor(false);
     let events = [

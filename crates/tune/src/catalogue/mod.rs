@@ -60,6 +60,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn what_was_mistyped_resembles_what_was_meant() {
+        assert_eq!(similar("GOVERNORS"), ["governor"]);
+        assert_eq!(similar("rcu-no"), ["rcu-nocbs", "rcu-nocb-poll", "rcu-normal", "rcu-patience"]);
+        assert_eq!(similar("vm"), ["vmstat", "kvm-host"]);
+        assert!(similar("zzz").is_empty());
+        assert!(similar("sort").is_empty(), "two letters are no resemblance");
+    }
+
+    #[test]
     fn there_are_sixty_five_and_each_says_everything() {
         let mut ids = BTreeSet::new();
         for knob in all() {
