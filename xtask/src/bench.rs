@@ -14,6 +14,10 @@ pub enum What {
     Probe,
     /// The ring-buffer decoder
     Decode,
+    /// Attribution beside decoding the same pages
+    Attribute,
+    /// Kernel events from the buffer to the store, and what they cost the helper (root and tracefs)
+    Drain,
     /// The probe with all of the sampler's outputs on, beside the probe with none
     Series,
     /// The pipeline probe beside a bare ping and beside Java's Disruptor
@@ -21,6 +25,13 @@ pub enum What {
     /// A list of stored runs, beside one of runs whose manifest is one file
     List,
 }
+
+/// Decoding with attribution takes at most so many times what decoding alone takes.
+const MOST_ATTRIBUTION: f64 = 12.0;
+/// Allocations of attribution an event.
+const MOST_ALLOCATIONS: f64 = 8.0;
+/// Events a second that one CPU's drain must take in without a loss.
+const LEAST_DRAINED: f64 = 50_000.0;
 
 /// One claim and what was measured.
 struct Claim {
@@ -53,6 +64,12 @@ pub fn run(what: Option<What>) -> anyhow::Result<()> {
     }
     if what.is_none_or(|w| w == What::Decode) {
         claims.extend(decode()?);
+    }
+    if what.is_none_or(|w| w == What::Attribute) {
+        claims.extend(attribute()?);
+    }
+    if what.is_none_or(|w| w == What::Drain) {
+        claims.extend(drain()?);
     }
     if what.is_none_or(|w| w == What::Series) {
         claims.extend(series()?);
@@ -174,6 +191,61 @@ fn list() -> anyhow::Result<Vec<Claim>> {
         measured: format!("{ratio:.1}"),
         target: ">= 10".into(),
         verdict: Verdict::of(ratio >= 10.0),
+    }])
+}
+
+fn attribute() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-record", "attribute")?;
+    let of = |field: &str| number(&json, field);
+    println!(
+        "attribution of {} stalls of {} events: {:.0} ns an event beside {:.0} of decoding, {:.0} ns and {:.1} \
+         allocations a stall",
+        of("stalls")?,
+        of("events")?,
+        of("attribute_ns_per_event")?,
+        of("decode_ns_per_event")?,
+        of("attribute_ns_per_stall")?,
+        of("allocations_per_stall")?,
+    );
+    let (ratio, allocations) = (of("ratio")?, of("allocations_per_event")?);
+    Ok(vec![
+        Claim {
+            what: "decoding and attribution to decoding alone".into(),
+            measured: format!("{ratio:.2}"),
+            target: format!("<= {MOST_ATTRIBUTION}"),
+            verdict: Verdict::of(ratio <= MOST_ATTRIBUTION),
+        },
+        Claim {
+            what: "allocations of attribution an event".into(),
+            measured: format!("{allocations:.2}"),
+            target: format!("<= {MOST_ALLOCATIONS}"),
+            verdict: Verdict::of(allocations <= MOST_ALLOCATIONS),
+        },
+    ])
+}
+
+fn drain() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-record", "drain")?;
+    println!(
+        "{:>9} {:>14} {:>10} {:>12} {:>16}",
+        "sleepers", "events/s", "lost", "stalls", "helper ns/event"
+    );
+    for step in json["steps"].as_array().context("the bench's JSON has no steps")? {
+        let of = |field: &str| number(step, field);
+        let each = of("helper_ns")? / of("events")?.max(1.0);
+        let (sleepers, rate, lost) = (of("sleepers")?, of("events_per_second")?, of("lost")?);
+        println!("{sleepers:>9} {rate:>14.0} {lost:>10} {:>12} {each:>16.0}", of("stalls")?);
+    }
+    let (rate, cost) =
+        (number(&json, "events_per_second_without_loss")?, number(&json, "helper_ns_per_event")?);
+    println!(
+        "each event above those of a quiet CPU costs the helper {cost:.0} ns, its stall and its row included"
+    );
+    Ok(vec![Claim {
+        what: "events a second of one CPU without a loss".into(),
+        measured: format!("{:.0} k", rate / 1e3),
+        target: format!(">= {:.0} k", LEAST_DRAINED / 1e3),
+        verdict: Verdict::of(rate >= LEAST_DRAINED),
     }])
 }
 

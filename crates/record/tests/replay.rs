@@ -70,6 +70,7 @@ fn settings(runs: &Path) -> RecordSettings {
         label: "REPLAY".into(),
         runs_dir: runs.to_path_buf(),
         command_line: vec!["test".into()],
+        tuning: None,
     }
 }
 
@@ -217,6 +218,7 @@ fn followed_threads_replay_as_they_were() {
         label: "REPLAY".into(),
         runs_dir: dir.path().to_path_buf(),
         command_line: vec!["test".into()],
+        tuning: None,
     };
     let line = ["sh", "-c", "n=0; while [ $n -lt 50 ]; do sleep 0.002; n=$((n+1)); done"];
     for target in [
@@ -268,6 +270,7 @@ fn slow_messages_replay_as_they_were() {
         label: "REPLAY".into(),
         runs_dir: dir.path().join("runs"),
         command_line: vec!["test".into()],
+        tuning: None,
     };
     let outcome = record_pipeline(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();

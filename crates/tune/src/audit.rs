@@ -168,30 +168,3 @@ pub fn how(knob: &Knob) -> &'static str {
         _ => "now",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_settings_of_a_manifest_say_of_each_knob_how_it_stands_and_what_there_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let machine = Machine::at(dir.path());
-        let goal = Goal { isolated: "1".parse().unwrap(), housekeeping: "0".parse().unwrap() };
-        let mut audit = audit(&machine, &goal, None);
-        let states = [
-            (KnobState::Wrong, "wrong: 7"),
-            (KnobState::Fine, "fine: 7"),
-            (KnobState::Unavailable("no file".into()), "unavailable: no file"),
-            (KnobState::NotApplicable("one CPU".into()), "not applicable: one CPU"),
-            (KnobState::Unreadable("denied".into()), "unreadable: denied"),
-        ];
-        audit.knobs.truncate(states.len());
-        let mut expected = MachineAudit::default();
-        for (knob, (state, told)) in audit.knobs.iter_mut().zip(states) {
-            (knob.state, knob.current) = (state, "7".into());
-            expected.insert(knob.id.to_owned(), told.to_owned());
-        }
-        assert_eq!((audit.settings(), expected.len()), (expected.clone(), 5));
-    }
-}
