@@ -1,10 +1,12 @@
 //! Who made a pipeline's slow messages slow, and those above the 99th percentile.
 
-use jitterscope_model::{Attribution, CulpritKind, Name, Nanos, PipelineRole, RunManifest, Stall, StallId};
+use jitterscope_model::{
+    Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId, Subject,
+};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-/// Culprits told apart; the rest are summed up under one name.
+/// Culprits told apart a consumer; the rest share a row a kind and phase.
 const MOST: usize = 4096;
 /// Messages that may wait for their attribution.
 const PENDING: usize = 1 << 16;
@@ -41,19 +43,20 @@ pub struct Blame {
     pub rows: Vec<BlameRow>,
 }
 
-/// One culprit in one part of the messages' way.
+/// One program in one part of the messages' way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlameRow {
-    /// Where it held messages up: `producer stalled`, `consumer not running`, `queueing`, ...
-    pub phase: String,
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name.
-    pub name: Name,
-    /// What else identifies it.
-    pub detail: Name,
+    /// Where it held messages up.
+    pub phase: Phase,
+    /// What.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// How many threads or workers these were: 0 for what has none, 64 for that many or more.
+    pub threads: u64,
     /// Messages that it held up.
     pub messages: u64,
+    /// Parts of messages whose thread was moved to another CPU meanwhile.
+    pub moved: u64,
     /// For how long in all.
     pub total_ns: Nanos,
     /// The longest in one message.
@@ -62,13 +65,15 @@ pub struct BlameRow {
     pub share: f64,
 }
 
-type Key = (String, CulpritKind, Name, Name);
-
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     messages: u64,
+    moved: u64,
     total: Nanos,
     max: Nanos,
+    /// The message that was added last, and what of it.
+    last: Option<StallId>,
+    of_last: Nanos,
 }
 
 #[derive(Debug)]
@@ -80,7 +85,7 @@ struct Consumer {
     above: u64,
     split: u64,
     total: Nanos,
-    sums: BTreeMap<Key, Sum>,
+    sums: CulpritSums<Phase, Sum>,
 }
 
 /// Takes in stalls and attributions of a run in order of their ids.
@@ -92,7 +97,7 @@ pub(crate) struct BlameBuilder {
 }
 
 impl BlameBuilder {
-    pub(crate) fn new(manifest: &RunManifest) -> BlameBuilder {
+    pub(crate) fn new(manifest: &RunManifest, key: KeyLevel) -> BlameBuilder {
         let Some(pipeline) = manifest.pipeline.as_ref().filter(|_| manifest.attributed) else {
             return BlameBuilder::default();
         };
@@ -111,7 +116,7 @@ impl BlameBuilder {
                     above,
                     split: 0,
                     total: Nanos::ZERO,
-                    sums: BTreeMap::new(),
+                    sums: CulpritSums::new(key, MOST),
                 })
             })
         });
@@ -151,14 +156,17 @@ impl Consumer {
         self.split += 1;
         self.total += length;
         for part in &attribution.parts {
-            let culprit = &part.culprit;
-            let key = (part.evidence.clone(), culprit.kind, culprit.name.clone(), culprit.detail.clone());
-            let full = self.sums.len() >= MOST && !self.sums.contains_key(&key);
-            let key = if full { (key.0, key.1, "others".into(), "".into()) } else { key };
-            let sum = self.sums.entry(key).or_default();
-            sum.messages += 1;
+            let phase = part.phase.clone().unwrap_or(Phase::NoVerdict);
+            let sum = self.sums.of(phase, &part.culprit.subject);
+            // Several threads of one program may have held up the same message.
+            if sum.last.replace(attribution.stall) != Some(attribution.stall) {
+                sum.messages += 1;
+                sum.of_last = Nanos::ZERO;
+            }
+            sum.moved += u64::from(part.moved_from.is_some());
             sum.total += part.net;
-            sum.max = sum.max.max(part.net);
+            sum.of_last += part.net;
+            sum.max = sum.max.max(sum.of_last);
         }
     }
 
@@ -166,19 +174,20 @@ impl Consumer {
         let total = self.total;
         let mut rows: Vec<BlameRow> = self
             .sums
+            .into_rows()
             .into_iter()
-            .map(|((phase, kind, name, detail), sum)| BlameRow {
-                phase,
-                kind,
-                name,
-                detail,
-                messages: sum.messages,
-                total_ns: sum.total,
-                max_ns: sum.max,
-                share: sum.total.0 as f64 / total.0.max(1) as f64,
+            .map(|row| BlameRow {
+                threads: row.threads(),
+                phase: row.extra,
+                subject: row.subject,
+                messages: row.value.messages,
+                moved: row.value.moved,
+                total_ns: row.value.total,
+                max_ns: row.value.max,
+                share: row.value.total.0 as f64 / total.0.max(1) as f64,
             })
             .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+        rows.sort_by(|a, b| (b.total_ns, &a.phase, &a.subject).cmp(&(a.total_ns, &b.phase, &b.subject)));
         Blame {
             role: self.role,
             level: self.level,
@@ -188,5 +197,47 @@ impl Consumer {
             total_ns: total,
             rows,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Evidence, Part, SchedClass, Task};
+
+    fn consumer() -> Consumer {
+        Consumer {
+            role: PipelineRole::Accumulator,
+            tid: 1,
+            level: BlameLevel::Slow,
+            longer_than: Nanos::ZERO,
+            above: 0,
+            split: 0,
+            total: Nanos::ZERO,
+            sums: CulpritSums::new(KeyLevel::Program, MOST),
+        }
+    }
+
+    /// A program that starts a thread a message is one culprit, and its share is that of all its threads.
+    #[test]
+    fn short_jobs_of_one_program_are_one_row() {
+        let bash = |tid: i32, net| {
+            let class = Some(SchedClass::Fair(Some(0)));
+            let task = Task { tid: Some(tid), comm: "bash".into(), class, ..Task::default() };
+            let part = Part::inside(Subject::Thread(task), Nanos(net), Evidence::ThreadRecords);
+            part.in_phase(Phase::ProducerStalled)
+        };
+        let mut consumer = consumer();
+        for id in 0..778 {
+            let tid = 2 * id as i32;
+            let moved = Part { moved_from: Some(jitterscope_model::CpuId(1)), ..bash(tid + 1, 30) };
+            let parts = vec![bash(tid, 70), moved];
+            consumer.add(&Attribution { stall: StallId(id), parts }, Nanos(100));
+        }
+        let blame = consumer.finish();
+        assert_eq!(blame.rows.len(), 1);
+        let row = &blame.rows[0];
+        assert_eq!((row.messages, row.moved, row.threads), (778, 778, 64));
+        assert_eq!((row.total_ns, row.max_ns, row.share), (Nanos(77_800), Nanos(100), 1.0));
     }
 }

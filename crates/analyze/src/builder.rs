@@ -14,8 +14,8 @@ use crate::summary::{
 use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, Culprit, CulpritKind, EventsInGaps, IntervalRow, MachineState, Nanos, Part,
-    Placement, RunManifest, SCHEMA_VERSION, Stall, Warning,
+    Attribution, Confidence, EventsInGaps, Evidence, IntervalRow, KeyLevel, MachineState, Nanos, Part,
+    RunManifest, SCHEMA_VERSION, Stall, Subject, Verdict, Warning,
 };
 use std::collections::VecDeque;
 
@@ -76,11 +76,11 @@ impl<'m> SummaryBuilder<'m> {
             stalls: 0,
             stalled: Nanos::ZERO,
             pending: VecDeque::new(),
-            culprits: CulpritTable::new(MAX_CULPRITS),
+            culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
             phases: PhaseTable::default(),
             control: Control {
                 stalled: Nanos::ZERO,
-                culprits: CulpritTable::new(MAX_CULPRITS),
+                culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
                 phases: PhaseTable::default(),
             },
             nobody: nobody(),
@@ -88,7 +88,7 @@ impl<'m> SummaryBuilder<'m> {
             worst: Worst::of(manifest, WORST),
             simultaneous: Grouper::new(manifest, WORST),
             history: HistoryBuilder::new(manifest),
-            blame: BlameBuilder::new(manifest),
+            blame: BlameBuilder::new(manifest, KeyLevel::Program),
             periods: None,
             machine: None,
         }
@@ -119,7 +119,16 @@ impl<'m> SummaryBuilder<'m> {
     /// Tells this many culprits apart.
     #[must_use]
     pub fn max_culprits(mut self, cap: usize) -> SummaryBuilder<'m> {
-        self.culprits = CulpritTable::new(cap);
+        self.culprits = CulpritTable::new(KeyLevel::Program, cap);
+        self
+    }
+
+    /// Tells culprits apart so finely; programs unless said otherwise.
+    #[must_use]
+    pub fn level(mut self, level: KeyLevel) -> SummaryBuilder<'m> {
+        self.culprits = CulpritTable::new(level, MAX_CULPRITS);
+        self.control.culprits = CulpritTable::new(level, MAX_CULPRITS);
+        self.blame = BlameBuilder::new(self.manifest, level);
         self
     }
 
@@ -283,19 +292,8 @@ impl<'m> SummaryBuilder<'m> {
 
 /// What stands for time that no row accounts for.
 fn nobody() -> Part {
-    Part {
-        culprit: Culprit {
-            kind: CulpritKind::Unresolved,
-            name: "no verdict".into(),
-            detail: "the stored run has none".into(),
-            sender: None,
-        },
-        net: Nanos::ZERO,
-        gross: Nanos::ZERO,
-        placement: Placement::Whole,
-        confidence: Confidence::Low,
-        evidence: String::new(),
-    }
+    let verdict = Subject::verdict(Verdict::NoVerdict);
+    Part::whole(verdict, Nanos::ZERO, Confidence::Low, Evidence::Nothing)
 }
 
 fn attribution(
@@ -308,7 +306,9 @@ fn attribution(
     let (explained, rest) = (sum(&culprits), sum(&classes));
     let mut by_class = std::collections::BTreeMap::new();
     for row in &classes {
-        *by_class.entry(format!("{}: {}", row.kind, row.name)).or_insert(Nanos::ZERO) += row.total_ns;
+        *by_class
+            .entry(format!("{}: {}", row.subject.kind_word(), row.subject.name()))
+            .or_insert(Nanos::ZERO) += row.total_ns;
     }
     let EventsInGaps { events, inside, control_events, control_inside } = manifest.events_in_gaps;
     let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
@@ -344,7 +344,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
 fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
     let summary = |source: &jitterscope_model::SourceReport| SourceSummary {
         name: source.name.clone(),
-        status: source.status,
+        status: source.status.clone(),
         reason: source.reason.clone(),
         loses: source.loses.clone(),
         fix: source.fix.clone(),

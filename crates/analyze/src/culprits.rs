@@ -3,30 +3,16 @@
 use crate::cpu::share;
 use crate::phrase::explain;
 use crate::summary::{CulpritRow, SenderRow};
-use jitterscope_model::{Culprit, CulpritKind, Name, Nanos, Part, Sender};
-use std::collections::{BTreeSet, HashMap};
+use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
 
-/// Pids of one culprit that are told apart; more are "64+".
-const MANY: usize = 64;
 /// Senders of one culprit that are told apart.
 const MAX_SENDERS: usize = 16;
-/// What the row is called that takes in the culprits that did not fit.
-pub(crate) const OVERFLOW: &str = "(others)";
-
-/// A culprit's identity: what is left of it when pids are left out.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    kind: CulpritKind,
-    name: Name,
-    detail: Name,
-}
 
 #[derive(Debug, Default)]
-struct Row {
+struct Sum {
     count: u64,
     total: Nanos,
     max: Nanos,
-    pids: BTreeSet<String>,
     senders: Vec<Senders>,
 }
 
@@ -43,24 +29,23 @@ struct Senders {
 #[derive(Debug)]
 pub(crate) struct CulpritTable {
     cap: usize,
-    index: HashMap<Key, usize>,
-    rows: Vec<(Key, Row)>,
+    sums: CulpritSums<(), Sum>,
     /// Rows that the stall at hand has touched, with their share of it.
     touched: Vec<(usize, Nanos)>,
 }
 
 impl CulpritTable {
-    pub(crate) fn new(cap: usize) -> CulpritTable {
-        CulpritTable { cap, index: HashMap::new(), rows: Vec::new(), touched: Vec::new() }
+    pub(crate) fn new(level: KeyLevel, cap: usize) -> CulpritTable {
+        CulpritTable { cap, sums: CulpritSums::new(level, cap), touched: Vec::new() }
     }
 
     /// The parts of one stall.
     pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
         let mut touched = std::mem::take(&mut self.touched);
         for (part, net) in parts {
-            let at = self.row(&part.culprit);
+            let at = self.sums.position((), &part.culprit.subject);
             if let Some(sender) = &part.culprit.sender {
-                add_sender(&mut self.rows[at].1.senders, sender);
+                add_sender(&mut self.sums.at(at).senders, sender);
             }
             match touched.iter_mut().find(|(row, _)| *row == at) {
                 Some((_, sum)) => *sum += net,
@@ -68,68 +53,45 @@ impl CulpritTable {
             }
         }
         for (at, net) in touched.drain(..) {
-            let row = &mut self.rows[at].1;
-            row.count += 1;
-            row.total += net;
-            row.max = row.max.max(net);
+            let sum = self.sums.at(at);
+            sum.count += 1;
+            sum.total += net;
+            sum.max = sum.max.max(net);
         }
         self.touched = touched;
-    }
-
-    /// Where the culprit's row is; made when there is none.
-    fn row(&mut self, culprit: &Culprit) -> usize {
-        let (detail, pid) = without_pid(&culprit.detail);
-        let detail = detail.map_or_else(|| culprit.detail.clone(), Name::from);
-        let mut key = Key { kind: culprit.kind, name: culprit.name.clone(), detail };
-        let known = self.index.get(&key).copied();
-        let at = known.unwrap_or_else(|| {
-            if self.rows.len() >= self.cap {
-                key = Key { kind: culprit.kind, name: OVERFLOW.into(), detail: "".into() };
-                if let Some(at) = self.index.get(&key) {
-                    return *at;
-                }
-            }
-            self.rows.push((key.clone(), Row::default()));
-            self.index.insert(key, self.rows.len() - 1);
-            self.rows.len() - 1
-        });
-        let pids = &mut self.rows[at].1.pids;
-        if let Some(pid) = pid.filter(|pid| pids.len() < MANY && !pids.contains(*pid)) {
-            pids.insert(pid.to_owned());
-        }
-        at
     }
 
     /// Rows of explained kinds, then of the others, each by total.
     pub(crate) fn finish(self, stalled: Nanos, per_sec: impl Fn(u64) -> f64) -> [Vec<CulpritRow>; 2] {
         let cap = self.cap;
         let mut rows: Vec<CulpritRow> = self
-            .rows
+            .sums
+            .into_rows()
             .into_iter()
-            .map(|(key, row)| CulpritRow {
-                kind: key.kind,
-                explanation: if &*key.name == OVERFLOW {
-                    format!("culprits beyond the {cap} that are told apart")
-                } else {
-                    explain(key.kind, &key.name)
+            .map(|row| CulpritRow {
+                threads: row.threads(),
+                explanation: match &row.subject {
+                    Subject::Others(_) => format!("culprits beyond the {cap} that are told apart"),
+                    subject => explain(subject),
                 },
-                detail: with_pids(&key.detail, &row.pids),
-                name: key.name,
-                sender: row.senders.into_iter().max_by_key(|s| s.count).map(Senders::into_row),
-                count: row.count,
-                per_sec: per_sec(row.count),
-                total_ns: row.total,
-                share: share(row.total.0, stalled.0),
-                mean_ns: Nanos(row.total.0 / row.count.max(1)),
-                max_ns: row.max,
+                subject: row.subject,
+                sender: row.value.senders.into_iter().max_by_key(|s| s.count).map(Senders::into_row),
+                count: row.value.count,
+                per_sec: per_sec(row.value.count),
+                total_ns: row.value.total,
+                share: share(row.value.total.0, stalled.0),
+                mean_ns: Nanos(row.value.total.0 / row.value.count.max(1)),
+                max_ns: row.value.max,
             })
             .collect();
         rows.sort_by(|a, b| {
+            let by_name = |row: &CulpritRow| (row.subject.kind(), row.subject.name().into_owned());
             b.total_ns
                 .cmp(&a.total_ns)
-                .then_with(|| (a.kind, &a.name, &a.detail).cmp(&(b.kind, &b.name, &b.detail)))
+                .then_with(|| by_name(a).cmp(&by_name(b)))
+                .then_with(|| a.subject.cmp(&b.subject))
         });
-        let (explained, rest) = rows.into_iter().partition(|row| row.kind.is_explained());
+        let (explained, rest) = rows.into_iter().partition(|row| row.subject.kind().is_explained());
         [explained, rest]
     }
 }
@@ -175,106 +137,63 @@ impl Senders {
     }
 }
 
-/// Whether a component of a detail tells one thread from another of the same name, or what ran meanwhile.
-fn is_pid(component: &str) -> bool {
-    component.starts_with("kworker/")
-        || (component.starts_with("while ") && component.ends_with(" ran"))
-        || component
-            .strip_prefix("pid ")
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// Placeholders for such components.
-const PID: &str = "pid *";
-const WORKER: &str = "kworker/*";
-const WHILE: &str = "while * ran";
-
-/// A detail with the first pid or worker replaced by a placeholder, and what was replaced.
-fn without_pid(detail: &str) -> (Option<String>, Option<&str>) {
-    let Some(pid) = detail.split(", ").find(|component| is_pid(component)) else { return (None, None) };
-    let placeholder = match pid {
-        _ if pid.starts_with("pid ") => PID,
-        _ if pid.starts_with("while ") => WHILE,
-        _ => WORKER,
-    };
-    let rest = detail.split(", ").map(|component| if component == pid { placeholder } else { component });
-    (Some(rest.collect::<Vec<_>>().join(", ")), Some(pid))
-}
-
-/// The inverse, for all that were replaced: `pid 12` when it was one, else `4 pids`.
-fn with_pids(detail: &str, pids: &BTreeSet<String>) -> String {
-    let many = if pids.len() >= MANY { "+" } else { "" };
-    let shown = |placeholder: &str, noun: &str| match pids.first() {
-        Some(only) if pids.len() == 1 => only.clone(),
-        Some(_) => format!("{}{many} {noun}", pids.len()),
-        None => placeholder.to_owned(),
-    };
-    let components = detail.split(", ").map(|component| match component {
-        PID => shown(PID, "pids"),
-        WORKER => shown(WORKER, "workers"),
-        WHILE if pids.len() > 1 => format!("while {} ran", shown(WHILE, "threads")),
-        WHILE => shown(WHILE, ""),
-        other => other.to_owned(),
-    });
-    components.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Confidence, CpuId, ExecutionContext, Placement};
+    use jitterscope_model::{
+        About, CpuId, CulpritKind, Evidence, ExecutionContext, Meanwhile, SchedClass, Task, Verdict,
+    };
 
-    fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
-        Part {
-            culprit: Culprit { kind, name: name.into(), detail: detail.into(), sender: None },
-            net: Nanos(net),
-            gross: Nanos(net),
-            placement: Placement::Inside,
-            confidence: Confidence::High,
-            evidence: String::new(),
-        }
+    fn part(subject: Subject, net: u64) -> Part {
+        Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
     }
 
     fn table(cap: usize, stalls: &[Vec<Part>]) -> [Vec<CulpritRow>; 2] {
-        let mut table = CulpritTable::new(cap);
+        let mut table = CulpritTable::new(KeyLevel::Program, cap);
         for parts in stalls {
             table.add(parts.iter().map(|p| (p, p.net)));
         }
         table.finish(Nanos(1000), |count| count as f64)
     }
 
+    fn thread(comm: &str, tid: i32) -> Task {
+        Task { tid: Some(tid), comm: comm.into(), class: Some(SchedClass::RealTime(3)), ..Task::default() }
+    }
+
+    fn tid(row: &CulpritRow) -> Option<i32> {
+        row.subject.task().and_then(|task| task.tid)
+    }
+
     #[test]
     fn threads_of_a_name_are_one_culprit_and_a_stall_counts_once() {
-        let thread =
-            |pid: u32, net| part(CulpritKind::Thread, "bash", &format!("pid {pid}, real-time 3"), net);
-        let [rows, _] = table(10, &[vec![thread(1, 100), thread(2, 50)], vec![thread(1, 10)]]);
+        let bash = |tid, net| part(Subject::Thread(thread("bash", tid)), net);
+        let [rows, _] = table(10, &[vec![bash(1, 100), bash(2, 50)], vec![bash(1, 10)]]);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].count, rows[0].total_ns, rows[0].max_ns), (2, Nanos(160), Nanos(150)));
-        assert_eq!(rows[0].detail, "2 pids, real-time 3");
-        let work = |worker: &str| part(CulpritKind::Kworker, "f", &format!("{worker}, workqueue events"), 1);
-        let [rows, _] = table(10, &[vec![work("kworker/1:0")], vec![work("kworker/1:0")]]);
-        assert_eq!(rows[0].detail, "kworker/1:0, workqueue events");
-        let late = |detail: &str| part(CulpritKind::Unresolved, "late timer", detail, 1);
-        let [_, rows] = table(10, &[vec![late("while a ran"), late("")], vec![late("while a ran")]]);
-        assert_eq!((rows.len(), &*rows[0].detail), (2, "while a ran"));
-        let [_, rows] = table(10, &[vec![late("while a ran")], vec![late("while b ran")]]);
-        assert_eq!((rows.len(), &*rows[0].detail), (1, "while 2 threads ran"));
+        assert_eq!((rows[0].threads, tid(&rows[0])), (2, None));
+        let late = |about| part(Subject::Verdict(Verdict::LateTimer, about), 1);
+        let ran = |comm: &str, tid| late(About::Meanwhile(Meanwhile::Ran(thread(comm, tid))));
+        let [_, rows] = table(10, &[vec![ran("a", 1), late(About::Nothing)], vec![ran("a", 1)]]);
+        assert_eq!((rows.len(), rows[0].threads, tid(&rows[0])), (2, 1, Some(1)));
+        let [_, rows] = table(10, &[vec![ran("a", 1)], vec![ran("b", 2)]]);
+        assert_eq!((rows.len(), rows[0].threads, tid(&rows[0])), (1, 2, None));
     }
 
     #[test]
     fn what_does_not_fit_shares_a_row_of_its_kind() {
-        let stalls: Vec<_> =
-            (0..50).map(|n| vec![part(CulpritKind::Irq, &format!("dev{n}"), "", 10)]).collect();
+        let device = |n| Subject::Interrupt { number: Some(n), action: format!("dev{n}").into() };
+        let stalls: Vec<_> = (0..50).map(|n| vec![part(device(n), 10)]).collect();
         let [rows, _] = table(4, &stalls);
         assert_eq!(rows.len(), 5);
-        assert_eq!((&*rows[0].name, rows[0].count, rows[0].kind), (OVERFLOW, 46, CulpritKind::Irq));
+        assert_eq!((&rows[0].subject, rows[0].count), (&Subject::Others(CulpritKind::Irq), 46));
     }
 
     #[test]
     fn interrupts_are_one_sender_and_have_no_thread() {
         let sent = |context, tid| {
-            let mut p = part(CulpritKind::Thread, "noise", "", 1);
-            p.culprit.sender = Some(Sender { context, comm: None, tid, cpu: CpuId(0), via: None });
+            let mut p = part(Subject::Thread(thread("noise", 9)), 1);
+            p.culprit.sender =
+                Some(Sender { context, comm: None, tid, tgid: None, cpu: CpuId(0), via: None });
             vec![p]
         };
         let (interrupt, softirq) = (ExecutionContext::Interrupt, ExecutionContext::Softirq);
@@ -287,11 +206,12 @@ mod tests {
     #[test]
     fn the_most_frequent_sender_is_named() {
         let sent = |comm: &str, tid| {
-            let mut p = part(CulpritKind::Ipi, "ipi_mb", "", 1);
+            let mut p = part(Subject::Call("ipi_mb".into()), 1);
             p.culprit.sender = Some(Sender {
                 context: ExecutionContext::Thread,
                 comm: Some(comm.into()),
                 tid,
+                tgid: None,
                 cpu: CpuId(0),
                 via: None,
             });

@@ -2,8 +2,8 @@
 
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockKind, Confidence, CounterTotal, CpuId, CpuSet, CulpritKind, ExecutionContext, MachineState, Name,
-    Nanos, Placement, RateSource, SourceStatus, StallId, ThreadAccount, Warning,
+    ClockKind, CounterTotal, CpuId, CpuSet, ExecutionContext, MachineState, Name, Nanos, Part, RateSource,
+    SourceStatus, StallId, Subject, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -226,12 +226,11 @@ pub struct Unexplained {
 /// One culprit, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CulpritRow {
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name.
-    pub name: Name,
-    /// What else identifies it; threads and workers that differ in their pid only are one culprit.
-    pub detail: String,
+    /// What: all that its stalls have in common.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
+    pub threads: u64,
     /// What it is, in a phrase.
     pub explanation: String,
     /// Who most often set it going.
@@ -289,7 +288,7 @@ pub struct WorstStall {
     /// when there are none.
     pub together: Option<Together>,
     /// Its parts, largest first; empty when there is no attribution.
-    pub parts: Vec<WorstPart>,
+    pub parts: Vec<Part>,
 }
 
 /// Stalls that began together.
@@ -310,29 +309,6 @@ pub struct TogetherStall {
     pub stall: StallId,
     /// Length.
     pub duration_ns: Nanos,
-}
-
-/// A part of one of the worst stalls.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WorstPart {
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name.
-    pub name: Name,
-    /// What else identifies it.
-    pub detail: Name,
-    /// Who set it going.
-    pub sender: Option<jitterscope_model::Sender>,
-    /// Time in which it was the innermost thing running.
-    pub net_ns: Nanos,
-    /// Time with what nested inside.
-    pub gross_ns: Nanos,
-    /// Where in the stall.
-    pub placement: Placement,
-    /// How sure.
-    pub confidence: Confidence,
-    /// What it rests on.
-    pub evidence: String,
 }
 
 /// Stalls that began together on several CPUs, as those of firmware and of a paused virtual machine do.

@@ -1,10 +1,10 @@
 //! How late a sleeper woke, as data.
 
+use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT, share};
 use crate::summary::{CulpritRow, Percentiles};
-use crate::{FineNanos, culprits};
-use jitterscope_model::{CpuId, Nanos, Part, RunManifest, WakeupResult};
+use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
 use serde::Serialize;
 
 /// What a run of the wake-up probe measured.
@@ -67,7 +67,7 @@ pub struct Lateness {
 pub struct PhaseRow {
     /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for what
     /// has no such verdict, `lost records` or `no verdict`.
-    pub phase: String,
+    pub phase: Phase,
     /// Late wake-ups that had a part of it.
     pub count: u64,
     /// Their parts, summed.
@@ -177,10 +177,10 @@ fn percentiles(counts: &Counts) -> Percentiles {
     OF_TIME.into_iter().map(|(name, share)| (name, of(share))).collect()
 }
 
-/// Adds up what lateness was spent on. A wake-up's part names it as its evidence.
+/// Adds up what lateness was spent on, by phase.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseTable {
-    rows: Vec<(String, Sums)>,
+    rows: Vec<(Phase, Sums)>,
     touched: Vec<(usize, Nanos)>,
 }
 
@@ -191,7 +191,7 @@ struct Sums {
     max: Nanos,
 }
 
-/// Phases told apart: there are six, and a few ways to have none.
+/// Phases told apart: there are six, and those of newer versions; beyond them there is no verdict.
 const MOST_PHASES: usize = 16;
 
 impl PhaseTable {
@@ -199,8 +199,7 @@ impl PhaseTable {
     pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
         let mut touched = std::mem::take(&mut self.touched);
         for (part, net) in parts {
-            let name = if part.evidence.is_empty() { "no verdict" } else { &part.evidence };
-            let at = self.row(name);
+            let at = self.row(part.phase.as_ref().unwrap_or(&Phase::NoVerdict));
             match touched.iter_mut().find(|(row, _)| *row == at) {
                 Some((_, sum)) => *sum += net,
                 None => touched.push((at, net)),
@@ -215,14 +214,14 @@ impl PhaseTable {
         self.touched = touched;
     }
 
-    fn row(&mut self, name: &str) -> usize {
-        let find = |rows: &[(String, Sums)], name: &str| rows.iter().position(|(known, _)| known == name);
-        if let Some(at) = find(&self.rows, name) {
+    fn row(&mut self, phase: &Phase) -> usize {
+        let find = |rows: &[(Phase, Sums)], phase: &Phase| rows.iter().position(|(known, _)| known == phase);
+        if let Some(at) = find(&self.rows, phase) {
             return at;
         }
-        let name = if self.rows.len() + 1 < MOST_PHASES { name } else { culprits::OVERFLOW };
-        find(&self.rows, name).unwrap_or_else(|| {
-            self.rows.push((name.to_owned(), Sums::default()));
+        let phase = if self.rows.len() + 1 < MOST_PHASES { phase } else { &Phase::NoVerdict };
+        find(&self.rows, phase).unwrap_or_else(|| {
+            self.rows.push((phase.clone(), Sums::default()));
             self.rows.len() - 1
         })
     }

@@ -1,8 +1,8 @@
 //! The longest stalls, in bounded memory; those that began together count once.
 
 use crate::simultaneous::Start;
-use crate::summary::{Together, TogetherStall, WorstPart, WorstStall};
-use jitterscope_model::{Attribution, RunManifest, Stall, StallId, Ticks};
+use crate::summary::{Together, TogetherStall, WorstStall};
+use jitterscope_model::{Attribution, Part, RunManifest, Stall, StallId, Ticks};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 #[derive(Debug)]
 struct Kept {
     stall: Stall,
-    parts: Vec<WorstPart>,
+    parts: Vec<Part>,
 }
 
 /// Keeps enough of the longest stalls to tell the `limit` longest, whatever began together: a group has
@@ -72,22 +72,8 @@ impl Worst {
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
         let Some(length) = self.lengths.get(&attribution.stall) else { return };
         let Some(kept) = self.kept.get_mut(&(Reverse(*length), attribution.stall)) else { return };
-        kept.parts = attribution
-            .parts
-            .iter()
-            .map(|part| WorstPart {
-                kind: part.culprit.kind,
-                name: part.culprit.name.clone(),
-                detail: part.culprit.detail.clone(),
-                sender: part.culprit.sender.clone(),
-                net_ns: part.net,
-                gross_ns: part.gross,
-                placement: part.placement,
-                confidence: part.confidence,
-                evidence: part.evidence.clone(),
-            })
-            .collect();
-        kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net_ns));
+        kept.parts.clone_from(&attribution.parts);
+        kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net));
     }
 
     /// `groups`: stalls that began together, the longest of each first.

@@ -15,14 +15,8 @@ fn stalled(id: u64, at: u64, name: &str, net: u64) -> (Stall, Attribution) {
         start: Ticks(at),
         end: Ticks(at + net),
     };
-    let part = Part {
-        culprit: Culprit { kind: CulpritKind::Timer, name: name.into(), detail: "".into(), sender: None },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: String::new(),
-    };
+    let timer = Subject::Timer { function: Some(name.into()), source: None };
+    let part = Part::inside(timer, Nanos(net), Evidence::TimerRecords);
     (stall, Attribution { stall: StallId(id), parts: vec![part] })
 }
 

@@ -92,14 +92,12 @@ fn stall(id: u64, cpu: u32, start: u64, length: u64) -> Stall {
 }
 
 fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
-    Part {
-        culprit: Culprit { kind, name: name.into(), detail: "".into(), sender: None },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: "e".into(),
-    }
+    let subject = match Verdict::parse(kind, name) {
+        Some(verdict) => Subject::verdict(verdict),
+        // Whatever is called so.
+        None => Subject::Unknown { kind: kind.as_str().into(), name: name.into(), detail: "".into() },
+    };
+    Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
 }
 
 fn assert_identity(summary: &RunSummary) {
@@ -108,7 +106,7 @@ fn assert_identity(summary: &RunSummary) {
     assert_eq!(explained + a.unexplained.total_ns, a.stalled_ns);
     assert_eq!(a.unexplained.by_class.values().copied().sum::<Nanos>(), a.unexplained.total_ns);
     assert_eq!(a.unexplained.classes.iter().map(|c| c.total_ns).sum::<Nanos>(), a.unexplained.total_ns);
-    assert!(a.culprits.iter().all(|c| c.kind.is_explained()));
+    assert!(a.culprits.iter().all(|c| c.subject.kind().is_explained()));
 }
 
 #[test]
@@ -129,7 +127,7 @@ fn the_contract_of_the_json() {
     let summary = builder.finish();
     assert_identity(&summary);
     let json = serde_json::to_value(&summary).unwrap();
-    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["schema_version"], SCHEMA_VERSION);
     for (at, keys) in [
         (&json["run"], vec!["id", "label", "path"]),
         (&json["probe"], vec!["kind", "threshold_ns", "tsc_hz", "cpus"]),
@@ -165,7 +163,7 @@ fn the_contract_of_the_json() {
         ),
         (
             &json["attribution"]["culprits"][0],
-            vec!["kind", "name", "detail", "sender", "count", "total_ns", "share", "mean_ns", "max_ns"],
+            vec!["kind", "name", "threads", "sender", "count", "total_ns", "share", "mean_ns", "max_ns"],
         ),
         (&json["attribution"]["unexplained"], vec!["total_ns", "by_class"]),
         (&json["worst"][0], vec!["cpu", "start_realtime_ns", "duration_ns", "parts"]),

@@ -8,8 +8,8 @@ use crate::split;
 use crate::tally::EventTally;
 use crate::timeline::{Left, Suspended, Timeline};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, EventKind, EventsInGaps, ExecutionContext, Gap, KernelEvent,
-    Nanos, Part, Placement, SleepingWork, Stall, TickRate, Ticks,
+    Attribution, Confidence, CpuId, EventKind, EventsInGaps, Evidence, ExecutionContext, Gap, KernelEvent,
+    Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -195,11 +195,11 @@ impl Attributor {
     }
 
     /// Splits a late wake-up, whose victim slept when it began.
-    pub fn attribute_wakeup(&mut self, stall: &Stall) -> Attribution {
+    pub fn attribute_wakeup(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Attribution {
         let rate = self.settings.rate;
         let mut events = self.take_events(stall);
         if self.is_near_loss(stall) {
-            return whole(stall, rate, culprits::lost(), Confidence::High, "lost records");
+            return whole(stall, lost(stall, rate).in_phase(Phase::LostRecords));
         }
         let wakings = &mut self.cpus.entry(stall.cpu).or_default().wakings;
         // Each CPU's are in order, all CPUs' together are not.
@@ -211,7 +211,7 @@ impl Attributor {
             waking.time > stall.end
         });
         events.sort_by_key(|event| event.time);
-        crate::wakeup::attribute_wakeup(stall, &events, rate)
+        crate::wakeup::attribute_wakeup(stall, &events, rate, lexicon)
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
@@ -230,11 +230,10 @@ impl Attributor {
         let timeline = self.take_timeline(stall);
         let rate = self.settings.rate;
         if self.is_near_loss(stall) {
-            return whole(stall, rate, culprits::lost(), Confidence::High, "lost records");
+            return whole(stall, lost(stall, rate));
         }
         if timeline.events.is_empty() {
-            let (culprit, confidence, evidence) = culprits::unseen(&self.question(stall, hints));
-            return whole(stall, rate, culprit, confidence, &evidence);
+            return whole(stall, culprits::unseen(&self.question(stall, hints)));
         }
         let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
         let attribution = split::split(&scene, &self.costs, self.settings.virtual_machine, rate);
@@ -315,15 +314,11 @@ impl Attributor {
 }
 
 /// A stall that has one culprit, or none.
-fn whole(
-    stall: &Stall,
-    rate: TickRate,
-    culprit: Culprit,
-    confidence: Confidence,
-    evidence: &str,
-) -> Attribution {
-    let net = rate.nanos(stall.length());
-    let part =
-        Part { culprit, net, gross: net, placement: Placement::Whole, confidence, evidence: evidence.into() };
+fn whole(stall: &Stall, part: Part) -> Attribution {
     Attribution { stall: stall.id, parts: vec![part] }
+}
+
+/// A stall near which records were lost.
+fn lost(stall: &Stall, rate: TickRate) -> Part {
+    Part::whole(culprits::lost(), rate.nanos(stall.length()), Confidence::High, Evidence::LostRecords)
 }

@@ -1,6 +1,6 @@
 //! Names for the addresses and threads that events mention.
 
-use jitterscope_model::{KernelAddr, Name};
+use jitterscope_model::{KernelAddr, Name, Task, TaskIdentity, TaskRef};
 
 /// What a recorder knows of names. Implementations answer the same for the same question within a run.
 pub trait Lexicon {
@@ -9,4 +9,15 @@ pub trait Lexicon {
 
     /// The name of a thread, when it was seen.
     fn comm(&self, tid: i32) -> Option<Name>;
+
+    /// What the thread of this id and name belongs to, as far as known. Both are asked for because ids are
+    /// used again.
+    fn identity(&self, _tid: i32, _comm: &str) -> TaskIdentity {
+        TaskIdentity::default()
+    }
+
+    /// A thread of a record, with what it belongs to.
+    fn task(&self, task: &TaskRef) -> Task {
+        Task::of(task, self.identity(task.tid, &task.comm.to_string()))
+    }
 }

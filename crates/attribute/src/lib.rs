@@ -26,9 +26,9 @@ pub use lexicon::Lexicon;
 pub use senders::Senders;
 pub use tally::EventTally;
 pub use threads::{
-    Episode, EpisodeKind, FollowerSettings, Following, MessagePhase, MessageWindow, Slice, Start,
-    ThreadFollower, split_message,
+    Episode, EpisodeKind, FollowerSettings, Following, MessageWindow, Slice, Start, ThreadFollower,
+    split_message,
 };
 pub use timeline::{Frame, Timeline};
-pub use view::{TimelineRow, timeline_rows};
-pub use wakeup::{WakePart, WakePhase, attribute_wakeup, split_wakeup};
+pub use view::timeline_rows;
+pub use wakeup::{attribute_wakeup, split_wakeup};

@@ -142,12 +142,15 @@ impl Senders {
         let involved = match sent.context {
             ExecutionContext::Thread => true,
             ExecutionContext::Softirq => !self.spinners.contains(&sent.tid),
-            ExecutionContext::Interrupt | ExecutionContext::Nmi => false,
+            ExecutionContext::Interrupt | ExecutionContext::Nmi | ExecutionContext::Unknown => false,
         };
+        let comm = involved.then(|| lexicon.comm(sent.tid)).flatten();
+        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(sent.tid, comm).tgid);
         Sender {
             context: sent.context,
-            comm: involved.then(|| lexicon.comm(sent.tid)).flatten(),
+            comm,
             tid: if involved { sent.tid } else { 0 },
+            tgid,
             cpu: sent.cpu,
             via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
         }

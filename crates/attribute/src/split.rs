@@ -4,7 +4,7 @@ use crate::costs::{Edge, EdgeCosts};
 use crate::culprits::{self, Scene};
 use crate::timeline::Stretch;
 use jitterscope_model::{
-    Attribution, Confidence, Culprit, KernelEvent, Nanos, Part, Placement, TickRate, Ticks,
+    Attribution, Confidence, Culprit, Evidence, KernelEvent, Nanos, Part, Placement, TickRate, Ticks,
 };
 
 /// A piece of a stall and whose it is. Pieces are in order, touch, and fill the stall.
@@ -15,7 +15,7 @@ struct Piece {
     culprit: Culprit,
     placement: Placement,
     confidence: Confidence,
-    evidence: &'static str,
+    evidence: Evidence,
 }
 
 /// The edges of a stall: stretches with no frame open, cut at every record in them.
@@ -81,7 +81,7 @@ pub(crate) fn split(
                 culprit: culprits::culprit_of(stretch.frame?, scene),
                 placement: Placement::Inside,
                 confidence,
-                evidence: frame.rule.evidence,
+                evidence: frame.rule.evidence.clone(),
             })
         })
         .collect();
@@ -136,7 +136,7 @@ fn edge_pieces(
             culprit,
             placement,
             confidence: Confidence::Medium,
-            evidence: "smallest edge of its class in this run",
+            evidence: Evidence::SmallestEdge,
         });
     }
     pieces
@@ -155,7 +155,7 @@ fn neighbour(edge: Edge, stretch: &Stretch, scene: &Scene<'_>) -> Option<Culprit
         Edge::TrailInterrupt | Edge::TrailOther => closed()?,
     };
     let culprit = culprits::culprit_of(index, scene);
-    culprit.kind.is_explained().then_some(culprit)
+    culprit.kind().is_explained().then_some(culprit)
 }
 
 /// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'
@@ -179,7 +179,7 @@ fn parts(pieces: &[Piece], scene: &Scene<'_>, rate: TickRate) -> Vec<Part> {
             *longest = length;
             part.placement = piece.placement;
             part.confidence = piece.confidence;
-            part.evidence = piece.evidence.to_owned();
+            part.evidence = piece.evidence.clone();
         }
     }
     for (index, frame) in scene.timeline.frames.iter().enumerate() {
@@ -199,14 +199,8 @@ fn parts(pieces: &[Piece], scene: &Scene<'_>, rate: TickRate) -> Vec<Part> {
 }
 
 fn new_part(piece: &Piece) -> Part {
-    Part {
-        culprit: piece.culprit.clone(),
-        net: Nanos::ZERO,
-        gross: Nanos::ZERO,
-        placement: piece.placement,
-        confidence: piece.confidence,
-        evidence: piece.evidence.to_owned(),
-    }
+    let part = Part::inside(piece.culprit.clone(), Nanos::ZERO, piece.evidence.clone());
+    Part { placement: piece.placement, confidence: piece.confidence, ..part }
 }
 
 fn ancestors(index: usize, scene: &Scene<'_>) -> impl Iterator<Item = usize> {

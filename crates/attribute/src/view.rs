@@ -1,25 +1,10 @@
-//! One stall, frame by frame, for people.
+//! One stall, frame by frame.
 
 use crate::culprits::Scene;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::timeline::{Frame, Timeline};
-use jitterscope_model::{Culprit, EventKind, KernelEvent, Nanos, Stall, TickRate, Ticks};
-
-/// One line of a stall's timeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimelineRow {
-    /// How many frames it is nested in.
-    pub depth: usize,
-    /// From the start of the stall.
-    pub start: Nanos,
-    /// From the start of the stall; `None` for what has no length, or no end that was seen.
-    pub end: Option<Nanos>,
-    /// What it is: `timer tick_nohz_handler`.
-    pub label: String,
-    /// What else is known: pid, irq number, who sent it.
-    pub note: String,
-}
+use jitterscope_model::{EventKind, KernelEvent, Stall, TickRate, Ticks, TimelineItem, TimelineRow};
 
 /// The frames and the telling records of a stall, in order of time. `events` are those of the stall's
 /// CPU, in time order; `senders` those of the sending side.
@@ -39,19 +24,15 @@ pub fn timeline_rows<'e>(
         .iter()
         .enumerate()
         .map(|(index, frame)| {
-            let mut culprit = (frame.rule.culprit)(frame, &scene);
-            let names_it = |child: &&Frame| child.parent == Some(index) && (frame.rule.named_by)(child);
-            if timeline.frames.iter().any(|child| names_it(&child)) {
-                // What its own name says is said better by the frame inside.
-                culprit.detail = "".into();
-            }
+            let culprit = (frame.rule.culprit)(frame, &scene);
+            let names_it = |child: &Frame| child.parent == Some(index) && (frame.rule.named_by)(child);
+            let named_inside = timeline.frames.iter().any(names_it);
             let ended = frame.closed || frame.rule.endless;
             TimelineRow {
                 depth: frame.depth,
                 start: at(frame.start),
                 end: ended.then(|| at(frame.end)),
-                label: format!("{} {}", culprit.kind, culprit.name),
-                note: note(&culprit, ended),
+                item: TimelineItem::Frame { culprit, ended, named_inside },
             }
         })
         .collect();
@@ -59,52 +40,38 @@ pub fn timeline_rows<'e>(
         // What another thread does in its own time is not the victim's tale.
         let elsewhere =
             timeline.frames.iter().any(|f| f.is_thread() && f.start < event.time && event.time < f.end);
-        if let Some((label, note)) = instant(&event.kind, lexicon).filter(|_| !elsewhere) {
+        if let Some(item) = instant(&event.kind, lexicon).filter(|_| !elsewhere) {
             let depth = timeline.frames.iter().filter(|f| f.start < event.time && event.time < f.end).count();
-            rows.push(TimelineRow { depth, start: at(event.time), end: None, label, note });
+            rows.push(TimelineRow { depth, start: at(event.time), end: None, item });
         }
     }
     rows.sort_by_key(|row| (row.start, row.depth));
     rows
 }
 
-fn note(culprit: &Culprit, ended: bool) -> String {
-    let mut parts = Vec::new();
-    if !culprit.detail.is_empty() {
-        parts.push(culprit.detail.to_string());
-    }
-    if let Some(sender) = &culprit.sender {
-        let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        let who = sender.who();
-        let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
-        parts.push(format!("set going by {who}{pid} on CPU {}{via}", sender.cpu));
-    }
-    if !ended {
-        parts.push("its end was not seen".into());
-    }
-    parts.join("; ")
-}
-
 /// Records that open no frame and say something all the same.
-fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<(String, String)> {
-    let told = |label: &str, note: String| Some((label.to_owned(), note));
-    match kind {
+fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<TimelineItem> {
+    Some(match *kind {
         EventKind::SchedWaking { task, target } => {
-            told("wakes", format!("{} (pid {}) for CPU {target}", task.comm, task.tid))
+            TimelineItem::Wakes { comm: task.comm.to_string().into(), tid: task.tid, target_cpu: target }
         }
-        EventKind::SchedMigrate { task, from, to } => {
-            told("migrates", format!("{} (pid {}) from CPU {from} to CPU {to}", task.comm, task.tid))
+        EventKind::SchedMigrate { task, from, to } => TimelineItem::Migrates {
+            comm: task.comm.to_string().into(),
+            tid: task.tid,
+            from_cpu: from,
+            to_cpu: to,
+        },
+        EventKind::WorkQueued { function, ref workqueue, .. } => {
+            TimelineItem::QueuesWork { function: lexicon.function(function), workqueue: workqueue.clone() }
         }
-        EventKind::WorkQueued { function, workqueue, .. } => {
-            told("queues work", format!("{} on workqueue {workqueue}", lexicon.function(*function)))
+        EventKind::TlbFlush { pages, .. } => {
+            TimelineItem::TlbFlush { pages: Some(pages).filter(|n| *n != -1) }
         }
-        EventKind::TlbFlush { pages: -1, .. } => told("TLB flush", "all pages".into()),
-        EventKind::TlbFlush { pages, .. } => told("TLB flush", format!("{pages} pages")),
-        EventKind::TickStop { success: true, .. } => told("tick stopped", String::new()),
-        EventKind::TickStop { dependency, .. } => told("tick kept", format!("dependency {dependency:#x}")),
-        EventKind::CpuFrequency { target, khz } => told("frequency", format!("CPU {target} to {khz} kHz")),
-        EventKind::CpuIdle { state: Some(state) } => told("idle", format!("state {state}")),
-        EventKind::CpuIdle { state: None } => told("idle ends", String::new()),
-        _ => None,
-    }
+        EventKind::TickStop { success: true, .. } => TimelineItem::TickStopped,
+        EventKind::TickStop { dependency, .. } => TimelineItem::TickKept { dependency },
+        EventKind::CpuFrequency { target, khz } => TimelineItem::Frequency { target_cpu: target, khz },
+        EventKind::CpuIdle { state: Some(state) } => TimelineItem::Idle { state },
+        EventKind::CpuIdle { state: None } => TimelineItem::IdleEnds,
+        _ => return None,
+    })
 }

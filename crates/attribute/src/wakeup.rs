@@ -5,58 +5,12 @@
 //! between, a thread that is more urgent or simply was there first, and the kernel's own way from the
 //! wake-up to the victim's next instruction.
 
+use crate::culprits;
+use crate::lexicon::Lexicon;
 use jitterscope_model::{
-    Attribution, Comm, Confidence, Culprit, CulpritKind, EventKind, KernelEvent, Name, Part, Placement,
-    Stall, TaskRef, TickRate, Ticks, softirq_name,
+    About, Attribution, Confidence, EventKind, Evidence, KernelEvent, Meanwhile, Part, Phase, Placement,
+    Stall, Subject, TaskRef, TickRate, Ticks, Verdict,
 };
-use std::fmt;
-
-/// What a part of the lateness was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WakePhase {
-    /// The timer had not fired though the CPU was not idle.
-    TimerLate,
-    /// The CPU was in an idle state: its exit, and the timer's own lateness, which cannot be told apart.
-    IdleExit,
-    /// An interrupt or a softirq ran.
-    Interrupt,
-    /// The victim was woken, and a more urgent thread ran.
-    HigherPriority,
-    /// The victim was woken, and a thread that is no more urgent still ran.
-    RunQueue,
-    /// The kernel was on its way to the victim.
-    Dispatch,
-}
-
-impl WakePhase {
-    /// Its name in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WakePhase::TimerLate => "late timer",
-            WakePhase::IdleExit => "idle exit",
-            WakePhase::Interrupt => "interrupt",
-            WakePhase::HigherPriority => "higher priority",
-            WakePhase::RunQueue => "run-queue wait",
-            WakePhase::Dispatch => "dispatch",
-        }
-    }
-}
-
-impl fmt::Display for WakePhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// One part of a late wake-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WakePart {
-    /// What it was spent on.
-    pub phase: WakePhase,
-    /// How long, and who.
-    pub part: Part,
-}
 
 /// Splits a late wake-up: `stall` reaches from the deadline to the wake-up. `events` are those of the
 /// stall's CPU in order of time; those before the stall tell what ran when it began. The parts are in
@@ -66,9 +20,10 @@ pub fn split_wakeup<'e>(
     stall: &Stall,
     events: impl IntoIterator<Item = &'e KernelEvent>,
     rate: TickRate,
-) -> Vec<WakePart> {
+    lexicon: &dyn Lexicon,
+) -> Vec<Part> {
     let mut state = State::new(stall.victim.tid);
-    let mut parts = Parts { from: stall.start, rate, start: stall.start, found: Vec::new() };
+    let mut parts = Parts { from: stall.start, rate, start: stall.start, lexicon, found: Vec::new() };
     let events: Vec<&KernelEvent> = events.into_iter().take_while(|event| event.time < stall.end).collect();
     let idle_is_told = idle_is_told(&events);
     for (event, idle_is_told) in events.into_iter().zip(idle_is_told) {
@@ -106,25 +61,26 @@ fn idle_is_told(events: &[&KernelEvent]) -> Vec<bool> {
     after
 }
 
-/// The same as an attribution, for the store: phases that are nobody's are told by the part's name.
+/// The same as an attribution, for the store.
 #[must_use]
 pub fn attribute_wakeup<'e>(
     stall: &Stall,
     events: impl IntoIterator<Item = &'e KernelEvent>,
     rate: TickRate,
+    lexicon: &dyn Lexicon,
 ) -> Attribution {
-    let parts = split_wakeup(stall, events, rate).into_iter().map(|part| part.part).collect();
-    Attribution { stall: stall.id, parts }
+    Attribution { stall: stall.id, parts: split_wakeup(stall, events, rate, lexicon) }
 }
 
-struct Parts {
+struct Parts<'a> {
     start: Ticks,
     from: Ticks,
     rate: TickRate,
-    found: Vec<WakePart>,
+    lexicon: &'a dyn Lexicon,
+    found: Vec<Part>,
 }
 
-impl Parts {
+impl Parts<'_> {
     /// The time from the last event to this one belongs to what was going on.
     fn until(&mut self, to: Ticks, state: &State) {
         if to <= self.from {
@@ -134,23 +90,22 @@ impl Parts {
         let elapsed = |at: Ticks| self.rate.nanos(at.since(self.start));
         let net = elapsed(to).saturating_sub(elapsed(self.from));
         self.from = to;
-        let (phase, culprit) = state.verdict();
-        let same = |part: &&mut WakePart| part.phase == phase && part.part.culprit == culprit;
+        let (phase, subject) = state.verdict(self.lexicon);
+        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && part.culprit.subject == subject;
         if let Some(known) = self.found.iter_mut().find(same) {
-            known.part.net += net;
-            known.part.gross += net;
+            known.net += net;
+            known.gross += net;
             return;
         }
         let known = !matches!(state.running, None | Some(Running::Unrecorded));
-        let confidence = match (phase, known) {
-            (WakePhase::TimerLate | WakePhase::RunQueue, false) => Confidence::Low,
-            (WakePhase::TimerLate | WakePhase::IdleExit, _) => Confidence::Medium,
+        let confidence = match (&phase, known) {
+            (Phase::LateTimer | Phase::RunQueue, false) => Confidence::Low,
+            (Phase::LateTimer | Phase::IdleExit, _) => Confidence::Medium,
             _ => Confidence::High,
         };
-        let placement = if phase == WakePhase::Dispatch { Placement::Trail } else { Placement::Inside };
-        let evidence = phase.as_str().to_owned();
-        let part = Part { culprit, net, gross: net, placement, confidence, evidence };
-        self.found.push(WakePart { phase, part });
+        let placement = if phase == Phase::Dispatch { Placement::Trail } else { Placement::Inside };
+        let part = Part::inside(subject, net, Evidence::WakeupRecords).in_phase(phase);
+        self.found.push(Part { placement, confidence, ..part });
     }
 }
 
@@ -180,7 +135,7 @@ struct State {
     priority: Option<i32>,
     running: Option<Running>,
     idle: IdleState,
-    frames: Vec<(CulpritKind, Name)>,
+    frames: Vec<Subject>,
     woken: bool,
 }
 
@@ -223,18 +178,16 @@ impl State {
                 self.running = Some(Running::Idle);
                 self.idle = state.map_or(IdleState::Left, IdleState::In);
             }
-            EventKind::IrqEntry { action, .. } => self.enter(CulpritKind::Irq, action.clone()),
-            EventKind::SoftirqEntry { vec } => {
-                self.enter(CulpritKind::Softirq, softirq_name(*vec).unwrap_or("unknown").into());
+            EventKind::IrqEntry { irq, action } => {
+                self.enter(Subject::Interrupt { number: Some(*irq), action: action.clone() });
             }
-            EventKind::VectorEntry { vector } => {
-                let kind = match &**vector {
-                    "local_timer" => CulpritKind::Timer,
-                    "reschedule" | "call_function" | "call_function_single" => CulpritKind::Ipi,
-                    _ => CulpritKind::Irq,
-                };
-                self.enter(kind, vector.clone());
-            }
+            EventKind::SoftirqEntry { vec } => self.enter(Subject::Softirq(*vec)),
+            EventKind::VectorEntry { vector } => self.enter(match &**vector {
+                // Which function it runs is not looked at.
+                "local_timer" => Subject::Timer { function: None, source: None },
+                "reschedule" | "call_function" | "call_function_single" => Subject::Ipi(vector.clone()),
+                _ => Subject::Vector(vector.clone()),
+            }),
             EventKind::IrqExit { .. } | EventKind::SoftirqExit { .. } | EventKind::VectorExit { .. } => {
                 self.frames.pop();
             }
@@ -242,74 +195,53 @@ impl State {
         }
     }
 
-    fn enter(&mut self, kind: CulpritKind, name: Name) {
+    fn enter(&mut self, frame: Subject) {
         // An interrupt ends the idle state that it came in.
         self.idle = IdleState::Left;
         if self.frames.len() == DEEPEST {
             self.frames.clear();
         }
-        self.frames.push((kind, name));
+        self.frames.push(frame);
     }
 
-    fn verdict(&self) -> (WakePhase, Culprit) {
-        let culprit =
-            |kind, name: Name, detail: String| Culprit { kind, name, detail: detail.into(), sender: None };
-        if let Some((kind, name)) = self.frames.last() {
-            return (WakePhase::Interrupt, culprit(*kind, name.clone(), String::new()));
+    fn verdict(&self, lexicon: &dyn Lexicon) -> (Phase, Subject) {
+        if let Some(frame) = self.frames.last() {
+            return (Phase::Interrupt, frame.clone());
         }
-        let dispatch =
-            |name: &str| (WakePhase::Dispatch, culprit(CulpritKind::Switch, name.into(), String::new()));
         match (self.running, self.woken) {
-            (Some(Running::Task(task)), _) if task.tid == self.victim => dispatch("return to the thread"),
-            (Some(Running::Idle), true) => dispatch("leaving idle"),
-            (Some(Running::Idle), false) => match self.idle {
-                IdleState::In(state) => idle_exit(format!("idle state {state}")),
-                IdleState::Unknown => idle_exit(String::new()),
-                IdleState::Left => late_timer("after idle had ended".into()),
-            },
-            (Some(Running::Unrecorded), true) => (WakePhase::RunQueue, unrecorded()),
-            (Some(Running::Unrecorded), false) => {
-                late_timer("while the CPU idled or a thread ran, not recorded".into())
+            (Some(Running::Task(task)), _) if task.tid == self.victim => {
+                (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
+            (Some(Running::Idle), true) => (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle)),
+            (Some(Running::Idle), false) => match self.idle {
+                IdleState::In(state) => idle_exit(About::IdleState(state)),
+                IdleState::Unknown => idle_exit(About::Nothing),
+                IdleState::Left => late_timer(About::Meanwhile(Meanwhile::IdleEnded)),
+            },
+            (Some(Running::Unrecorded), true) => {
+                (Phase::RunQueue, Subject::verdict(Verdict::UnrecordedSwitch))
+            }
+            (Some(Running::Unrecorded), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
             (Some(Running::Task(task)), true) => {
                 let urgent = self.priority.is_some_and(|own| task.prio < own);
-                let phase = if urgent { WakePhase::HigherPriority } else { WakePhase::RunQueue };
-                let detail = format!("pid {}, priority {}", task.tid, task.prio);
-                (phase, culprit(kind_of(&task.comm), task.comm.to_string().into(), detail))
+                let phase = if urgent { Phase::HigherPriority } else { Phase::RunQueue };
+                (phase, culprits::thread_subject(&task, lexicon))
             }
-            (Some(Running::Task(task)), false) => late_timer(format!("while {} ran", task.comm)),
-            (None, true) => (
-                WakePhase::RunQueue,
-                culprit(CulpritKind::Unresolved, "run-queue wait".into(), String::new()),
-            ),
-            (None, false) => late_timer(String::new()),
+            (Some(Running::Task(task)), false) => {
+                late_timer(About::Meanwhile(Meanwhile::Ran(lexicon.task(&task))))
+            }
+            (None, true) => (Phase::RunQueue, Subject::verdict(Verdict::RunQueueWait)),
+            (None, false) => late_timer(About::Nothing),
         }
     }
 }
 
-fn unrecorded() -> Culprit {
-    Culprit {
-        kind: CulpritKind::Unresolved,
-        name: "unrecorded switch".into(),
-        detail: "the way out of idle, or a thread that ran before".into(),
-        sender: None,
-    }
+fn idle_exit(about: About) -> (Phase, Subject) {
+    (Phase::IdleExit, Subject::Verdict(Verdict::IdleExit, about))
 }
 
-fn idle_exit(detail: String) -> (WakePhase, Culprit) {
-    let kind = CulpritKind::Switch;
-    let culprit = Culprit { kind, name: "idle exit".into(), detail: detail.into(), sender: None };
-    (WakePhase::IdleExit, culprit)
-}
-
-fn late_timer(detail: String) -> (WakePhase, Culprit) {
-    let kind = CulpritKind::Unresolved;
-    let culprit = Culprit { kind, name: "late timer".into(), detail: detail.into(), sender: None };
-    (WakePhase::TimerLate, culprit)
-}
-
-fn kind_of(comm: &Comm) -> CulpritKind {
-    if comm.as_bytes().starts_with(b"kworker/") { CulpritKind::Kworker } else { CulpritKind::Thread }
+fn late_timer(about: About) -> (Phase, Subject) {
+    (Phase::LateTimer, Subject::Verdict(Verdict::LateTimer, about))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use jitterscope_model::{CpuId, ExecutionContext, StallId, ThreadRef};
+use jitterscope_model::{Comm, CpuId, ExecutionContext, KernelAddr, Name, SchedClass, StallId, ThreadRef};
 use proptest::prelude::*;
 
 const VICTIM: i32 = 50;
@@ -45,11 +45,22 @@ fn timer(from: u64, to: u64) -> [KernelEvent; 2] {
     ]
 }
 
+struct NoNames;
+
+impl Lexicon for NoNames {
+    fn function(&self, addr: KernelAddr) -> Name {
+        format!("{:#x}", addr.0).into()
+    }
+    fn comm(&self, _: i32) -> Option<Name> {
+        None
+    }
+}
+
 /// (phase, name, ns) of each part.
-fn split(stall: &Stall, events: &[KernelEvent]) -> Vec<(WakePhase, String, u64)> {
-    split_wakeup(stall, events, TickRate::NANOSECONDS)
+fn split(stall: &Stall, events: &[KernelEvent]) -> Vec<(Phase, String, u64)> {
+    split_wakeup(stall, events, TickRate::NANOSECONDS, &NoNames)
         .into_iter()
-        .map(|part| (part.phase, part.part.culprit.name.to_string(), part.part.net.0))
+        .map(|part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0))
         .collect()
 }
 
@@ -65,11 +76,11 @@ fn from_idle_the_exit_the_interrupt_and_the_dispatch_are_told_apart() {
     assert_eq!(
         split(&stall(1000, 1650), &events),
         [
-            (WakePhase::IdleExit, "idle exit".into(), 300),
-            (WakePhase::TimerLate, "late timer".into(), 20),
-            (WakePhase::Interrupt, "local_timer".into(), 180),
-            (WakePhase::Dispatch, "leaving idle".into(), 100),
-            (WakePhase::Dispatch, "return to the thread".into(), 50),
+            (Phase::IdleExit, "idle exit".into(), 300),
+            (Phase::LateTimer, "late timer".into(), 20),
+            (Phase::Interrupt, "local_timer".into(), 180),
+            (Phase::Dispatch, "leaving idle".into(), 100),
+            (Phase::Dispatch, "return to the thread".into(), 50),
         ]
     );
 }
@@ -77,9 +88,9 @@ fn from_idle_the_exit_the_interrupt_and_the_dispatch_are_told_apart() {
 #[test]
 fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
     for (comm, prio, phase) in [
-        ("urgent", 40, WakePhase::HigherPriority),
-        ("equal", 120, WakePhase::RunQueue),
-        ("kworker/1:0", 120, WakePhase::RunQueue),
+        ("urgent", 40, Phase::HigherPriority),
+        ("equal", 120, Phase::RunQueue),
+        ("kworker/1:0", 120, Phase::RunQueue),
     ] {
         let other = task(60, comm, prio);
         let [entry, exit] = timer(1010, 1110);
@@ -87,10 +98,10 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
         assert_eq!(
             split(&stall(1000, 2020), &events),
             [
-                (WakePhase::TimerLate, "late timer".into(), 10),
-                (WakePhase::Interrupt, "local_timer".into(), 100),
+                (Phase::LateTimer, "late timer".into(), 10),
+                (Phase::Interrupt, "local_timer".into(), 100),
                 (phase, comm.into(), 890),
-                (WakePhase::Dispatch, "return to the thread".into(), 20),
+                (Phase::Dispatch, "return to the thread".into(), 20),
             ]
         );
     }
@@ -98,11 +109,11 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
         &stall(1000, 2000),
         &[switch(900, victim(), task(7, "kworker/1:0", 120)), waking(1001)],
         TickRate::NANOSECONDS,
+        &NoNames,
     )[1];
-    assert_eq!(
-        (part.part.culprit.kind, &*part.part.culprit.detail),
-        (CulpritKind::Kworker, "pid 7, priority 120")
-    );
+    let Subject::Work(work) = &part.culprit.subject else { panic!("{:?}", part.culprit) };
+    let worker = work.worker.as_ref().unwrap();
+    assert_eq!((worker.tid, &worker.class), (Some(7), &Some(SchedClass::Fair(Some(0)))));
 }
 
 #[test]
@@ -118,19 +129,19 @@ fn interrupts_in_between_have_their_own_part() {
     assert_eq!(
         split(&stall(1000, 1300), &events),
         [
-            (WakePhase::RunQueue, "other".into(), 150),
-            (WakePhase::Interrupt, "nvme0q1".into(), 50),
-            (WakePhase::Interrupt, "BLOCK".into(), 100),
+            (Phase::RunQueue, "other".into(), 150),
+            (Phase::Interrupt, "nvme0q1".into(), 50),
+            (Phase::Interrupt, "BLOCK".into(), 100),
         ]
     );
 }
 
 #[test]
 fn without_events_the_timer_is_late_and_it_is_a_guess() {
-    let parts = split_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
-    assert_eq!((parts[0].phase, parts[0].part.net.0, parts.len()), (WakePhase::TimerLate, 500, 1));
-    assert_eq!(parts[0].part.confidence, Confidence::Low);
-    let attribution = attribute_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
+    let parts = split_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS, &NoNames);
+    assert_eq!((&parts[0].phase, parts[0].net.0, parts.len()), (&Some(Phase::LateTimer), 500, 1));
+    assert_eq!(parts[0].confidence, Confidence::Low);
+    let attribution = attribute_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS, &NoNames);
     assert_eq!((attribution.total().0, attribution.explained().0), (500, 0));
 }
 
@@ -159,7 +170,7 @@ proptest! {
         events.sort_by_key(|event| event.time);
         let rate = TickRate { hz, ..TickRate::NANOSECONDS };
         let stall = stall(start, start + length);
-        let sum: u64 = split_wakeup(&stall, &events, rate).iter().map(|part| part.part.net.0).sum();
+        let sum: u64 = split_wakeup(&stall, &events, rate, &NoNames).iter().map(|part| part.net.0).sum();
         prop_assert_eq!(sum, rate.nanos(stall.length()).0);
     }
 }
@@ -172,14 +183,14 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     assert_eq!(
         split(&stall(1000, 1650), &events),
         [
-            (WakePhase::TimerLate, "late timer".into(), 320),
-            (WakePhase::Interrupt, "local_timer".into(), 180),
-            (WakePhase::RunQueue, "unrecorded switch".into(), 150),
+            (Phase::LateTimer, "late timer".into(), 320),
+            (Phase::Interrupt, "local_timer".into(), 180),
+            (Phase::RunQueue, "unrecorded switch".into(), 150),
         ]
     );
     // Somebody leaves the CPU who was never put on it.
     let hog = task(77, "hog", 120);
     let events = [switch(100, victim(), idle()), waking(1100), switch(1500, hog, victim())];
     let told = split(&stall(1000, 1650), &events);
-    assert_eq!(told[1], (WakePhase::RunQueue, "unrecorded switch".into(), 400));
+    assert_eq!(told[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
 }

@@ -98,7 +98,7 @@ fn a_thread_that_shares_its_cpu_is_told_with_whom() {
     let rival = rival.unwrap_or_else(|| panic!("the rival is not told: {victim:#}"));
     // It runs a fifth of the time when nobody else does, and each turn takes the CPU from the victim.
     assert!(rival["count"].as_u64().unwrap() >= 20, "{rival}");
-    assert!(ns(rival, "sum_ns") > 0.02 * all, "{rival}");
+    assert!(ns(rival, "total_ns") > 0.02 * all, "{rival}");
     let kept = ns(victim, "running_ns") + ns(victim, "waiting_ns");
     assert!(kept > 0.9 * all, "{victim}");
     let blamed = report["worst"]

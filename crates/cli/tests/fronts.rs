@@ -484,7 +484,7 @@ fn the_fronts_and_export_speak_json() {
     let dir = tempfile::tempdir().unwrap();
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let value = json(&screen(dir.path(), &["-r", "300ms", "--json", "-f", "o.txt", "--periods"]));
-    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["schema_version"], 2);
     let cpu = &value["cpus"][0];
     let bins = cpu["bins"].as_array().unwrap();
     assert_eq!((bins.len(), bins[0]["upper_ticks"].as_u64()), (20, Some(14)));

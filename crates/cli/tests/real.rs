@@ -86,7 +86,7 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(tracing_state(), before, "the recording left a mount");
     let run = json(&output);
-    assert_eq!(run["schema_version"], 1);
+    assert_eq!(run["schema_version"], 2);
     assert_eq!(run["run"]["label"], "FIELDS");
     assert_eq!(run["probe"]["kind"], "spin");
     assert_eq!(run["probe"]["threshold_ns"], 300);
@@ -125,7 +125,7 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
         .sum();
     assert_eq!(classes, unexplained);
     for culprit in culprits {
-        for field in ["kind", "name", "detail"] {
+        for field in ["kind", "name"] {
             assert!(culprit[field].is_string(), "{culprit}");
         }
         for field in ["count", "total_ns", "share", "mean_ns", "max_ns"] {

@@ -64,7 +64,7 @@ fn applied_shown_drifted_and_rolled_back() {
     let dir = machine();
     let read = |file: &str| fs::read_to_string(dir.path().join("root").join(file)).unwrap();
     let audit = json(&run(dir.path(), &["audit", "--cpus", "3", "--json"]));
-    assert_eq!(audit["schema_version"], 1);
+    assert_eq!(audit["schema_version"], 2);
     let vmstat = audit["knobs"].as_array().unwrap().iter().find(|k| k["id"] == "vmstat").unwrap();
     assert_eq!((&vmstat["state"], &vmstat["current"]), (&Value::from("wrong"), &Value::from("1")));
 

@@ -8,7 +8,7 @@ use crate::facts::RunFacts;
 use crate::output::Output;
 use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall, visible};
+use jitterscope_model::{Attribution, IntervalRow, Part, ProbeResult, Stall, SubjectFields, visible};
 use std::borrow::Cow;
 
 /// Which rows a file has.
@@ -37,7 +37,7 @@ impl CsvRows {
     fn header(self) -> &'static str {
         match self {
             CsvRows::Stalls => {
-                "start_ns,duration_ns,cpu,tid,comm,stall_id,start_ticks,end_ticks,explained_ns,culprit_kind,culprit,culprit_detail,culprit_ns\n"
+                "start_ns,duration_ns,cpu,tid,comm,stall_id,start_ticks,end_ticks,explained_ns,culprit_kind,culprit,culprit_ns,culprit_tid,culprit_tgid,culprit_comm,culprit_class,culprit_priority,culprit_uid,culprit_cgroup,culprit_function,culprit_workqueue,culprit_irq,phase,moved_from_cpu\n"
             }
             CsvRows::Intervals | CsvRows::Series => "end_ns,max_ns,cpu,start_ns,count,stolen_ns\n",
         }
@@ -108,16 +108,16 @@ impl Exporter for Csv {
         );
         let worst = attribution.and_then(|a| a.parts.iter().max_by_key(|part| part.net));
         match (attribution, worst) {
-            (Some(attribution), Some(part)) => line.push_str(&format!(
-                "{},{},{},{},{}\n",
-                attribution.explained().0,
-                part.culprit.kind,
-                self.name(&part.culprit.name),
-                self.name(&part.culprit.detail),
-                part.net.0,
-            )),
-            _ => line.push_str(",,,,\n"),
+            (Some(attribution), Some(part)) => {
+                line.push_str(&attribution.explained().0.to_string());
+                for cell in culprit(part) {
+                    line.push(',');
+                    line.push_str(&self.name(&cell));
+                }
+            }
+            _ => line.push_str(&",".repeat(CULPRIT_COLUMNS)),
         }
+        line.push('\n');
         self.written += 1;
         self.output.write(line)
     }
@@ -153,6 +153,34 @@ impl Exporter for Csv {
         self.output.finish()?;
         Ok(Delivery::of(self.written))
     }
+}
+
+/// Columns that a part fills.
+const CULPRIT_COLUMNS: usize = 15;
+
+/// The columns of the largest part; what is not known or does not apply is empty.
+fn culprit(part: &Part) -> [String; CULPRIT_COLUMNS] {
+    fn text(value: Option<impl ToString>) -> String {
+        value.map_or_else(String::new, |value| value.to_string())
+    }
+    let fields = SubjectFields::from(&part.culprit.subject);
+    [
+        fields.kind.to_string(),
+        fields.name.to_string(),
+        part.net.0.to_string(),
+        text(fields.tid),
+        text(fields.tgid),
+        text(fields.comm),
+        text(fields.class),
+        text(fields.priority),
+        text(fields.uid),
+        text(fields.cgroup),
+        text(fields.function),
+        text(fields.workqueue),
+        text(fields.irq),
+        text(part.phase.as_ref()),
+        text(part.moved_from),
+    ]
 }
 
 /// A field as RFC 4180 has it.

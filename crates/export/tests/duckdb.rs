@@ -151,11 +151,15 @@ fn duckdb_reads_the_tables_as_we_do() {
     for place in [folder.as_path(), run.path()] {
         let seen = seen(&python, place);
         check(&seen, &run);
-        let mut expected: BTreeMap<(u64, &str, &str), (u64, u64)> = BTreeMap::new();
+        let mut expected: BTreeMap<(u64, &str, String), (u64, u64)> = BTreeMap::new();
         let all = common::stalls();
         for (stall, attribution) in &all {
             for part in &attribution.parts {
-                let key = (stall.cpu.0.into(), part.culprit.kind.as_str(), &*part.culprit.name);
+                let key = (
+                    stall.cpu.0.into(),
+                    part.culprit.kind().as_str(),
+                    part.culprit.subject.name().into_owned(),
+                );
                 let row = expected.entry(key).or_default();
                 *row = (row.0 + 1, row.1 + part.net.0);
             }

@@ -25,7 +25,7 @@ fn csv_has_each_stall_and_each_interval() {
     assert_eq!(
         lines.next(),
         Some(
-            "start_ns,duration_ns,cpu,tid,comm,stall_id,start_ticks,end_ticks,explained_ns,culprit_kind,culprit,culprit_detail,culprit_ns"
+            "start_ns,duration_ns,cpu,tid,comm,stall_id,start_ticks,end_ticks,explained_ns,culprit_kind,culprit,culprit_ns,culprit_tid,culprit_tgid,culprit_comm,culprit_class,culprit_priority,culprit_uid,culprit_cgroup,culprit_function,culprit_workqueue,culprit_irq,phase,moved_from_cpu"
         )
     );
     assert_eq!(
@@ -60,7 +60,7 @@ fn json_lines_hold_the_run_its_rows_and_its_end() {
     assert_eq!((rows[0]["type"].as_str(), rows[0]["host"].as_str()), (Some("run"), Some("box")));
     let stalls: Vec<&Value> = rows.iter().filter(|row| row["type"] == "stall").collect();
     assert_eq!(stalls.len() as u64, 2 * INTERVALS * STALLS_AN_INTERVAL);
-    assert_eq!(stalls[0]["parts"][0]["culprit"]["name"], "tick_sched_timer");
+    assert_eq!(stalls[0]["parts"][0]["name"], "tick_sched_timer");
     assert_eq!(rows.iter().filter(|row| row["type"] == "interval").count() as u64, 2 * INTERVALS);
     assert_eq!(rows.last().unwrap()["type"], "end");
 }

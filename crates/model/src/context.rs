@@ -16,10 +16,13 @@ pub enum ExecutionContext {
     Interrupt,
     /// It was in a non-maskable interrupt, likewise.
     Nmi,
+    /// What a newer version wrote.
+    #[serde(other)]
+    Unknown,
 }
 
 impl ExecutionContext {
-    /// All of them.
+    /// All that are known.
     pub const ALL: [ExecutionContext; 4] = [
         ExecutionContext::Thread,
         ExecutionContext::Softirq,
@@ -47,6 +50,7 @@ impl ExecutionContext {
             ExecutionContext::Softirq => "softirq",
             ExecutionContext::Interrupt => "interrupt",
             ExecutionContext::Nmi => "nmi",
+            ExecutionContext::Unknown => "unknown",
         }
     }
 
@@ -72,6 +76,7 @@ impl ExecutionContext {
             (ExecutionContext::Softirq, None) => "a softirq".into(),
             (ExecutionContext::Interrupt, _) => "an interrupt".into(),
             (ExecutionContext::Nmi, _) => "an NMI".into(),
+            (ExecutionContext::Unknown, _) => "something unknown".into(),
         }
     }
 }

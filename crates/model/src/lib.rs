@@ -23,13 +23,19 @@ mod source;
 mod thread_account;
 mod time;
 mod turn;
+mod timeline;
 mod visible;
 mod wakeup_result;
+mod words;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
-pub use culprit::{Culprit, CulpritKind, Sender};
+pub use culprit::{
+    About, Culprit, CulpritKey, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner, Phase,
+    SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict, Work,
+    Worker,
+};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
@@ -53,6 +59,7 @@ pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
-pub use turn::{DrainTurn, MessageTimesRow, NameRead, Setup, SetupStep, WarmUpTurn};
+pub use turn::{DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, WarmUpTurn};
+pub use timeline::{TimelineItem, TimelineRow};
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

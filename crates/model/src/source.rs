@@ -1,31 +1,19 @@
 //! What could be seen, and what could not.
 
+use crate::words::open_words;
 use serde::{Deserialize, Serialize};
 
-/// How much of a source there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceStatus {
-    /// All of it.
-    Available,
-    /// Some of it: `reason` says what is missing.
-    Degraded,
-    /// It is there, but not for this user.
-    Denied,
-    /// This machine has no such thing.
-    Absent,
-}
-
-impl SourceStatus {
-    /// Its name in JSON and on screen.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SourceStatus::Available => "available",
-            SourceStatus::Degraded => "degraded",
-            SourceStatus::Denied => "denied",
-            SourceStatus::Absent => "absent",
-        }
+open_words! {
+    /// How much of a source there is.
+    SourceStatus {
+        /// All of it.
+        Available = "available",
+        /// Some of it: `reason` says what is missing.
+        Degraded = "degraded",
+        /// It is there, but not for this user.
+        Denied = "denied",
+        /// This machine has no such thing.
+        Absent = "absent",
     }
 }
 

@@ -1,6 +1,6 @@
 //! What became of one thread's time.
 
-use crate::{CpuId, CulpritKind, Name, Nanos, Ticks};
+use crate::{CpuId, Nanos, Subject, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// One thread while it was followed. Running, waiting, blocked and unknown time sum to the time that it
@@ -63,15 +63,15 @@ pub struct CpuShare {
     pub running_ns: Nanos,
 }
 
-/// What ran while a thread waited or was interrupted, clipped to that.
+/// What ran while a thread waited or was interrupted, clipped to that; a program's threads together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanInstead {
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name, see [`crate::Culprit`].
-    pub name: Name,
-    /// What else identifies it.
-    pub detail: Name,
+    /// What.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// How many threads or workers these were; 0 for what has none, 64 for that many or more.
+    #[serde(default)]
+    pub threads: u64,
     /// How often.
     pub count: u64,
     /// The shortest time.
@@ -79,13 +79,13 @@ pub struct RanInstead {
     /// The longest.
     pub max_ns: Nanos,
     /// All of it.
-    pub sum_ns: Nanos,
+    pub total_ns: Nanos,
 }
 
 impl RanInstead {
     /// The average time; zero for none.
     #[must_use]
     pub fn average_ns(&self) -> Nanos {
-        Nanos(self.sum_ns.0.checked_div(self.count).unwrap_or(0))
+        Nanos(self.total_ns.0.checked_div(self.count).unwrap_or(0))
     }
 }

@@ -4,7 +4,7 @@
 //! what the probes saw to attribution. Pages are kept as they are; all else that went into a verdict is here,
 //! so that the same verdicts come out again whatever the turns' timing was.
 
-use crate::{CpuId, Gap, StallId, Ticks};
+use crate::{Comm, CpuId, Gap, Name, Owner, StallId, TaskIdentity, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// One turn, kept behind its pages.
@@ -22,6 +22,10 @@ pub struct DrainTurn {
     /// Names of threads that were read while stalls were attributed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<(i32, String)>,
+    /// What threads belonged to that were asked for while stalls were attributed, where that is not what was
+    /// said of them last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<IdentityRead>,
     /// System management interrupts since the turn before; `None` where they cannot be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smi: Option<u64>,
@@ -53,6 +57,47 @@ pub struct NameRead {
     pub tid: i32,
     /// Its name.
     pub name: String,
+}
+
+/// What a thread belonged to when it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IdentityRead {
+    /// Its id.
+    pub tid: i32,
+    /// Its name then: ids are used again.
+    pub comm: String,
+    /// Its process; `None` where it was not known any more, as of all that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tgid: Option<i32>,
+    /// Its user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// Its control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<Name>,
+}
+
+impl IdentityRead {
+    /// As it was found.
+    #[must_use]
+    pub fn new(tid: i32, comm: Comm, identity: &TaskIdentity) -> IdentityRead {
+        let owner = identity.owner.as_ref();
+        IdentityRead {
+            tid,
+            comm: comm.to_string(),
+            tgid: identity.tgid,
+            uid: owner.map(|owner| owner.uid),
+            cgroup: owner.and_then(|owner| owner.cgroup.clone()),
+        }
+    }
+
+    /// As it was found.
+    #[must_use]
+    pub fn identity(&self) -> TaskIdentity {
+        let owner = self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.clone() });
+        TaskIdentity { tgid: self.tgid, owner }
+    }
 }
 
 /// What one CPU's probe told before its measurement began.

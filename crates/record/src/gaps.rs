@@ -51,7 +51,7 @@ impl GapAttribution {
 
     pub(crate) fn attribute(&mut self, stall: &Stall, names: &dyn Lexicon) -> Attribution {
         if self.wakeups() {
-            return self.attributor.attribute_wakeup(stall);
+            return self.attributor.attribute_wakeup(stall, names);
         }
         let none = OutsideHints::default();
         let hints = self.hints.get(&stall.cpu).unwrap_or(&none);

@@ -136,7 +136,7 @@ impl KernelEvents {
     /// All of a turn has been attributed; `turn` has what its maker knows of it.
     pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, mut turn: DrainTurn) {
         turn.number = self.turns;
-        (turn.names, turn.asked) = self.names.take_reads();
+        (turn.names, turn.asked, turn.identities) = self.names.take_reads();
         self.turns += 1;
         keeper.turn(&turn);
     }

@@ -15,6 +15,7 @@ mod feed;
 mod gaps;
 mod hints;
 mod home;
+mod identities;
 mod kernel_events;
 mod live;
 mod manifest;

@@ -1,11 +1,14 @@
 //! Names of kernel functions and threads, live and stored.
 
+use crate::identities::{Identities, Told};
 use jitterscope_attribute::Lexicon;
-use jitterscope_model::{Comm, EventKind, KernelAddr, KernelEvent, Name, NameRead};
+use jitterscope_model::{
+    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, Name, NameRead, TaskIdentity,
+};
 use jitterscope_platform::Machine;
 use jitterscope_trace::{Symbols, Tasks, TraceContext};
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How long a thread's name is believed before it is read again.
@@ -35,6 +38,8 @@ pub(crate) struct LiveNames {
     symbols: Symbols,
     tasks: RefCell<Tasks>,
     asked: RefCell<HashMap<i32, Instant>>,
+    identities: RefCell<Identities>,
+    told: RefCell<Told>,
     functions: FunctionCache,
     reads: RefCell<Reads>,
 }
@@ -46,6 +51,9 @@ struct Reads {
     records: u64,
     names: Vec<NameRead>,
     asked: Vec<(i32, String)>,
+    identities: Vec<IdentityRead>,
+    /// Threads of which something was said in this turn.
+    said: HashSet<(i32, Comm)>,
 }
 
 impl Reads {
@@ -57,6 +65,8 @@ impl Reads {
 impl LiveNames {
     pub(crate) fn new(machine: Machine, symbols: Symbols) -> LiveNames {
         LiveNames {
+            identities: RefCell::new(Identities::new(machine.clone())),
+            told: RefCell::default(),
             machine,
             symbols,
             tasks: RefCell::default(),
@@ -67,9 +77,10 @@ impl LiveNames {
     }
 
     /// What was read beside the records since the last call: while they were learnt from, and since.
-    pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>) {
-        let Reads { names, asked, .. } = self.reads.take();
-        (names, asked)
+    pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
+        let Reads { names, asked, identities, .. } = self.reads.take();
+        self.told.borrow_mut().turn();
+        (names, asked, identities)
     }
 
     /// Learns what an event tells, and asks for the name of its own thread while that still lives.
@@ -157,6 +168,21 @@ impl Lexicon for LiveNames {
         }
         Some(comm.to_string().into())
     }
+
+    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
+        let (comm, mut told) = (Comm::new(comm), self.told.borrow_mut());
+        let mut reads = self.reads.borrow_mut();
+        let before = told.of(tid, comm);
+        if !reads.said.insert((tid, comm)) {
+            return before;
+        }
+        let now = self.identities.borrow_mut().of(tid, comm);
+        if now != before {
+            reads.identities.push(IdentityRead::new(tid, comm, &now));
+            told.say(tid, comm, now.clone());
+        }
+        now
+    }
 }
 
 /// Names as a stored run kept them.
@@ -201,6 +227,7 @@ pub(crate) struct ReplayedNames {
     /// Reads of the turn that are still to come.
     reads: VecDeque<NameRead>,
     asked: HashMap<i32, Comm>,
+    told: Told,
     /// All that was known in the end, for a trace of which parts are missing.
     known_in_the_end: Option<Tasks>,
 }
@@ -214,6 +241,7 @@ impl ReplayedNames {
             records: 0,
             reads: VecDeque::new(),
             asked: HashMap::new(),
+            told: Told::default(),
             known_in_the_end: None,
         }
     }
@@ -224,7 +252,16 @@ impl ReplayedNames {
     }
 
     /// A turn begins, in which this was read.
-    pub(crate) fn turn(&mut self, names: Vec<NameRead>, asked: Vec<(i32, String)>) {
+    pub(crate) fn turn(
+        &mut self,
+        names: Vec<NameRead>,
+        asked: Vec<(i32, String)>,
+        identities: Vec<IdentityRead>,
+    ) {
+        self.told.turn();
+        for read in identities {
+            self.told.say(read.tid, Comm::new(&read.comm), read.identity());
+        }
         self.records = 0;
         self.reads = names.into();
         self.asked = asked.into_iter().map(|(tid, name)| (tid, Comm::new(&name))).collect();
@@ -267,6 +304,10 @@ impl Lexicon for ReplayedNames {
         // As the recorder did: a name that is used stays known.
         tasks.insert(tid, comm);
         Some(comm.to_string().into())
+    }
+
+    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
+        self.told.of(tid, Comm::new(comm))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod sljtest_json;
 mod style;
 pub mod text;
 pub mod timeline;
+mod words;
 
-pub use load::{load, load_periods, load_redacted, load_worst};
+pub use load::{load, load_by, load_periods, load_redacted, load_worst};
 pub use style::Style;

@@ -2,7 +2,7 @@
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
-use jitterscope_model::{Attribution, RunManifest};
+use jitterscope_model::{Attribution, KeyLevel, RunManifest};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -32,6 +32,19 @@ pub fn load_periods(
     effort: Effort,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     load_with(path, None, |builder| builder.worst(worst).periods(effort))
+}
+
+/// As [`load_periods`], with culprits told apart so finely.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_by(
+    path: &Path,
+    worst: usize,
+    effort: Effort,
+    level: KeyLevel,
+) -> Result<(RunManifest, RunSummary), StoreError> {
+    load_with(path, None, |builder| builder.worst(worst).periods(effort).level(level))
 }
 
 /// As [`load_periods`], without who owns the machine, what it is called and what runs on it.

@@ -1,8 +1,9 @@
 //! One stall as a timeline of nested frames.
 
 use crate::number::{moment, percent, utc};
-use crate::style::{Style, Tone, fit, pad, tame, wrap};
-use jitterscope_model::{CpuId, Nanos, StallId};
+use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::words;
+use jitterscope_model::{CpuId, Nanos, Part, StallId, TimelineRow};
 
 /// What a stall was to its victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,25 +61,10 @@ pub struct TimelineView {
     pub start_offset: Nanos,
     /// Frames and instants, in order of their start; a frame before what is nested in it.
     pub rows: Vec<TimelineRow>,
-    /// Culprits with their net time, largest first: kind, name, net.
-    pub parts: Vec<(String, String, Nanos)>,
+    /// Its parts, largest first.
+    pub parts: Vec<Part>,
     /// What limits the view: `no kernel event inside`, `the trace of this stall was not kept`.
     pub remarks: Vec<String>,
-}
-
-/// A frame, or an instant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimelineRow {
-    /// How many frames it is nested in.
-    pub depth: usize,
-    /// From.
-    pub start: Nanos,
-    /// To; `None` for an instant.
-    pub end: Option<Nanos>,
-    /// What: `local_timer`, `sched_waking kworker/1:1`.
-    pub label: String,
-    /// More: the sender, the detail, an end that was not seen.
-    pub note: String,
 }
 
 /// Columns of the bar that shows where in the stall a frame lies.
@@ -130,9 +116,10 @@ pub fn render(view: &TimelineView, style: Style) -> String {
     line(&edge(view.duration, to));
     if !view.parts.is_empty() {
         line("");
-        for (kind, name, net) in &view.parts {
-            let share = percent(net.0 as f64 / view.duration.0.max(1) as f64);
-            let text = format!("{:>11} {share:>11}  {} {}", micros(*net), tame(kind), tame(name));
+        for part in &view.parts {
+            let share = percent(part.net.0 as f64 / view.duration.0.max(1) as f64);
+            let what = words::kind_and_name(&part.culprit.subject);
+            let text = format!("{:>11} {share:>11}  {what}", micros(part.net));
             line(&fit(&text, style.columns()));
         }
     }
@@ -143,10 +130,10 @@ fn frame(row: &TimelineRow, whole: Nanos, style: Style) -> String {
     let length = row.end.map_or_else(String::new, |end| micros(end.saturating_sub(row.start)));
     let room = style.columns() - BEFORE_LABEL;
     let indent = " ".repeat(2 * row.depth.min(DEEPEST));
-    let label = fit(&format!("{indent}{}", row.label), room);
+    let (label, note) = words::timeline_item(&row.item);
+    let label = fit(&format!("{indent}{label}"), room);
     let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
     let mut text = format!("{:>11} {length:>11} [{}] {label}", micros(row.start), bar(row, whole));
-    let note = tame(&row.note);
     if note.is_empty() {
         return text;
     }

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Scenario, busy, late, part, source};
+use common::{Scenario, busy, late, part, sent_by, source};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
-use jitterscope_report::timeline::{StallKind, TimelineRow, TimelineView};
+use jitterscope_report::timeline::{StallKind, TimelineView};
 use jitterscope_report::{Style, text, timeline};
 
 /// The text, after checking what holds for every report.
@@ -136,7 +136,12 @@ fn sixty_four_cpus() {
             run.stall(
                 cpu,
                 at,
-                vec![part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_000 + n * 10)],
+                vec![part(
+                    CulpritKind::Timer,
+                    "tick_nohz_handler",
+                    "hrtimer, local_timer interrupt",
+                    2_000 + n * 10,
+                )],
             );
         }
         // An SMI: all stand still together.
@@ -219,7 +224,12 @@ fn many(cpus: u32) -> Scenario {
     run.manifest.probe.interval_ns = Nanos(200_000_000);
     for cpu in 0..cpus {
         for n in 0..600 + u64::from(cpu) * 29 % 97 {
-            let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+            let tick = part(
+                CulpritKind::Timer,
+                "tick_nohz_handler",
+                "hrtimer, local_timer interrupt",
+                2_100 + n * 13 % 700,
+            );
             run.stall(cpu, n * 14_000 + 11 + u64::from(cpu) * 40, vec![tick]);
         }
         for (at, length) in [(1_200_000, 7_000_000), (8_300_000, 1_200_000)] {
@@ -270,14 +280,26 @@ fn bursts_over_time() {
     let mut run = Scenario::new(&[2, 3]);
     run.manifest.probe.interval_ns = Nanos(200_000_000);
     for cpu in [2u32, 3] {
-        let tick = |n: u64| part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer", 2_100 + n * 13 % 700);
+        let tick = |n: u64| {
+            part(
+                CulpritKind::Timer,
+                "tick_nohz_handler",
+                "hrtimer, local_timer interrupt",
+                2_100 + n * 13 % 700,
+            )
+        };
         for n in 0..2400 {
             run.stall(cpu, n * 4000 + 11 + u64::from(cpu) * 500, vec![tick(n)]);
         }
         run.stall(
             cpu,
             1_200_000,
-            vec![part(CulpritKind::Hypervisor, "CPU taken", "no kernel event", 7_000_000)],
+            vec![part(
+                CulpritKind::Hypervisor,
+                "CPU taken",
+                "no kernel event inside, on a virtual machine",
+                7_000_000,
+            )],
         );
     }
     for n in 0..50u64 {
@@ -333,13 +355,25 @@ fn hostile_names_are_tamed() {
 
 #[test]
 fn a_stall_as_a_timeline() {
-    let row = |depth, start, end: Option<u64>, label: &str, note: &str| TimelineRow {
+    let row = |depth, start, end: Option<u64>, item: TimelineItem| TimelineRow {
         depth,
         start: Nanos(start),
         end: end.map(Nanos),
-        label: label.into(),
-        note: note.into(),
+        item,
     };
+    let frame = |kind: CulpritKind, name: &str, detail: &str| TimelineItem::Frame {
+        culprit: part(kind, name, detail, 1).culprit,
+        ended: true,
+        named_inside: false,
+    };
+    let cron = sent_by(part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1), "cron", 3, 0, None);
+    let thread = TimelineItem::Frame { culprit: cron.culprit, ended: false, named_inside: false };
+    let named_inside = TimelineItem::Frame {
+        culprit: part(CulpritKind::Timer, "local_timer", "interrupt that ran no timer function", 1).culprit,
+        ended: true,
+        named_inside: true,
+    };
+    let hrtimer = "hrtimer, local_timer interrupt";
     let view = TimelineView {
         stall: StallId(42),
         cpu: CpuId(1),
@@ -349,22 +383,31 @@ fn a_stall_as_a_timeline() {
         start_realtime_ns: 1_795_213_189_826_000_000,
         start_offset: Nanos(3_412_000_000),
         rows: vec![
-            row(0, 11_204, Some(19_800), "irq local_timer", ""),
-            row(1, 11_900, Some(19_100), "timer hrtimer_wakeup", "hrtimer"),
-            row(2, 12_800, None, "sched_waking evil", "from cron (pid 3, CPU 0)"),
+            row(0, 11_204, Some(19_800), named_inside),
+            row(1, 11_900, Some(19_100), frame(CulpritKind::Timer, "hrtimer_wakeup", hrtimer)),
             row(
-                0,
-                21_000,
-                Some(1_300_200),
-                "thread evil",
-                "pid 4242, real-time 49, woken by cron and then some",
+                2,
+                12_800,
+                None,
+                TimelineItem::Wakes { comm: "evil".into(), tid: 4242, target_cpu: CpuId(1) },
             ),
-            row(1, 600_000, Some(604_000), "irq local_timer", "a-very-long-note-that-cannot-possibly-fit"),
-            row(9, 601_000, Some(602_000), "timer tick_nohz_handler_with_a_long_suffix", "deep"),
+            row(0, 21_000, Some(1_300_200), thread),
+            row(
+                1,
+                600_000,
+                Some(604_000),
+                frame(CulpritKind::Irq, "a-device-with-quite-a-long-name-indeed-rx-0", "irq 25"),
+            ),
+            row(
+                9,
+                601_000,
+                Some(602_000),
+                frame(CulpritKind::Timer, "tick_nohz_handler_with_a_long_suffix", hrtimer),
+            ),
         ],
         parts: vec![
-            ("thread".into(), "evil".into(), Nanos(1_275_200)),
-            ("hypervisor".into(), "late interrupt".into(), Nanos(11_204)),
+            part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1_275_200),
+            part(CulpritKind::Hypervisor, "late interrupt", "", 11_204),
         ],
         remarks: vec!["The trace around this stall is incomplete.".into()],
     };

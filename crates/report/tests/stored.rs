@@ -38,7 +38,7 @@ fn a_stored_run_reports_what_its_rows_did() {
     assert_eq!(loaded, direct);
     assert_eq!(text::render(&loaded, Style::default()), text::render(&direct, Style::default()));
     let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
-    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["schema_version"], jitterscope_model::SCHEMA_VERSION);
     assert_eq!(load_worst(&path, 3).unwrap().1.worst.len(), 3);
 }
 
@@ -65,7 +65,7 @@ fn stored_wake_ups_keep_their_phases_and_the_idle_control_is_in_no_sum() {
     let control = wakeup.idle_control.as_ref().unwrap();
     let late: u64 = control.phases.iter().map(|row| row.total_ns.0).sum();
     assert_eq!(late, control.culprits.iter().map(|row| row.total_ns.0).sum::<u64>());
-    assert_eq!(control.phases[0].phase, "idle exit");
+    assert_eq!(control.phases[0].phase, jitterscope_model::Phase::IdleExit);
     assert!(control.max_ratio.unwrap() > 70.0);
     // Deadlines that were slept through weigh in the corrected percentiles only.
     let p = |of: &jitterscope_analyze::Percentiles| of["99"].unwrap();

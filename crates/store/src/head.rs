@@ -1,6 +1,7 @@
 //! The manifest's two files, a head that a list of runs reads and the details, and the machine's beside them.
 
 use crate::error::StoreError;
+use crate::legacy;
 use crate::reserved::ReservedFile;
 use jitterscope_model::{MachineState, RUN_SCHEMA_VERSION, RunHead, RunManifest};
 use jitterscope_platform::HeldDir;
@@ -91,7 +92,7 @@ fn read_file(run: &HeldDir) -> Result<File, StoreError> {
     let path = run.path().join(MANIFEST);
     let text = run.read(MANIFEST, LARGEST_MANIFEST).map_err(StoreError::reading)?;
     match parse::<Version>(&path, &text)?.schema_version {
-        1 => Ok(File::Whole(Box::new(parse(&path, &text)?))),
+        1 => Ok(File::Whole(Box::new(parse_manifest(&path, &text)?))),
         found if found == u64::from(RUN_SCHEMA_VERSION) => Ok(File::Head(Box::new(parse(&path, &text)?))),
         found => Err(StoreError::Version { path, found, known: RUN_SCHEMA_VERSION }),
     }
@@ -113,7 +114,7 @@ pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
     };
     let path = run.path().join(DETAILS);
     let text = run.read(DETAILS, LARGEST_MANIFEST).map_err(StoreError::reading)?;
-    let manifest: RunManifest = parse(&path, &text)?;
+    let manifest = parse_manifest(&path, &text)?;
     // A label is the user's to change, an id is not.
     if manifest.id != head.id {
         return Err(StoreError::damaged(
@@ -122,6 +123,13 @@ pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
         ));
     }
     Ok(RunManifest { label: head.label, ..manifest })
+}
+
+/// All of a manifest, in the words of any version.
+fn parse_manifest(path: &Path, text: &[u8]) -> Result<RunManifest, StoreError> {
+    let mut value: serde_json::Value = parse(path, text)?;
+    legacy::manifest(&mut value);
+    serde_json::from_value(value).map_err(|e| StoreError::damaged(path, e))
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, StoreError> {

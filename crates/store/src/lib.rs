@@ -33,6 +33,7 @@ mod error;
 mod head;
 mod hlog;
 mod hlog_reader;
+mod legacy;
 mod naming;
 mod pages;
 mod reader;
@@ -44,6 +45,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
+pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
 pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage, TracePiece};

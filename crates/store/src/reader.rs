@@ -3,9 +3,10 @@
 use crate::error::StoreError;
 use crate::head::{self, MACHINE};
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
+use crate::legacy::Wording;
 use crate::pages::{CONTEXT, SEGMENTS, TRACE, TraceRole};
 use crate::segment::{self, End};
-use crate::tables::{ATTRIBUTIONS, Batch, GAPS, INTERVALS};
+use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::writer::{HISTOGRAMS, JOURNAL};
 use jitterscope_model::{
     Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
@@ -109,7 +110,7 @@ impl RunReader {
     /// # Errors
     /// The file cannot be opened; later, each item may be an error.
     pub fn stalls(&self) -> Result<impl Iterator<Item = Result<Stall, StoreError>> + use<>, StoreError> {
-        Table::open(&self.folder, GAPS, |batch| batch.stalls())
+        Table::open(&self.folder, GAPS, tables::stalls)
     }
 
     /// All attributions, in order of their stalls; none when the run was not attributed.
@@ -119,7 +120,12 @@ impl RunReader {
     pub fn attributions(
         &self,
     ) -> Result<impl Iterator<Item = Result<Attribution, StoreError>> + use<>, StoreError> {
-        let mut parts = Table::open(&self.folder, ATTRIBUTIONS, |batch| batch.parts())?.peekable();
+        let wording = Wording::of(&self.manifest);
+        let convert = move |batch: &Batch| match batch.has("phase") {
+            true => tables::parts(batch),
+            false => tables::legacy_parts(batch, wording),
+        };
+        let mut parts = Table::open(&self.folder, ATTRIBUTIONS, convert)?.peekable();
         Ok(std::iter::from_fn(move || {
             let (stall, first) = match parts.next()? {
                 Ok(row) => row,
@@ -141,7 +147,7 @@ impl RunReader {
     pub fn intervals(
         &self,
     ) -> Result<impl Iterator<Item = Result<IntervalRow, StoreError>> + use<>, StoreError> {
-        Table::open(&self.folder, INTERVALS, |batch| batch.intervals())
+        Table::open(&self.folder, INTERVALS, tables::intervals)
     }
 
     /// The lengths of the stalls of each interval, in the order of [`RunReader::intervals`].
@@ -316,20 +322,16 @@ fn check_footer(file: &File) -> Result<(), String> {
 }
 
 /// Rows of a parquet file, a batch at a time.
-struct Table<T> {
+struct Table<T, F> {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
-    convert: fn(&Batch) -> Result<Vec<T>, String>,
+    convert: F,
     rows: std::vec::IntoIter<T>,
     failed: bool,
 }
 
-impl<T> Table<T> {
-    fn open(
-        run: &HeldDir,
-        file: &str,
-        convert: fn(&Batch) -> Result<Vec<T>, String>,
-    ) -> Result<Table<T>, StoreError> {
+impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Table<T, F> {
+    fn open(run: &HeldDir, file: &str, convert: F) -> Result<Table<T, F>, StoreError> {
         let path = run.path().join(file);
         let opened = run.open_file(file).map_err(StoreError::reading)?;
         check_footer(&opened).map_err(|why| StoreError::damaged(&path, why))?;
@@ -343,7 +345,7 @@ impl<T> Table<T> {
     }
 }
 
-impl<T> Iterator for Table<T> {
+impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Iterator for Table<T, F> {
     type Item = Result<T, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -354,7 +356,7 @@ impl<T> Iterator for Table<T> {
             if self.failed {
                 return None;
             }
-            let (batches, convert) = (&mut self.batches, self.convert);
+            let (batches, convert) = (&mut self.batches, &self.convert);
             let rows = guarded(|| match batches.next() {
                 None => Ok(None),
                 Some(Ok(batch)) => convert(&Batch(batch)).map(Some),

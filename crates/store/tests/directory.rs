@@ -7,19 +7,60 @@ use jitterscope_model::*;
 use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, clean_partials, list, partials};
 use proptest::prelude::*;
 use std::fs;
+use std::path::Path;
+
+/// One of each kind of subject, and what a newer version might say.
+fn subject(of: u64, name: &str) -> Subject {
+    let task = || Task {
+        tid: Some(-3),
+        tgid: Some(9),
+        comm: name.into(),
+        class: Some(SchedClass::of_priority((of % 150) as i32 - 5)),
+        owner: of.is_multiple_of(2).then(|| Owner { uid: 1000, cgroup: Some("/user.slice".into()) }),
+    };
+    let named = || Name::from(name);
+    match of % 12 {
+        0 => Subject::Thread(task()),
+        1 => Subject::Work(Work {
+            function: Some(named()),
+            workqueue: Some("events".into()),
+            worker: Some(Worker { tid: Some(4), comm: None, class: None }),
+        }),
+        2 => Subject::Interrupt { number: Some(25), action: "virtio0".into() },
+        3 => Subject::Softirq((of % 16) as u32),
+        4 => Subject::Timer { function: Some(named()), source: Some(TimerSource::Wheel) },
+        5 => Subject::Call(named()),
+        6 => Subject::Vector(named()),
+        7 => Subject::Throttle(task()),
+        8 => Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task()))),
+        9 => {
+            Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors(["HYP".into(), "PIN".into()].into()))
+        }
+        10 => Subject::Unknown { kind: "accelerator".into(), name: named(), detail: "queue 3".into() },
+        _ => Subject::Unknown { kind: "unresolved".into(), name: "of 2030".into(), detail: "".into() },
+    }
+}
 
 fn part(name: &str, net: u64, sender: bool) -> Part {
-    let via = Some("on_each_cpu".into());
     let sender = sender.then_some(Sender {
         context: ExecutionContext::Interrupt,
         comm: None,
         tid: -3,
+        tgid: None,
         cpu: CpuId(9),
-        via,
+        via: Some("on_each_cpu".into()),
     });
-    let culprit = Culprit { kind: CulpritKind::Ipi, name: name.into(), detail: "".into(), sender };
-    let (placement, confidence) = (Placement::Hole, Confidence::Low);
-    Part { culprit, net: Nanos(net), gross: Nanos(net), placement, confidence, evidence: name.into() }
+    let culprit = Culprit { subject: subject(net, name), sender };
+    Part {
+        phase: net
+            .is_multiple_of(3)
+            .then(|| Phase::from_word(if net.is_multiple_of(2) { "dispatch" } else { "teleport" })),
+        moved_from: net.is_multiple_of(5).then_some(CpuId(3)),
+        placement: Placement::Hole,
+        confidence: Confidence::Low,
+        others_stalled: net.is_multiple_of(7).then_some(2),
+        ..Part::inside(culprit, Nanos(net), Evidence::from_word(name))
+    }
 }
 
 proptest! {
@@ -147,4 +188,88 @@ proptest! {
         let _ = run.stalls().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
         let _ = run.attributions().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
     }
+}
+
+/// Rewrites a table of a run, as a newer version would have written it.
+fn rewrite(path: &Path, change: impl Fn(&arrow_array::RecordBatch) -> arrow_array::RecordBatch) {
+    use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
+    let batches: Vec<_> = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap())
+        .unwrap()
+        .build()
+        .unwrap()
+        .map(|batch| change(&batch.unwrap()))
+        .collect();
+    let file = fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), None).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use std::sync::Arc;
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    w.stall(&stall(0, 5, 100, "x")).unwrap();
+    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 12 * 30, true)] }).unwrap();
+    let path = w.finish(manifest()).unwrap();
+    rewrite(&path.join("attributions.parquet"), |batch| {
+        let texts = |text: &str| Arc::new(StringArray::from(vec![text; batch.num_rows()])) as ArrayRef;
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
+            let column = match field.name().as_str() {
+                "kind" => texts("accelerator"),
+                "placement" => texts("sideways"),
+                "confidence" => texts("absolute"),
+                "sender_context" => texts("hyperthread"),
+                _ => column.clone(),
+            };
+            (field.name().clone(), column)
+        });
+        // One column more, and one less.
+        let more =
+            columns.filter(|(name, _)| name != "others_stalled").chain([("weather".into(), texts("fair"))]);
+        RecordBatch::try_from_iter(more).unwrap()
+    });
+    let manifest_path = path.join("manifest.json");
+    let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
+    value["sources"] = serde_json::json!([{"name": "s", "status": "borrowed", "reason": "r", "loses": "l",
+        "fix": "f", "lost": 0, "since": 2030}]);
+    fs::write(&manifest_path, value.to_string()).unwrap();
+
+    let run = RunReader::open(&path).unwrap();
+    assert_eq!(run.manifest().sources[0].status, SourceStatus::Other("borrowed".into()));
+    let attribution = run.attributions().unwrap().next().unwrap().unwrap();
+    let part = &attribution.parts[0];
+    assert_eq!(
+        (part.culprit.kind(), part.culprit.subject.kind_word()),
+        (CulpritKind::Unknown, "accelerator")
+    );
+    assert_eq!(part.culprit.subject.name(), "noise");
+    assert_eq!((part.placement, part.confidence), (Placement::Unknown, Confidence::Unknown));
+    assert_eq!(part.culprit.sender.as_ref().unwrap().context, ExecutionContext::Unknown);
+    assert_eq!((part.net, part.others_stalled), (Nanos(360), None));
+}
+
+#[test]
+fn a_column_of_another_type_is_damage() {
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use std::sync::Arc;
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    w.stall(&stall(0, 5, 100, "x")).unwrap();
+    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 12, true)] }).unwrap();
+    let path = w.finish(manifest()).unwrap();
+    rewrite(&path.join("attributions.parquet"), |batch| {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
+            let text = || Arc::new(StringArray::from(vec!["x"; batch.num_rows()])) as ArrayRef;
+            let column = if field.name() == "tid" { text() } else { column.clone() };
+            (field.name().clone(), column)
+        });
+        RecordBatch::try_from_iter(columns).unwrap()
+    });
+    let run = RunReader::open(&path).unwrap();
+    assert!(matches!(run.attributions().unwrap().next(), Some(Err(StoreError::Damaged { .. }))));
 }

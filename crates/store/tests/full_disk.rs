@@ -64,15 +64,12 @@ fn noise(n: u64) -> u64 {
 fn attribution(n: u64) -> Attribution {
     let part = |k: u64| {
         let name = format!("kworker/{:x}", noise(n * 7 + k));
-        let culprit =
-            Culprit { kind: CulpritKind::Ipi, name: name.clone().into(), detail: "".into(), sender: None };
+        let evidence = Evidence::Other(name.as_str().into());
         Part {
-            culprit,
-            net: Nanos(noise(n + k)),
             gross: Nanos(noise(n)),
             placement: Placement::Hole,
             confidence: Confidence::Low,
-            evidence: name,
+            ..Part::inside(Subject::Call(name.into()), Nanos(noise(n + k)), evidence)
         }
     };
     Attribution { stall: StallId(n), parts: (0..2).map(part).collect() }

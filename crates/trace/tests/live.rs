@@ -141,7 +141,7 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     assert!(saved.iter().any(|(_, comm)| comm.as_bytes() == b"js-send"), "the senders' names are noted");
 
     for report in recorder.reports() {
-        assert_eq!((report.status, report.lost), (SourceStatus::Available, 0), "{report:?}");
+        assert_eq!((&report.status, report.lost), (&SourceStatus::Available, 0), "{report:?}");
     }
     drop(recorder);
     assert_eq!(instances(&tracefs, std::process::id()), [""; 0]);

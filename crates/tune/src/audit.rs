@@ -1,10 +1,11 @@
 //! The audit: every knob as it stands on this machine for these CPUs, ranked.
 
+use crate::answer::Effect;
 use crate::catalogue;
-use crate::evidence::{Evidence, Win};
+use crate::evidence::{Evidence, MeasuredCulprit, Win};
 use crate::examine::{KnobState, Left, Scene};
 use crate::goal::Goal;
-use crate::knob::{Control, Effect, Group, Knob, Profile, Risk, Weight};
+use crate::knob::{Control, Group, Knob, Profile, Risk, Weight};
 use crate::threads;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -125,7 +126,7 @@ pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&Evidence>) -> Aud
     let unanswered = evidence.map_or_else(Vec::new, |e| {
         let mut left = e.unanswered();
         left.sort_by_key(|c| Reverse(c.total_ns));
-        left.into_iter().map(|c| format!("{} {}", c.kind, c.name).trim_end().to_owned()).collect()
+        left.into_iter().map(MeasuredCulprit::label).collect()
     });
     Audit {
         schema_version: SCHEMA_VERSION,

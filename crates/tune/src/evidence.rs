@@ -1,19 +1,17 @@
 //! What a recording measured, as far as the catalogue can answer it.
 
+use crate::answer::Effect;
 use crate::catalogue;
-use crate::knob::{Effect, Knob};
-use jitterscope_model::{CulpritKind, Nanos};
+use crate::knob::Knob;
+use jitterscope_model::{Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, Subject};
 use serde::{Deserialize, Serialize};
 
 /// One culprit of a run, over the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredCulprit {
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name.
-    pub name: String,
-    /// What else identifies it.
-    pub detail: String,
+    /// What: a program's threads together.
+    #[serde(flatten)]
+    pub subject: Subject,
     /// Time that it took, summed over all stalls.
     pub total_ns: Nanos,
     /// In how many stalls.
@@ -46,15 +44,67 @@ pub struct Win {
     pub culprits: Vec<String>,
 }
 
+impl MeasuredCulprit {
+    /// Its kind and name: `kworker vmstat_update`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} {}", self.subject.kind_word(), self.subject.name()).trim_end().to_owned()
+    }
+}
+
+/// Culprits told apart; the rest share a row a kind.
+const MOST_CULPRITS: usize = 4096;
+
+#[derive(Default)]
+struct Sum {
+    total: Nanos,
+    count: u64,
+}
+
 impl Evidence {
+    /// What a run measured, by program. `attributions` are the run's rows; they are asked for only where they
+    /// tell: messages that queue up behind one stall share its time, so that what ran in the stead of threads
+    /// that were followed is counted once a thread, as what each of them lost.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub fn gather<E, R: Iterator<Item = Result<Attribution, E>>>(
+        manifest: &RunManifest,
+        attributions: impl FnOnce() -> Result<R, E>,
+    ) -> Result<Evidence, E> {
+        let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
+        let mut add = |subject: &Subject, time: Nanos, count: u64| {
+            let sum = sums.of((), subject);
+            sum.total += time;
+            sum.count += count;
+        };
+        if manifest.threads.is_empty() {
+            for attribution in attributions()? {
+                for part in attribution?.parts {
+                    add(&part.culprit.subject, part.net, 1);
+                }
+            }
+        }
+        for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
+            add(&ran.subject, ran.total_ns, ran.count);
+        }
+        let culprits = sums.into_rows().into_iter().map(|row| MeasuredCulprit {
+            subject: row.subject,
+            total_ns: row.value.total,
+            count: row.value.count,
+        });
+        Ok(Evidence {
+            run: format!("{} ({})", manifest.id, manifest.label),
+            measured_ns: manifest.measured_time(),
+            culprits: culprits.collect(),
+        })
+    }
+
     /// What `knob` could win back; `None` when nothing that was measured is its business.
     #[must_use]
     pub fn win(&self, knob: &Knob) -> Option<Win> {
-        let mut answered: Vec<(&MeasuredCulprit, Effect)> = self
-            .culprits
-            .iter()
-            .filter_map(|c| Some((c, knob.answers(c.kind, &c.name, &c.detail)?)))
-            .collect();
+        let mut answered: Vec<(&MeasuredCulprit, Effect)> =
+            self.culprits.iter().filter_map(|c| Some((c, knob.answers(&c.subject)?))).collect();
         let effect = answered.iter().map(|(_, e)| *e).min()?;
         // A knob that surely removes one thing is not credited with another that it only perhaps caused.
         if effect != Effect::Perhaps {
@@ -69,7 +119,7 @@ impl Evidence {
         };
         let mut culprits: Vec<String> = Vec::new();
         for (c, _) in &answered {
-            let name = format!("{} {}", c.kind, c.name).trim_end().to_owned();
+            let name = c.label();
             if !culprits.contains(&name) {
                 culprits.push(name);
             }
@@ -80,31 +130,31 @@ impl Evidence {
     /// Culprits that no knob answers.
     #[must_use]
     pub fn unanswered(&self) -> Vec<&MeasuredCulprit> {
-        self.culprits
-            .iter()
-            .filter(|c| catalogue::all().all(|k| k.answers(c.kind, &c.name, &c.detail).is_none()))
-            .collect()
+        self.culprits.iter().filter(|c| catalogue::all().all(|k| k.answers(&c.subject).is_none())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{Verdict, Work};
 
-    fn culprit(kind: CulpritKind, name: &str, ns: u64, count: u64) -> MeasuredCulprit {
-        MeasuredCulprit { kind, name: name.into(), detail: String::new(), total_ns: Nanos(ns), count }
+    fn culprit(subject: Subject, ns: u64, count: u64) -> MeasuredCulprit {
+        MeasuredCulprit { subject, total_ns: Nanos(ns), count }
     }
 
     #[test]
     fn a_win_is_the_sum_of_what_the_knob_answers() {
+        let work = Work { function: Some("vmstat_update".into()), ..Work::default() };
+        let tick = Subject::Timer { function: Some("tick_nohz_handler".into()), source: None };
         let evidence = Evidence {
             run: "r".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![
-                culprit(CulpritKind::Kworker, "vmstat_update", 50_000, 10),
-                culprit(CulpritKind::Timer, "tick_nohz_handler", 900_000, 2500),
-                culprit(CulpritKind::Unresolved, "outside this kernel", 7_000_000, 100),
-                culprit(CulpritKind::Loss, "", 1, 1),
+                culprit(Subject::Work(work), 50_000, 10),
+                culprit(tick, 900_000, 2500),
+                culprit(Subject::verdict(Verdict::OutsideThisKernel), 7_000_000, 100),
+                culprit(Subject::verdict(Verdict::TraceDataLost), 1, 1),
             ],
         };
         let win = evidence.win(catalogue::find("vmstat").unwrap()).unwrap();

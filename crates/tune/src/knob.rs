@@ -1,10 +1,10 @@
 //! One entry of the catalogue: a tunable of the machine as declared data.
 
+use crate::answer::{Answer, Effect};
 use crate::cmdline::BootParam;
-use crate::glob;
 use crate::goal::Goal;
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind;
+use jitterscope_model::Subject;
 use jitterscope_platform::Machine;
 use serde::Serialize;
 
@@ -279,80 +279,6 @@ pub enum Control {
     Look(fn(&Machine, &Goal) -> Look),
 }
 
-/// What a knob does to a culprit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// It goes away.
-    Removes,
-    /// There is less of it.
-    Lessens,
-    /// It may be the cause: nothing that was recorded tells.
-    Perhaps,
-}
-
-/// Culprits that a knob answers. All lists are of names with `*`.
-#[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    /// Of this kind,
-    pub kind: CulpritKind,
-    /// with one of these names,
-    pub names: &'static [&'static str],
-    /// but none of these,
-    pub except: [&'static [&'static str]; 2],
-    /// and, when not empty, a detail like this.
-    pub detail: &'static str,
-    /// What becomes of them.
-    pub effect: Effect,
-}
-
-impl Answer {
-    /// Culprits that go away.
-    #[must_use]
-    pub const fn removes(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
-        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Removes }
-    }
-
-    /// Culprits of which there will be less.
-    #[must_use]
-    pub const fn lessens(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
-        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Lessens }
-    }
-
-    /// Culprits that it may or may not be the cause of.
-    #[must_use]
-    pub const fn perhaps(kind: CulpritKind, names: &'static [&'static str]) -> Answer {
-        Answer { kind, names, except: [&[], &[]], detail: "", effect: Effect::Perhaps }
-    }
-
-    /// The same, but not these; two lists at most.
-    #[must_use]
-    pub const fn but_not(mut self, except: &'static [&'static str]) -> Answer {
-        if self.except[0].is_empty() {
-            self.except[0] = except;
-        } else {
-            self.except[1] = except;
-        }
-        self
-    }
-
-    /// The same, with a detail like this.
-    #[must_use]
-    pub const fn with_detail(mut self, detail: &'static str) -> Answer {
-        self.detail = detail;
-        self
-    }
-
-    /// Whether it answers this culprit.
-    #[must_use]
-    pub fn matches(&self, kind: CulpritKind, name: &str, detail: &str) -> bool {
-        self.kind == kind
-            && self.names.iter().any(|p| glob::matches(p, name))
-            && !self.except.iter().flat_map(|list| list.iter()).any(|p| glob::matches(p, name))
-            && (self.detail.is_empty() || glob::matches(self.detail, detail))
-    }
-}
-
 /// What gets in this knob's way, or the other way round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Conflict {
@@ -436,8 +362,8 @@ pub struct Knob {
 impl Knob {
     /// The strongest effect on a culprit; `None` when it does not answer it.
     #[must_use]
-    pub fn answers(&self, kind: CulpritKind, name: &str, detail: &str) -> Option<Effect> {
-        self.answers.iter().filter(|a| a.matches(kind, name, detail)).map(|a| a.effect).min()
+    pub fn answers(&self, subject: &Subject) -> Option<Effect> {
+        self.answers.iter().filter(|answer| answer.matches(subject)).map(|answer| answer.effect).min()
     }
 
     /// Whether it may be changed without being named.

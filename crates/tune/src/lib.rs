@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answer;
 mod apply;
 mod audit;
 pub mod catalogue;
@@ -35,6 +36,7 @@ mod tuning_state;
 mod value;
 
 pub use access::Access;
+pub use answer::{Answer, Effect, Target};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
 pub use audit::{Audit, AuditEntry, Competitor, audit, competitors, how};
 pub use cmdline::{BootParam, BootValue, Cmdline};
@@ -44,7 +46,7 @@ pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
-pub use knob::{Answer, Conflict, Control, Effect, Fact, Group, Knob, Profile, Risk, ThreadFamily, Weight};
+pub use knob::{Conflict, Control, Fact, Group, Knob, Profile, Risk, ThreadFamily, Weight};
 pub use op::{Op, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;

@@ -1,9 +1,10 @@
 //! A knob as a page to read, and the whole catalogue as a chapter of the book.
 
+use crate::answer::Effect;
 use crate::audit::how;
 use crate::catalogue;
 use crate::goal::Goal;
-use crate::knob::{Control, Effect, Group, Knob, Place, Scope, Setting, Shown, ThreadFamily};
+use crate::knob::{Control, Group, Knob, Place, Scope, Setting, Shown, ThreadFamily};
 use std::fmt::Write;
 
 /// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
@@ -75,9 +76,6 @@ fn answers(knob: &Knob) -> String {
             .iter()
             .filter(|a| a.effect == effect)
             .map(|a| {
-                let names = a.names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-                let detail =
-                    if a.detail.is_empty() { String::new() } else { format!(" with `{}`", a.detail) };
                 let except: Vec<String> =
                     a.except.iter().flat_map(|l| l.iter()).map(|n| format!("`{n}`")).collect();
                 let except = match except.len() {
@@ -85,7 +83,7 @@ fn answers(knob: &Knob) -> String {
                     1..=4 => format!(" except {}", except.join(", ")),
                     _ => " except the kernel's own".to_owned(),
                 };
-                format!("{} {names}{detail}{except}", a.kind)
+                format!("{}{except}", a.target.describe())
             })
             .collect();
         if !names.is_empty() {

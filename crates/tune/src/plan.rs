@@ -1,11 +1,12 @@
 //! The plan: each change with its reason, before anything is touched.
 
+use crate::answer::Effect;
 use crate::audit::{Competitor, competitors};
 use crate::catalogue;
 use crate::evidence::Evidence;
 use crate::examine::{Examination, KnobState, Left, Scene};
 use crate::goal::Goal;
-use crate::knob::{Control, Effect, Knob, Place, Profile, Risk, ThreadFamily};
+use crate::knob::{Control, Knob, Place, Profile, Risk, ThreadFamily};
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use jitterscope_model::SCHEMA_VERSION;

@@ -10,10 +10,9 @@ use jitterscope_record::{RecordSettings, record};
 use jitterscope_store::RunReader;
 use jitterscope_trace::Tracefs;
 use jitterscope_tune::{
-    Effect, Evidence, Goal, Interrupts, MachineHands, MeasuredCulprit, OnDrift, OnRefusal, Op, Profile,
-    Select, StateDir, apply, audit, catalogue, online_cpus, plan, rollback,
+    Effect, Evidence, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, Select, StateDir,
+    apply, audit, catalogue, online_cpus, plan, rollback,
 };
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -133,27 +132,16 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> Eviden
     };
     let outcome = record(machine, &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
-    let mut sums: BTreeMap<(&str, String), MeasuredCulprit> = BTreeMap::new();
-    for attribution in run.attributions().unwrap() {
-        for part in attribution.unwrap().parts {
-            let key = (part.culprit.kind.as_str(), part.culprit.name.to_string());
-            let sum = sums.entry(key).or_insert_with(|| MeasuredCulprit {
-                kind: part.culprit.kind,
-                name: part.culprit.name.to_string(),
-                detail: part.culprit.detail.to_string(),
-                total_ns: Nanos::ZERO,
-                count: 0,
-            });
-            sum.total_ns += part.net;
-            sum.count += 1;
-        }
-    }
-    let culprits: Vec<MeasuredCulprit> = sums.into_values().collect();
-    Evidence { run: label.into(), measured_ns: settings.duration, culprits }
+    Evidence::gather(run.manifest(), || run.attributions()).unwrap()
 }
 
 fn count(evidence: &Evidence, kind: CulpritKind, name: &str) -> u64 {
-    evidence.culprits.iter().filter(|c| c.kind == kind && c.name == name).map(|c| c.count).sum()
+    evidence
+        .culprits
+        .iter()
+        .filter(|c| c.subject.kind() == kind && c.subject.name() == name)
+        .map(|c| c.count)
+        .sum()
 }
 
 #[test]

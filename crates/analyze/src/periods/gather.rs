@@ -2,7 +2,9 @@
 
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
-use jitterscope_model::{Attribution, CpuId, CulpritKind, Name, Nanos, Placement, Stall, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, CpuId, CulpritKind, Name, Nanos, Placement, Stall, TickRate, Ticks, Verdict,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -104,14 +106,16 @@ impl PeriodSearch {
         self.push(PeriodGroup { cpu: stall.cpu, culprit: None }, stall.start, stall.length().0);
         let mut seen: Vec<((CulpritKind, Name), u64)> = Vec::new();
         for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
-            let culprit = (part.culprit.kind, part.culprit.name.clone());
+            let subject = &part.culprit.subject;
+            let culprit = (subject.kind(), Name::from(subject.name()));
             // The cost of a switch goes with whoever was switched to; loss is nobody; what is unresolved
             // between a culprit's events is in step with that culprit.
             let nobody = match culprit.0 {
                 CulpritKind::Switch | CulpritKind::Loss => true,
                 // Nor does the probe's own storing of a stall come by itself.
                 CulpritKind::Unresolved => {
-                    part.placement != Placement::Whole || &*culprit.1 == "own bookkeeping"
+                    part.placement != Placement::Whole
+                        || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
                 }
                 _ => false,
             };

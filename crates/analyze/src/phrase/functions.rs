@@ -1,4 +1,4 @@
-//! Kernel functions, vectors and verdicts, by name.
+//! Kernel functions and vectors, by name.
 
 use super::Table;
 
@@ -185,33 +185,4 @@ pub(super) const NMIS: Table = &[
 pub(super) const FAULTS: Table = &[
     ("page_fault_user", "the measured thread touched memory that was not mapped"),
     ("page_fault_kernel", "the kernel touched memory that was not mapped"),
-];
-
-/// What is between a sleeper's deadline and its first instruction.
-pub(super) const WAKING: Table = &[
-    ("idle exit", "the CPU had to leave an idle state, or its timer fired late there"),
-    ("leaving idle", "woken: the idle loop ended and the scheduler switched"),
-    ("return to the thread", "scheduled: the kernel's way back to the thread"),
-];
-
-/// Verdicts on time that no record explains.
-pub(super) const VERDICTS: Table = &[
-    ("late interrupt", "the host delivered an interrupt late"),
-    ("before first event", "the CPU stood still before the kernel was entered"),
-    ("between events", "kernel code without tracepoints, or the CPU was taken"),
-    ("after last event", "kernel exit, or the CPU was taken"),
-    ("CPU taken", "no kernel event inside: the host ran something else"),
-    ("virtual machine paused", "several CPUs stood still together: the host paused the guest"),
-    ("SMI", "system management interrupt, counted by the CPU"),
-    ("all CPUs at once", "all measured CPUs stood still together, as in an SMI"),
-    ("own bookkeeping", "the probe stored the stall before"),
-    ("untraced interrupt", "an interrupt without a tracepoint was counted"),
-    ("frequency change", "the CPU changed its frequency"),
-    ("under 1 us", "memory, a busy SMT sibling or the CPU itself"),
-    ("outside this kernel", "no kernel event inside: hardware or firmware"),
-    ("late timer", "the timer fired late, and the CPU was not seen to idle"),
-    ("unrecorded switch", "who had the CPU is not known: the idle thread leaves no records"),
-    ("run-queue wait", "woken, but it is not known what ran instead"),
-    ("frame left open", "its beginning was recorded, its end was not"),
-    ("no verdict", "the stored run has no attribution for it"),
 ];

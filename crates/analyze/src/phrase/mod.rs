@@ -5,16 +5,17 @@
 
 mod functions;
 mod threads;
+mod verdicts;
 
-use jitterscope_model::CulpritKind;
+use jitterscope_model::{CulpritKind, Subject};
 
 /// A table from a name to its phrase.
 type Table = &'static [(&'static str, &'static str)];
 
-/// What a culprit of this kind and name is, in a phrase.
+/// What a culprit is, in a phrase.
 #[must_use]
-pub fn explain(kind: CulpritKind, name: &str) -> String {
-    known(kind, plain(name)).map_or_else(|| generic(kind, name).to_owned(), str::to_owned)
+pub fn explain(subject: &Subject) -> String {
+    known(subject).unwrap_or_else(|| generic(subject)).to_owned()
 }
 
 /// Whether this very name is in the table of its kind: a word of the kernel, not of who uses it.
@@ -43,21 +44,22 @@ fn plain(name: &str) -> &str {
     }
 }
 
-fn known(kind: CulpritKind, name: &str) -> Option<&'static str> {
-    match kind {
-        CulpritKind::Thread => threads::find(name),
-        CulpritKind::Kworker => find(functions::WORK, name),
-        CulpritKind::Irq => find(functions::VECTORS, name),
-        CulpritKind::Timer => find(functions::TIMERS, name),
-        CulpritKind::Softirq => find(functions::SOFTIRQS, name).or_else(|| find(functions::TIMERS, name)),
-        CulpritKind::Ipi => find(functions::CALLS, name),
-        CulpritKind::Nmi => find(functions::NMIS, name),
-        CulpritKind::PageFault => find(functions::FAULTS, name),
-        CulpritKind::Hypervisor | CulpritKind::Firmware | CulpritKind::Unresolved => {
-            find(functions::VERDICTS, name)
-        }
-        CulpritKind::Switch => find(functions::WAKING, name),
-        CulpritKind::Mce | CulpritKind::RtThrottle | CulpritKind::Loss => None,
+fn known(subject: &Subject) -> Option<&'static str> {
+    match subject {
+        Subject::Thread(task) => threads::find(&task.comm),
+        Subject::Work(work) => find(functions::WORK, plain(work.function.as_deref()?)),
+        Subject::Vector(vector) => find(functions::VECTORS, vector),
+        Subject::Timer { .. } => find(functions::TIMERS, plain(&subject.name())),
+        Subject::Softirq(_) => find(functions::SOFTIRQS, &subject.name()),
+        Subject::Call(name) | Subject::Ipi(name) => find(functions::CALLS, plain(name)),
+        Subject::Nmi(handler) => find(functions::NMIS, plain(handler)),
+        Subject::PageFault { .. } => find(functions::FAULTS, &subject.name()),
+        Subject::Verdict(verdict, _) => verdicts::find(*verdict),
+        Subject::Interrupt { .. }
+        | Subject::MachineCheck { .. }
+        | Subject::Throttle(_)
+        | Subject::Others(_)
+        | Subject::Unknown { .. } => None,
     }
 }
 
@@ -66,10 +68,12 @@ fn find(table: Table, name: &str) -> Option<&'static str> {
 }
 
 /// What all of a kind have in common.
-fn generic(kind: CulpritKind, name: &str) -> &'static str {
-    match kind {
+fn generic(subject: &Subject) -> &'static str {
+    match subject.kind() {
         CulpritKind::Thread => "another thread that ran on the CPU",
-        CulpritKind::Kworker if name.starts_with("kworker/") => "a kernel worker whose work was not seen",
+        CulpritKind::Kworker if matches!(subject, Subject::Work(work) if work.function.is_none()) => {
+            "a kernel worker whose work was not seen"
+        }
         CulpritKind::Kworker => "deferred kernel work",
         CulpritKind::Irq => "a device's interrupt handler",
         CulpritKind::Timer => "a kernel timer function",
@@ -86,37 +90,47 @@ fn generic(kind: CulpritKind, name: &str) -> &'static str {
         CulpritKind::Firmware => "firmware took the CPU, unseen by the kernel",
         CulpritKind::Unresolved => "nothing that was recorded explains it",
         CulpritKind::Loss => "kernel events were lost nearby, so no verdict is given",
+        CulpritKind::Unknown => "of a kind that this version does not know",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{Name, Task, Verdict, Work};
 
     #[test]
     fn the_usual_suspects_are_known() {
-        for (kind, name, word) in [
-            (CulpritKind::Timer, "tick_nohz_handler", "tick"),
-            (CulpritKind::Kworker, "vmstat_update", "vm.stat_interval"),
-            (CulpritKind::Ipi, "ipi_mb", "membarrier"),
-            (CulpritKind::Ipi, "flush_tlb_func", "TLB"),
-            (CulpritKind::Thread, "ksoftirqd/3", "softirq"),
-            (CulpritKind::Thread, "migration/0", "stopper"),
-            (CulpritKind::Softirq, "NET_RX", "network"),
-            (CulpritKind::Hypervisor, "late interrupt", "late"),
-            (CulpritKind::Timer, "tick_nohz_handler.isra.0", "tick"),
+        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
+        let work =
+            |function: &str| Subject::Work(Work { function: Some(Name::from(function)), ..Work::default() });
+        for (subject, word) in [
+            (timer("tick_nohz_handler"), "tick"),
+            (work("vmstat_update"), "vm.stat_interval"),
+            (Subject::Call("ipi_mb".into()), "membarrier"),
+            (Subject::Call("flush_tlb_func".into()), "TLB"),
+            (Subject::Ipi("reschedule".into()), "woke"),
+            (thread("ksoftirqd/3"), "softirq"),
+            (thread("migration/0"), "stopper"),
+            (Subject::Softirq(3), "network"),
+            (Subject::verdict(Verdict::LateInterrupt), "late"),
+            (timer("tick_nohz_handler.isra.0"), "tick"),
         ] {
-            let phrase = explain(kind, name);
-            assert!(phrase.contains(word), "{name}: {phrase}");
-            assert_ne!(phrase, generic(kind, name), "{name}");
+            let phrase = explain(&subject);
+            assert!(phrase.contains(word), "{subject:?}: {phrase}");
+            assert_ne!(phrase, generic(&subject), "{subject:?}");
         }
     }
 
     #[test]
     fn every_kind_has_a_phrase_for_a_name_it_never_saw() {
         for kind in CulpritKind::ALL {
-            assert!(!explain(kind, "no_such_name").is_empty());
+            let name = || Name::from("no_such_name");
+            let subject = Subject::Unknown { kind: kind.as_str().into(), name: name(), detail: name() };
+            assert!(!explain(&subject).is_empty());
         }
+        assert!(Verdict::ALL.iter().all(|verdict| !explain(&Subject::verdict(*verdict)).is_empty()));
     }
 
     #[test]
@@ -129,8 +143,6 @@ mod tests {
             functions::VECTORS,
             functions::NMIS,
             functions::FAULTS,
-            functions::WAKING,
-            functions::VERDICTS,
             threads::WHOLE,
             threads::PREFIXES,
         ] {

@@ -1,12 +1,12 @@
 //! Another CPU interrupted this one: reschedules, function calls, irq work; and the remaining vectors.
 
-use super::{Rule, Scene, by_none, culprit};
+use super::{Rule, Scene, by_none, unnamed};
 use crate::timeline::Frame;
-use jitterscope_model::{Culprit, CulpritKind, EventKind};
+use jitterscope_model::{Culprit, CulpritKind, EventKind, Evidence, Subject};
 
 /// Frames of interrupt vectors; a function called through one names it.
 pub(super) static VECTOR: Rule = Rule {
-    evidence: "irq_vectors entry/exit, csd_function_entry/exit",
+    evidence: Evidence::VectorRecords,
     opens: |kind| matches!(kind, EventKind::VectorEntry { vector } if &**vector != "local_timer"),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::VectorEntry { vector }, EventKind::VectorExit { vector: ended }) => vector == ended,
@@ -21,7 +21,7 @@ pub(super) static VECTOR: Rule = Rule {
 
 /// One function called by another CPU.
 pub(super) static FUNCTION: Rule = Rule {
-    evidence: "csd_function_entry/exit, csd_queue_cpu",
+    evidence: Evidence::CallRecords,
     opens: |kind| matches!(kind, EventKind::CsdEntry { .. }),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::CsdEntry { function, csd }, EventKind::CsdExit { function: f, csd: c }) => {
@@ -35,27 +35,23 @@ pub(super) static FUNCTION: Rule = Rule {
     named_by: by_none,
     culprit: |frame, scene| {
         let EventKind::CsdEntry { function, csd } = frame.opening.kind else {
-            return culprit(CulpritKind::Ipi, "unknown", "");
+            return unnamed(CulpritKind::Ipi);
         };
         let sender = scene.senders.caller(csd, function, frame.opening.time, scene.lexicon);
-        let name = scene.lexicon.function(function);
-        Culprit { sender, ..culprit(CulpritKind::Ipi, &name, "function call interrupt") }
+        Culprit { sender, subject: Subject::Call(scene.lexicon.function(function)) }
     },
 };
 
 fn vector_name(frame: &Frame, scene: &Scene<'_>) -> Culprit {
     let EventKind::VectorEntry { vector } = &frame.opening.kind else {
-        return culprit(CulpritKind::Ipi, "unknown", "");
+        return unnamed(CulpritKind::Ipi);
     };
     match &**vector {
         "reschedule" => {
             let sender = scene.senders.rescheduler(scene.stall.cpu, frame.start, scene.lexicon);
-            Culprit { sender, ..culprit(CulpritKind::Ipi, vector, "a task was woken for this CPU") }
+            Culprit { sender, subject: Subject::Ipi(vector.clone()) }
         }
-        "call_function" | "call_function_single" => {
-            culprit(CulpritKind::Ipi, vector, "function call interrupt")
-        }
-        "irq_work" => culprit(CulpritKind::Ipi, vector, "work that this CPU deferred to an interrupt"),
-        _ => culprit(CulpritKind::Irq, vector, "interrupt vector"),
+        "call_function" | "call_function_single" | "irq_work" => Subject::Ipi(vector.clone()).into(),
+        _ => Subject::Vector(vector.clone()).into(),
     }
 }

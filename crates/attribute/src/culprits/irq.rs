@@ -1,11 +1,11 @@
 //! A device's interrupt handler: `irq_handler_entry` to `_exit`.
 
-use super::{Rule, by_none, culprit};
-use jitterscope_model::{CulpritKind, EventKind};
+use super::{Rule, by_none, unnamed};
+use jitterscope_model::{CulpritKind, EventKind, Evidence, Subject};
 
 /// Frames of device handlers.
 pub(super) static HANDLER: Rule = Rule {
-    evidence: "irq_handler_entry/exit",
+    evidence: Evidence::HandlerRecords,
     opens: |kind| matches!(kind, EventKind::IrqEntry { .. }),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::IrqEntry { irq, .. }, EventKind::IrqExit { irq: ended }) => irq == ended,
@@ -16,7 +16,9 @@ pub(super) static HANDLER: Rule = Rule {
     sleeps: false,
     named_by: by_none,
     culprit: |frame, _| match &frame.opening.kind {
-        EventKind::IrqEntry { irq, action } => culprit(CulpritKind::Irq, action, &format!("irq {irq}")),
-        _ => culprit(CulpritKind::Irq, "unknown", ""),
+        EventKind::IrqEntry { irq, action } => {
+            Subject::Interrupt { number: Some(*irq), action: action.clone() }.into()
+        }
+        _ => unnamed(CulpritKind::Irq),
     },
 };

@@ -1,12 +1,12 @@
 //! A kernel worker ran a work item: `workqueue_execute_start` to `_end`.
 
-use super::{Rule, Scene, by_none, culprit};
+use super::{Rule, Scene, by_none, unnamed};
 use crate::timeline::Frame;
-use jitterscope_model::{Culprit, CulpritKind, EventKind};
+use jitterscope_model::{Culprit, CulpritKind, EventKind, Evidence, Subject, Work, Worker};
 
 /// Frames of work items, nested in their worker's thread frame, which they name.
 pub(super) static WORK: Rule = Rule {
-    evidence: "sched_switch, workqueue_execute_start/end",
+    evidence: Evidence::WorkRecords,
     opens: |kind| matches!(kind, EventKind::WorkStart { .. }),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::WorkStart { work, .. }, EventKind::WorkEnd { work: ended }) => work == ended,
@@ -26,15 +26,11 @@ pub(super) fn is_work(frame: &Frame) -> bool {
 
 fn name(frame: &Frame, scene: &Scene<'_>) -> Culprit {
     let EventKind::WorkStart { work, function } = frame.opening.kind else {
-        return culprit(CulpritKind::Kworker, "unknown", "");
+        return unnamed(CulpritKind::Kworker);
     };
-    let worker = scene.lexicon.comm(frame.opening.tid);
+    let tid = frame.opening.tid;
+    let worker = Worker { tid: Some(tid), comm: scene.lexicon.comm(tid), class: None };
     let (sender, workqueue) = scene.senders.queuer(work, frame.opening.time, scene.lexicon);
-    let detail = match (worker, workqueue) {
-        (Some(worker), Some(queue)) => format!("{worker}, workqueue {queue}"),
-        (Some(worker), None) => worker.to_string(),
-        (None, Some(queue)) => format!("workqueue {queue}"),
-        (None, None) => String::new(),
-    };
-    Culprit { sender, ..culprit(CulpritKind::Kworker, &scene.lexicon.function(function), &detail) }
+    let function = Some(scene.lexicon.function(function));
+    Culprit { sender, subject: Subject::Work(Work { function, workqueue, worker: Some(worker) }) }
 }

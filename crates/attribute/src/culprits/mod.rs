@@ -19,19 +19,19 @@ mod timer;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::timeline::{Frame, Timeline};
-use jitterscope_model::{Culprit, CulpritKind, EventKind, KernelEvent, Stall};
+use jitterscope_model::{Culprit, CulpritKind, EventKind, Evidence, KernelEvent, Name, Stall, Subject};
 
 pub(crate) use loss::lost;
 pub(crate) use nmi::NMI;
 pub(crate) use outside::{OutsideQuestion, edge, unseen};
 pub(crate) use switch::context_switch;
-pub(crate) use thread::THREAD;
+pub(crate) use thread::{THREAD, subject as thread_subject};
 
 /// How frames of one kind open, close and are named.
 #[derive(Debug)]
 pub(crate) struct Rule {
     /// The tracepoints that it rests on, for the evidence column.
-    pub(crate) evidence: &'static str,
+    pub(crate) evidence: Evidence,
     /// Whether this record opens such a frame.
     pub(crate) opens: fn(&EventKind) -> bool,
     /// Whether the second record closes the frame that the first one opened.
@@ -83,7 +83,7 @@ pub(crate) fn rule_opened_by(event: &KernelEvent) -> Option<&'static Rule> {
 pub(crate) fn culprit_of(index: usize, scene: &Scene<'_>) -> Culprit {
     let frame = &scene.timeline.frames[index];
     if !frame.closed && !frame.rule.endless && !frame.is_thread() {
-        return outside::left_open(frame.rule.evidence);
+        return outside::left_open(&frame.rule.evidence);
     }
     named(index, scene)
 }
@@ -116,6 +116,7 @@ pub(crate) fn by_none(_: &Frame) -> bool {
     false
 }
 
-pub(crate) fn culprit(kind: CulpritKind, name: &str, detail: &str) -> Culprit {
-    Culprit { kind, name: name.into(), detail: detail.into(), sender: None }
+/// A frame that was not opened by what its rule is for: no table of rules makes one.
+fn unnamed(kind: CulpritKind) -> Culprit {
+    Subject::Unknown { kind: kind.as_str().into(), name: "unknown".into(), detail: Name::default() }.into()
 }

@@ -1,8 +1,7 @@
 //! What no record explains, told apart by exclusion as far as the evidence goes.
 
-use super::culprit;
 use crate::costs::Edge;
-use jitterscope_model::{Confidence, Culprit, CulpritKind, Nanos};
+use jitterscope_model::{About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Verdict};
 
 /// A stall shorter than this without any event is within reach of memory, a busy sibling thread or the
 /// microarchitecture, and too short for most exits to a hypervisor.
@@ -29,125 +28,76 @@ pub(crate) struct OutsideQuestion<'a> {
     pub(crate) adjacent: bool,
 }
 
-/// Verdict, confidence and evidence for a stall without kernel events, most specific first.
-pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> (Culprit, Confidence, String) {
+/// The verdict on a stall without kernel events, most specific first.
+pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
     let q = question;
+    let alone = |verdict: Subject, sure, evidence| Part::whole(verdict, q.length, sure, evidence);
+    let among = |verdict, sure, evidence| Part {
+        others_stalled: Some(u32::try_from(q.simultaneous).unwrap_or(u32::MAX)),
+        ..alone(Subject::verdict(verdict), sure, evidence)
+    };
     if q.smi.is_some_and(|count| count > 0) {
         let sure = if q.simultaneous > 0 { Confidence::High } else { Confidence::Medium };
-        return (
-            culprit(CulpritKind::Firmware, "SMI", "system management interrupt"),
-            sure,
-            format!("SMI count rose, {} other CPUs stalled too", q.simultaneous),
-        );
+        return among(Verdict::Smi, sure, Evidence::SmiCount);
     }
     if q.adjacent && q.length < SHORT {
-        return (
-            culprit(CulpritKind::Unresolved, "own bookkeeping", "the probe stored the stall before"),
-            Confidence::Medium,
-            "begins where the stall before it ended".into(),
-        );
+        let verdict = Subject::verdict(Verdict::OwnBookkeeping);
+        return alone(verdict, Confidence::Medium, Evidence::AdjacentStall);
     }
     if !q.untraced.is_empty() {
-        return (
-            culprit(CulpritKind::Unresolved, "untraced interrupt", &q.untraced.join(", ")),
-            Confidence::Low,
-            "/proc/interrupts counted a vector without a tracepoint".into(),
-        );
+        let vectors = q.untraced.iter().map(|name| Name::from(name.as_str())).collect();
+        let verdict = Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors(vectors));
+        return alone(verdict, Confidence::Low, Evidence::UntracedCount);
     }
     if q.frequency_change {
-        return (
-            culprit(CulpritKind::Unresolved, "frequency change", "the CPU changed its frequency nearby"),
-            Confidence::Low,
-            "power:cpu_frequency".into(),
-        );
+        let verdict = Subject::verdict(Verdict::FrequencyChange);
+        return alone(verdict, Confidence::Low, Evidence::FrequencyRecord);
     }
     if q.length < SHORT {
-        return (
-            culprit(CulpritKind::Unresolved, "under 1 us", "memory, SMT sibling or microarchitecture"),
-            Confidence::Low,
-            "too short for a kernel entry".into(),
-        );
+        let verdict = Subject::verdict(Verdict::UnderOneMicrosecond);
+        return alone(verdict, Confidence::Low, Evidence::TooShort);
     }
     if q.virtual_machine {
-        let (name, sure) = if q.simultaneous > 0 {
-            ("virtual machine paused", Confidence::Medium)
-        } else {
-            ("CPU taken", Confidence::Medium)
-        };
-        return (
-            culprit(CulpritKind::Hypervisor, name, "no kernel event inside, on a virtual machine"),
-            sure,
-            format!("no event; hypervisor present; {} other CPUs stalled too", q.simultaneous),
-        );
+        let verdict = if q.simultaneous > 0 { Verdict::VirtualMachinePaused } else { Verdict::CpuTaken };
+        return among(verdict, Confidence::Medium, Evidence::HypervisorPresent);
     }
     if q.measured > 1 && q.simultaneous + 1 == q.measured && q.smi.is_none() {
-        return (
-            culprit(CulpritKind::Firmware, "all CPUs at once", "as system management interrupts do"),
-            Confidence::Low,
-            "all measured CPUs stalled together; the SMI count cannot be read".into(),
-        );
+        return among(Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled);
     }
-    (
-        culprit(CulpritKind::Unresolved, "outside this kernel", "hardware or firmware"),
-        Confidence::Low,
-        "no kernel event, no hypervisor".into(),
-    )
+    let verdict = Subject::verdict(Verdict::OutsideThisKernel);
+    alone(verdict, Confidence::Low, Evidence::NothingSeen)
 }
 
 /// Whose an edge is, beyond what is granted to its neighbour.
 pub(crate) struct EdgeVerdict {
     pub(crate) culprit: Culprit,
     pub(crate) confidence: Confidence,
-    pub(crate) evidence: &'static str,
+    pub(crate) evidence: Evidence,
 }
 
 /// The verdict on what is left of a lead, hole or trail.
 pub(crate) fn edge(edge: Edge, virtual_machine: bool) -> EdgeVerdict {
-    let verdict = |kind, name, detail, confidence, evidence| EdgeVerdict {
-        culprit: culprit(kind, name, detail),
-        confidence,
-        evidence,
+    let (verdict, confidence, evidence) = match edge {
+        Edge::LeadInterrupt if virtual_machine => {
+            (Verdict::LateInterrupt, Confidence::Medium, Evidence::LeadInterruptInVm)
+        }
+        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther if virtual_machine => {
+            (Verdict::HostBeforeFirstEvent, Confidence::Low, Evidence::LeadInVm)
+        }
+        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => {
+            (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::Lead)
+        }
+        Edge::HoleSwitch | Edge::HoleSoftirq | Edge::HoleOther => {
+            (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole)
+        }
+        Edge::TrailInterrupt | Edge::TrailSwitch | Edge::TrailOther => {
+            (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail)
+        }
     };
-    match edge {
-        Edge::LeadInterrupt if virtual_machine => verdict(
-            CulpritKind::Hypervisor,
-            "late interrupt",
-            "the CPU stood still before the interrupt was delivered",
-            Confidence::Medium,
-            "time before the first event, an interrupt, on a virtual machine",
-        ),
-        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther if virtual_machine => verdict(
-            CulpritKind::Hypervisor,
-            "before first event",
-            "the CPU stood still before the kernel was entered",
-            Confidence::Low,
-            "time before the first event, on a virtual machine",
-        ),
-        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => verdict(
-            CulpritKind::Unresolved,
-            "before first event",
-            "kernel entry, firmware or hardware",
-            Confidence::Low,
-            "time before the first event",
-        ),
-        Edge::HoleSwitch | Edge::HoleSoftirq | Edge::HoleOther => verdict(
-            CulpritKind::Unresolved,
-            "between events",
-            "kernel code without tracepoints, or the CPU was taken",
-            Confidence::Low,
-            "time between events with no frame open",
-        ),
-        Edge::TrailInterrupt | Edge::TrailSwitch | Edge::TrailOther => verdict(
-            CulpritKind::Unresolved,
-            "after last event",
-            "kernel exit, or the CPU was taken",
-            Confidence::Low,
-            "time after the last event",
-        ),
-    }
+    EdgeVerdict { culprit: Subject::verdict(verdict).into(), confidence, evidence }
 }
 
 /// A frame whose exit was never recorded.
-pub(crate) fn left_open(evidence: &str) -> Culprit {
-    culprit(CulpritKind::Unresolved, "frame left open", evidence)
+pub(crate) fn left_open(records: &Evidence) -> Culprit {
+    Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(records.clone())).into()
 }

@@ -1,11 +1,11 @@
 //! A softirq: `softirq_entry` to `_exit`.
 
-use super::{Rule, culprit, timer};
-use jitterscope_model::{CulpritKind, EventKind, softirq_name};
+use super::{Rule, timer, unnamed};
+use jitterscope_model::{CulpritKind, EventKind, Evidence, Subject};
 
 /// Frames of softirqs; a timer function run by one names it.
 pub(super) static SOFTIRQ: Rule = Rule {
-    evidence: "softirq_entry/exit",
+    evidence: Evidence::SoftirqRecords,
     opens: |kind| matches!(kind, EventKind::SoftirqEntry { .. }),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::SoftirqEntry { vec }, EventKind::SoftirqExit { vec: ended }) => vec == ended,
@@ -15,11 +15,8 @@ pub(super) static SOFTIRQ: Rule = Rule {
     victims_only: false,
     sleeps: true,
     named_by: timer::is_function,
-    culprit: |frame, _| {
-        let EventKind::SoftirqEntry { vec } = frame.opening.kind else {
-            return culprit(CulpritKind::Softirq, "unknown", "");
-        };
-        let name = softirq_name(vec).map_or_else(|| format!("softirq {vec}"), str::to_owned);
-        culprit(CulpritKind::Softirq, &name, &format!("vector {vec}"))
+    culprit: |frame, _| match frame.opening.kind {
+        EventKind::SoftirqEntry { vec } => Subject::Softirq(vec).into(),
+        _ => unnamed(CulpritKind::Softirq),
     },
 };

@@ -1,9 +1,8 @@
 //! What switching contexts costs by itself, up to the cost measured on this machine.
 
-use super::culprit;
-use jitterscope_model::{Culprit, CulpritKind};
+use jitterscope_model::{Culprit, Subject, Verdict};
 
 /// The scheduler's own path to and from another thread.
 pub(crate) fn context_switch() -> Culprit {
-    culprit(CulpritKind::Switch, "context switch", "scheduler path beside sched_switch")
+    Subject::verdict(Verdict::ContextSwitch).into()
 }

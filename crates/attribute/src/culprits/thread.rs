@@ -1,12 +1,15 @@
 //! Another thread got the CPU: `sched_switch` away from the victim and back.
 
-use super::{Rule, Scene, culprit, kworker, rt_throttle};
+use super::{Rule, Scene, kworker, rt_throttle, unnamed};
+use crate::lexicon::Lexicon;
 use crate::timeline::Frame;
-use jitterscope_model::{Culprit, CulpritKind, EventKind, TaskRef};
+use jitterscope_model::{
+    Culprit, CulpritKind, EventKind, Evidence, SchedClass, Subject, TaskRef, Work, Worker,
+};
 
 /// Frames of threads other than the victim. The timeline opens and closes them at `sched_switch`.
 pub(crate) static THREAD: Rule = Rule {
-    evidence: "sched_switch",
+    evidence: Evidence::SwitchRecords,
     opens: |_| false,
     closes: |_, _| false,
     endless: false,
@@ -18,27 +21,24 @@ pub(crate) static THREAD: Rule = Rule {
 
 fn name(frame: &Frame, scene: &Scene<'_>) -> Culprit {
     let EventKind::SchedSwitch { prev, prev_state, next } = &frame.opening.kind else {
-        return culprit(CulpritKind::Thread, "unknown", "");
+        return unnamed(CulpritKind::Thread);
     };
     if let Some(throttled) = rt_throttle::name(frame, scene, prev, *prev_state, next) {
         return throttled;
     }
     let sender = scene.senders.waker(next.tid, frame.start, scene.lexicon);
-    let comm = next.comm.to_string();
-    if comm.starts_with("kworker/") {
-        // A worker that ran no recorded item: its own name is all there is.
-        return Culprit { sender, ..culprit(CulpritKind::Kworker, &comm, &format!("pid {}", next.tid)) };
-    }
-    let detail = format!("pid {}{}", next.tid, class(next));
-    Culprit { sender, ..culprit(CulpritKind::Thread, &comm, &detail) }
+    Culprit { sender, subject: subject(next, scene.lexicon) }
 }
 
-/// The scheduling class behind a kernel priority, when it is not plain fair.
-fn class(task: &TaskRef) -> String {
-    match task.prio {
-        i32::MIN..=-1 => ", deadline".into(),
-        // The kernel counts real-time priorities downwards: 99 - prio is what the user set.
-        0..=99 => format!(", real-time {}", 99 - task.prio),
-        _ => String::new(),
+/// A thread that has the CPU. A worker is one of which no item was seen: its own name is all there is.
+pub(crate) fn subject(task: &TaskRef, lexicon: &dyn Lexicon) -> Subject {
+    if !task.comm.as_bytes().starts_with(b"kworker/") {
+        return Subject::Thread(lexicon.task(task));
     }
+    let worker = Worker {
+        tid: Some(task.tid),
+        comm: Some(task.comm.to_string().into()),
+        class: Some(SchedClass::of_priority(task.prio)),
+    };
+    Subject::Work(Work { function: None, workqueue: None, worker: Some(worker) })
 }

@@ -1,14 +1,14 @@
 //! The local timer interrupt and the timer functions that it, or the TIMER softirq, runs.
 
-use super::{Rule, by_none, culprit};
+use super::{Rule, by_none, unnamed};
 use crate::timeline::Frame;
-use jitterscope_model::{CulpritKind, EventKind};
+use jitterscope_model::{CulpritKind, EventKind, Evidence, KernelAddr, Subject, TimerSource};
 
 const VECTOR: &str = "local_timer";
 
 /// The interrupt itself; the longest function that it ran names it.
 pub(super) static LOCAL_TIMER: Rule = Rule {
-    evidence: "irq_vectors:local_timer, hrtimer_expire_entry/exit",
+    evidence: Evidence::LocalTimerRecords,
     opens: |kind| matches!(kind, EventKind::VectorEntry { vector } if &**vector == VECTOR),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::VectorEntry { .. }, EventKind::VectorExit { vector }) => &**vector == VECTOR,
@@ -18,12 +18,12 @@ pub(super) static LOCAL_TIMER: Rule = Rule {
     victims_only: false,
     sleeps: false,
     named_by: is_function,
-    culprit: |_, _| culprit(CulpritKind::Timer, VECTOR, "interrupt that ran no timer function"),
+    culprit: |_, _| Subject::Timer { function: None, source: Some(TimerSource::Interrupt) }.into(),
 };
 
 /// One timer function: of a high-resolution timer, or of the timer wheel.
 pub(super) static FUNCTION: Rule = Rule {
-    evidence: "hrtimer_expire_entry/exit or timer_expire_entry/exit",
+    evidence: Evidence::TimerRecords,
     opens: |kind| matches!(kind, EventKind::HrtimerEntry { .. } | EventKind::TimerEntry { .. }),
     closes: |opening, event| match (&opening.kind, &event.kind) {
         (EventKind::HrtimerEntry { hrtimer, .. }, EventKind::HrtimerExit { hrtimer: ended }) => {
@@ -36,14 +36,15 @@ pub(super) static FUNCTION: Rule = Rule {
     victims_only: false,
     sleeps: true,
     named_by: by_none,
-    culprit: |frame, scene| match frame.opening.kind {
-        EventKind::HrtimerEntry { function, .. } => {
-            culprit(CulpritKind::Timer, &scene.lexicon.function(function), "hrtimer, local_timer interrupt")
+    culprit: |frame, scene| {
+        let ran = |function: KernelAddr, source| {
+            Subject::Timer { function: Some(scene.lexicon.function(function)), source: Some(source) }.into()
+        };
+        match frame.opening.kind {
+            EventKind::HrtimerEntry { function, .. } => ran(function, TimerSource::HighResolution),
+            EventKind::TimerEntry { function, .. } => ran(function, TimerSource::Wheel),
+            _ => unnamed(CulpritKind::Timer),
         }
-        EventKind::TimerEntry { function, .. } => {
-            culprit(CulpritKind::Timer, &scene.lexicon.function(function), "timer wheel, TIMER softirq")
-        }
-        _ => culprit(CulpritKind::Timer, "unknown", ""),
     },
 };
 

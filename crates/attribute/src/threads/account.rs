@@ -2,11 +2,11 @@
 
 use super::{Episode, EpisodeKind};
 use jitterscope_model::{
-    CpuId, CpuShare, Culprit, CulpritKind, Name, RanInstead, ThreadAccount, ThreadRef, TickRate, Ticks,
+    CpuId, CpuShare, CulpritSums, KeyLevel, RanInstead, Subject, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-/// Culprits told apart a thread; the rest are summed up under one name.
+/// Culprits told apart a thread; the rest share a row a kind.
 const MOST_CULPRITS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,11 +26,8 @@ impl Turns {
     }
 }
 
-/// A culprit without who set it going.
-type Key = (CulpritKind, Name, Name);
-
 /// What counts in ticks until the end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Account {
     pub(super) running: Ticks,
     pub(super) interrupted: Ticks,
@@ -45,7 +42,28 @@ pub(super) struct Account {
     pub(super) page_faults: u64,
     longest_wait: Ticks,
     cpus: BTreeMap<CpuId, (u64, Ticks)>,
-    instead: HashMap<Key, Turns>,
+    instead: CulpritSums<(), Turns>,
+}
+
+impl Default for Account {
+    fn default() -> Account {
+        Account {
+            running: Ticks(0),
+            interrupted: Ticks(0),
+            waiting: Ticks(0),
+            preempted: Ticks(0),
+            blocked: Ticks(0),
+            unknown: Ticks(0),
+            runs: 0,
+            voluntary: 0,
+            involuntary: 0,
+            migrations: 0,
+            page_faults: 0,
+            longest_wait: Ticks(0),
+            cpus: BTreeMap::new(),
+            instead: CulpritSums::new(KeyLevel::Program, MOST_CULPRITS),
+        }
+    }
 }
 
 impl Account {
@@ -74,16 +92,13 @@ impl Account {
                 self.longest_wait = self.longest_wait.max(length);
             }
         }
-        let mut turns: BTreeMap<usize, (&Culprit, Ticks)> = BTreeMap::new();
+        let mut turns: BTreeMap<usize, (&Subject, Ticks)> = BTreeMap::new();
         for slice in &episode.slices {
-            let turn = turns.entry(slice.turn).or_insert((&slice.culprit, Ticks(0)));
+            let turn = turns.entry(slice.turn).or_insert((&slice.culprit.subject, Ticks(0)));
             turn.1 = turn.1 + slice.end.since(slice.start);
         }
-        for (culprit, length) in turns.into_values() {
-            let key = (culprit.kind, culprit.name.clone(), culprit.detail.clone());
-            let full = self.instead.len() >= MOST_CULPRITS && !self.instead.contains_key(&key);
-            let key = if full { (culprit.kind, "others".into(), "".into()) } else { key };
-            self.instead.entry(key).or_default().add(length);
+        for (subject, length) in turns.into_values() {
+            self.instead.of((), subject).add(length);
         }
     }
 
@@ -92,20 +107,17 @@ impl Account {
         let ns = |ticks: Ticks| rate.nanos(ticks);
         let mut ran_instead: Vec<RanInstead> = self
             .instead
-            .iter()
-            .map(|((kind, name, detail), turns)| RanInstead {
-                kind: *kind,
-                name: name.clone(),
-                detail: detail.clone(),
-                count: turns.count,
-                min_ns: ns(turns.min),
-                max_ns: ns(turns.max),
-                sum_ns: ns(turns.sum),
+            .rows()
+            .map(|row| RanInstead {
+                subject: row.subject.clone(),
+                threads: row.threads(),
+                count: row.value.count,
+                min_ns: ns(row.value.min),
+                max_ns: ns(row.value.max),
+                total_ns: ns(row.value.sum),
             })
             .collect();
-        ran_instead.sort_by(|a, b| {
-            (b.sum_ns, a.kind, &a.name, &a.detail).cmp(&(a.sum_ns, b.kind, &b.name, &b.detail))
-        });
+        ran_instead.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
         let share = |(cpu, (runs, time)): (&CpuId, &(u64, Ticks))| CpuShare {
             cpu: *cpu,
             runs: *runs,

@@ -5,8 +5,8 @@ use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::timeline::{Left, Suspended, Timeline};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, CulpritKind, EventKind, KernelEvent, Nanos, Part, Placement,
-    Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
+    About, Attribution, Confidence, CpuId, Culprit, CulpritKind, EventKind, Evidence, KernelEvent, Part,
+    Phase, Sender, Stall, StallId, Subject, ThreadRef, TickRate, Ticks, Verdict,
 };
 
 /// Why the thread did not get on.
@@ -21,13 +21,13 @@ pub enum EpisodeKind {
 }
 
 impl EpisodeKind {
-    /// Its name in reports and as evidence.
+    /// The phase of its parts.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn phase(self) -> Phase {
         match self {
-            EpisodeKind::Preempted => "preempted",
-            EpisodeKind::WaitAfterWakeUp => "wait after wake-up",
-            EpisodeKind::Interrupted => "interrupted",
+            EpisodeKind::Preempted => Phase::Preempted,
+            EpisodeKind::WaitAfterWakeUp => Phase::WaitAfterWakeUp,
+            EpisodeKind::Interrupted => Phase::Interrupted,
         }
     }
 }
@@ -106,28 +106,28 @@ impl Episode {
         let mut parts: Vec<Part> = Vec::new();
         for slice in &self.slices {
             let net = at(slice.end).saturating_sub(at(slice.start));
-            add_part(&mut parts, &slice.culprit, net, self.kind.as_str());
+            let part = Part::inside(slice.culprit.clone(), net, Evidence::ThreadRecords);
+            add_part(&mut parts, Part { moved_from: self.migrated_from, ..part.in_phase(self.kind.phase()) });
         }
         (stall, Attribution { stall: id, parts })
     }
 }
 
-/// Adds time to the part of a culprit that rests on the same evidence, or begins one.
-pub(super) fn add_part(parts: &mut Vec<Part>, culprit: &Culprit, net: Nanos, evidence: &str) {
-    let same = |part: &&mut Part| part.culprit == *culprit && part.evidence == evidence;
-    if let Some(part) = parts.iter_mut().find(same) {
-        part.net += net;
-        part.gross += net;
+/// Adds time to the part of the same culprit, phase and evidence, or begins one. It is as sure as its
+/// culprit's kind.
+pub(super) fn add_part(parts: &mut Vec<Part>, part: Part) {
+    let same = |other: &&mut Part| {
+        other.culprit == part.culprit
+            && other.phase == part.phase
+            && other.moved_from == part.moved_from
+            && other.evidence == part.evidence
+    };
+    if let Some(known) = parts.iter_mut().find(same) {
+        known.net += part.net;
+        known.gross += part.net;
         return;
     }
-    parts.push(Part {
-        culprit: culprit.clone(),
-        net,
-        gross: net,
-        placement: Placement::Inside,
-        confidence: confidence(culprit.kind),
-        evidence: evidence.to_owned(),
-    });
+    parts.push(Part { confidence: confidence(part.culprit.kind()), ..part });
 }
 
 /// How sure a slice's culprit is.
@@ -219,7 +219,7 @@ fn culprit_of(index: usize, scene: &Scene<'_>, until: Ticks) -> Culprit {
         && next.tid == 0
         && frame.is_thread()
     {
-        return culprits::culprit(CulpritKind::Switch, "idle exit", "the CPU was idle");
+        return Subject::verdict(Verdict::IdleExit).into();
     }
     let cut_off = !frame.closed && frame.end >= until;
     if cut_off { culprits::culprit_while_open(index, scene) } else { culprits::culprit_of(index, scene) }
@@ -229,10 +229,6 @@ fn culprit_of(index: usize, scene: &Scene<'_>, until: Ticks) -> Culprit {
 fn frameless(stall: &Stall, timeline: &Timeline, at: Ticks) -> Culprit {
     match timeline.events.first() {
         Some(first) if first.time <= at => culprits::context_switch(),
-        _ => culprits::culprit(
-            CulpritKind::Unresolved,
-            "not seen",
-            &format!("no record of CPU {} says what ran", stall.cpu),
-        ),
+        _ => Subject::Verdict(Verdict::NotSeen, About::Cpu(stall.cpu)).into(),
     }
 }

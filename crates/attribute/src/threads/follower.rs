@@ -8,7 +8,7 @@ use crate::culprits;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use jitterscope_model::{
-    Attribution, Comm, Confidence, CpuId, Culprit, EventKind, KernelEvent, Nanos, Part, Placement, StallId,
+    Attribution, Comm, Confidence, CpuId, EventKind, Evidence, KernelEvent, Nanos, Part, Phase, StallId,
     TaskRef, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -210,7 +210,8 @@ impl ThreadFollower {
         let rate = self.settings.rate;
         if self.losses.iter().any(|(from, to)| *from <= window.received && window.intended <= *to) {
             let stalled = rate.nanos(window.received.since(window.intended));
-            return Attribution { stall: id, parts: vec![whole(culprits::lost(), stalled, "lost records")] };
+            let part = Part::whole(culprits::lost(), stalled, Confidence::High, Evidence::LostRecords);
+            return Attribution { stall: id, parts: vec![part.in_phase(Phase::LostRecords)] };
         }
         let since = window.intended;
         let producers = self.under_way(producer, window.published, lexicon);
@@ -291,16 +292,5 @@ impl ThreadFollower {
             let thread = ThreadRef { tid: task.tid, comm: task.comm };
             self.follow(Following { thread, role: None, start: Start::Unknown }, at);
         }
-    }
-}
-
-fn whole(culprit: Culprit, net: Nanos, evidence: &str) -> Part {
-    Part {
-        culprit,
-        net,
-        gross: net,
-        placement: Placement::Whole,
-        confidence: Confidence::High,
-        evidence: evidence.into(),
     }
 }

@@ -2,50 +2,9 @@
 
 use super::Episode;
 use super::episode::add_part;
-use crate::culprits;
-use jitterscope_model::{Attribution, CpuId, Culprit, CulpritKind, Part, StallId, TickRate, Ticks};
-
-/// What a part of a message's latency was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MessagePhase {
-    /// The producer did not get on when the message was due.
-    ProducerStalled,
-    /// The ring had no free slot, and no stall of the consumer explains it.
-    RingFull,
-    /// The consumer had no CPU.
-    ConsumerNotRunning,
-    /// The consumer had its CPU, and an interrupt ran on it.
-    ConsumerInterrupted,
-    /// Both ran; earlier messages were dealt with first.
-    Queueing,
-    /// Nothing that was recorded explains it.
-    Unexplained,
-}
-
-impl MessagePhase {
-    /// All of them, in the order of a message's way.
-    pub const ALL: [MessagePhase; 6] = [
-        MessagePhase::ProducerStalled,
-        MessagePhase::RingFull,
-        MessagePhase::ConsumerNotRunning,
-        MessagePhase::ConsumerInterrupted,
-        MessagePhase::Queueing,
-        MessagePhase::Unexplained,
-    ];
-
-    /// Its name in reports, and as the evidence of a stored part.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MessagePhase::ProducerStalled => "producer stalled",
-            MessagePhase::RingFull => "ring full",
-            MessagePhase::ConsumerNotRunning => "consumer not running",
-            MessagePhase::ConsumerInterrupted => "consumer interrupted",
-            MessagePhase::Queueing => "queueing",
-            MessagePhase::Unexplained => "unexplained",
-        }
-    }
-}
+use jitterscope_model::{
+    Attribution, CpuId, Culprit, Evidence, Part, Phase, StallId, Subject, TickRate, Ticks, Verdict,
+};
 
 /// A message's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +26,22 @@ pub struct MessageWindow {
 struct Piece {
     start: Ticks,
     end: Ticks,
-    phase: MessagePhase,
+    phase: Phase,
     culprit: Culprit,
     moved_from: Option<CpuId>,
+    evidence: Evidence,
+}
+
+impl Piece {
+    /// Time that the message's own times tell of, and no thread's.
+    fn own(start: Ticks, end: Ticks, phase: Phase, verdict: Verdict) -> Piece {
+        let culprit = Subject::verdict(verdict).into();
+        Piece { start, end, phase, culprit, moved_from: None, evidence: Evidence::MessageTimes }
+    }
 }
 
 /// Splits the time from when a message was due to its reception. `producer` and `consumer` are what the
-/// two threads suffered, in order of time. The parts sum to the whole exactly; their evidence is the
-/// phase's name.
+/// two threads suffered, in order of time. The parts sum to the whole exactly.
 #[must_use]
 pub fn split_message<'e>(
     id: StallId,
@@ -86,17 +53,16 @@ pub fn split_message<'e>(
     let published = window.published.clamp(window.intended, window.received);
     let blocked_from = (published - window.waited).max(window.intended);
     let mut pieces = Vec::new();
-    let held = |_: &Episode| MessagePhase::ProducerStalled;
+    let held = |_: &Episode| Phase::ProducerStalled;
     cover(&mut pieces, (window.intended, blocked_from), producer, held, |pieces, from, to| {
         queueing_until(pieces, window.published_before, from, to);
     });
     let not_taking = |episode: &Episode| match episode.kind {
-        super::EpisodeKind::Interrupted => MessagePhase::ConsumerInterrupted,
-        _ => MessagePhase::ConsumerNotRunning,
+        super::EpisodeKind::Interrupted => Phase::ConsumerInterrupted,
+        _ => Phase::ConsumerNotRunning,
     };
     cover(&mut pieces, (blocked_from, published), consumer.clone(), not_taking, |pieces, start, end| {
-        let culprit = culprits::culprit(CulpritKind::Switch, "ring full", "the producer waited for a slot");
-        pieces.push(Piece { start, end, phase: MessagePhase::RingFull, culprit, moved_from: None });
+        pieces.push(Piece::own(start, end, Phase::RingFull, Verdict::RingFull));
     });
     cover(&mut pieces, (published, window.received), consumer, not_taking, |pieces, from, to| {
         queueing_until(pieces, window.received_before, from, to);
@@ -109,7 +75,7 @@ fn cover<'e>(
     pieces: &mut Vec<Piece>,
     (from, to): (Ticks, Ticks),
     episodes: impl Iterator<Item = &'e Episode>,
-    phase: impl Fn(&Episode) -> MessagePhase,
+    phase: impl Fn(&Episode) -> Phase,
     mut other: impl FnMut(&mut Vec<Piece>, Ticks, Ticks),
 ) {
     let mut at = from;
@@ -127,6 +93,7 @@ fn cover<'e>(
                 phase,
                 culprit: slice.culprit,
                 moved_from: episode.migrated_from,
+                evidence: Evidence::ThreadRecords,
             });
         }
     }
@@ -139,23 +106,10 @@ fn cover<'e>(
 fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: Ticks) {
     let cut = busy_until.clamp(from, to);
     if cut > from {
-        let culprit = culprits::culprit(CulpritKind::Switch, "earlier messages", "dealt with in their order");
-        pieces.push(Piece {
-            start: from,
-            end: cut,
-            phase: MessagePhase::Queueing,
-            culprit,
-            moved_from: None,
-        });
+        pieces.push(Piece::own(from, cut, Phase::Queueing, Verdict::EarlierMessages));
     }
     if to > cut {
-        let culprit = culprits::culprit(
-            CulpritKind::Unresolved,
-            "no record",
-            "outside this kernel, or the hand-over itself",
-        );
-        let phase = MessagePhase::Unexplained;
-        pieces.push(Piece { start: cut, end: to, phase, culprit, moved_from: None });
+        pieces.push(Piece::own(cut, to, Phase::Unexplained, Verdict::NoRecord));
     }
 }
 
@@ -164,11 +118,8 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for piece in pieces {
         let net = at(piece.end).saturating_sub(at(piece.start));
-        let evidence = match piece.moved_from {
-            Some(cpu) => format!("{}, moved from CPU {cpu}", piece.phase.as_str()),
-            None => piece.phase.as_str().to_owned(),
-        };
-        add_part(&mut parts, &piece.culprit, net, &evidence);
+        let part = Part::inside(piece.culprit.clone(), net, piece.evidence.clone());
+        add_part(&mut parts, Part { moved_from: piece.moved_from, ..part.in_phase(piece.phase.clone()) });
     }
     parts
 }

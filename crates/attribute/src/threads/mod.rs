@@ -18,5 +18,5 @@ mod transitions;
 
 pub use episode::{Episode, EpisodeKind, Slice};
 pub use follower::{FollowerSettings, Following, ThreadFollower};
-pub use message::{MessagePhase, MessageWindow, split_message};
+pub use message::{MessageWindow, split_message};
 pub use state::Start;

@@ -81,5 +81,8 @@ pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEve
 
 /// `kind/name net` of each part.
 pub fn shown(attribution: &Attribution) -> Vec<String> {
-    attribution.parts.iter().map(|p| format!("{}/{} {}", p.culprit.kind, p.culprit.name, p.net.0)).collect()
+    let shown = |p: &jitterscope_model::Part| {
+        format!("{}/{} {}", p.culprit.kind(), p.culprit.subject.name(), p.net.0)
+    };
+    attribution.parts.iter().map(shown).collect()
 }

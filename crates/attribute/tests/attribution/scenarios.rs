@@ -3,7 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::OutsideHints;
 use jitterscope_model::{
-    CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, Ticks,
+    CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, SchedClass,
+    Subject, Ticks, TimelineItem,
 };
 
 #[test]
@@ -77,7 +78,8 @@ fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
         ]
     );
     let thread = &got.parts[3];
-    assert_eq!(&*thread.culprit.detail, "pid 200, real-time 50");
+    let ran = thread.culprit.subject.task().unwrap();
+    assert_eq!((ran.tid, &ran.class), (Some(200), &Some(SchedClass::RealTime(50))));
     assert_eq!(thread.gross.0, 8000);
     let sender = thread.culprit.sender.as_ref().unwrap();
     assert_eq!((sender.comm.as_deref(), sender.tid, sender.cpu), (Some("task300"), 300, CpuId(0)));
@@ -131,7 +133,10 @@ fn a_kworker_is_named_by_its_work_across_a_sleep() {
     let first = [switch(1000, victim(), worker), worker_event(1200, start), switch(3000, worker, victim())];
     let got = attribute(&mut a, &stall(1000, 3000), &first);
     assert_eq!(shown(&got), ["kworker/vmstat_update 2000"]);
-    assert_eq!(&*got.parts[0].culprit.detail, "task50, workqueue mm_percpu_wq");
+    let Subject::Work(work) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts[0]) };
+    let ran_by = work.worker.as_ref().unwrap();
+    assert_eq!((ran_by.tid, ran_by.comm.as_deref()), (Some(50), Some("task50")));
+    assert_eq!(work.workqueue.as_deref(), Some("mm_percpu_wq"));
     assert_eq!(got.parts[0].culprit.sender.as_ref().unwrap().tid, 7);
     // The work slept in the middle; when its worker runs again it is still that work.
     let second = [
@@ -317,7 +322,8 @@ fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
     let events = [switch(1000, rt_victim, fair), switch(51_000, fair, rt_victim)];
     let got = attribute(&mut a, &stall(1000, 51_000), &events);
     assert_eq!(shown(&got), ["rt_throttle/RT throttling 50000"]);
-    assert_eq!(&*got.parts[0].culprit.detail, "let make run");
+    let Subject::Throttle(let_run) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts[0]) };
+    assert_eq!(&*let_run.comm, "make");
 }
 
 #[test]
@@ -329,7 +335,7 @@ fn lost_records_withhold_the_verdict_only_near_the_loss() {
     assert_eq!(shown(&got), ["loss/trace data lost 1000"]);
     let events = [enter(5000, "local_timer"), exit(5900, "local_timer")];
     let got = attribute(&mut a, &stall(5000, 6000), &events);
-    assert_eq!(got.parts[0].culprit.kind, CulpritKind::Timer);
+    assert_eq!(got.parts[0].culprit.kind(), CulpritKind::Timer);
 }
 
 #[test]
@@ -401,16 +407,25 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
         .iter()
         .map(|r| {
             let end = r.end.map_or("-".into(), |e| e.0.to_string());
-            format!("{}{}..{end} {} | {}", "  ".repeat(r.depth), r.start.0, r.label, r.note)
+            let item = match &r.item {
+                TimelineItem::Frame { culprit, ended: true, named_inside } => {
+                    let sender = culprit.sender.as_ref().map(|sender| sender.tid);
+                    let subject = &culprit.subject;
+                    format!("{} {} {named_inside} {sender:?}", subject.kind(), subject.name())
+                }
+                TimelineItem::Wakes { comm, tid, target_cpu } => format!("wakes {comm} {tid} {target_cpu}"),
+                other => format!("{other:?}"),
+            };
+            format!("{}{}..{end} {item}", "  ".repeat(r.depth), r.start.0)
         })
         .collect();
     assert_eq!(
         shown,
         [
-            "500..800 timer local_timer | ",
-            "  600..700 timer hrtimer_wakeup | hrtimer, local_timer interrupt",
-            "    650..- wakes | noise (pid 200) for CPU 1",
-            "1000..8000 thread noise | pid 200; set going by task100 (pid 100) on CPU 1",
+            "500..800 timer local_timer true None",
+            "  600..700 timer hrtimer_wakeup false None",
+            "    650..- wakes noise 200 1",
+            "1000..8000 thread noise false Some(100)",
         ]
     );
 }

@@ -102,9 +102,9 @@ pub fn shown(episodes: &[Episode]) -> Vec<String> {
             let slices: Vec<String> = episode
                 .slices
                 .iter()
-                .map(|s| format!("{} {}", s.culprit.name, s.end.since(s.start).0))
+                .map(|s| format!("{} {}", s.culprit.subject.name(), s.end.since(s.start).0))
                 .collect();
-            let kind = episode.kind.as_str();
+            let kind = episode.kind.phase();
             format!("{kind} {}-{}: {}", episode.start.0, episode.end.0, slices.join(", "))
         })
         .collect()

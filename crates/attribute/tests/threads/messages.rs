@@ -11,7 +11,11 @@ fn split(follower: &jitterscope_attribute::ThreadFollower, window: MessageWindow
     attribution
         .parts
         .iter()
-        .map(|part| format!("{}: {} {}", part.evidence, part.culprit.name, part.net.0))
+        .map(|part| {
+            let phase = part.phase.as_ref().unwrap();
+            let moved = part.moved_from.map_or_else(String::new, |cpu| format!(" from {cpu}"));
+            format!("{phase}{moved}: {} {}", part.culprit.subject.name(), part.net.0)
+        })
         .collect()
 }
 
@@ -122,8 +126,8 @@ fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
         told,
         [
             "unexplained: no record 200",
-            "consumer not running, moved from CPU 1: hog 500",
-            "consumer not running, moved from CPU 1: a 500",
+            "consumer not running from 1: hog 500",
+            "consumer not running from 1: a 500",
         ]
     );
 }

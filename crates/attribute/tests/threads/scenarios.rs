@@ -21,7 +21,7 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
     assert_eq!((a.unknown_ns, a.blocked_ns), (Nanos(100), Nanos(1000)));
     assert_eq!((a.runs, a.voluntary_switches, a.involuntary_switches, a.migrations), (2, 1, 1, 0));
     let hog = &a.ran_instead[0];
-    assert_eq!((&*hog.name, hog.count, hog.min_ns, hog.max_ns), ("hog", 1, Nanos(500), Nanos(500)));
+    assert_eq!((&*hog.subject.name(), hog.count, hog.min_ns, hog.max_ns), ("hog", 1, Nanos(500), Nanos(500)));
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn a_turn_that_interrupts_part_counts_once() {
     events.push(switch(2000, 1, HOG, 0, A));
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(2500), &Names);
-    let hog = accounts[0].ran_instead.iter().find(|ran| &*ran.name == "hog").unwrap();
-    assert_eq!((hog.count, hog.sum_ns), (1, Nanos(900)));
+    let hog = accounts[0].ran_instead.iter().find(|ran| ran.subject.name() == "hog").unwrap();
+    assert_eq!((hog.count, hog.total_ns), (1, Nanos(900)));
 }
 
 #[test]

@@ -213,7 +213,7 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CulpritKind, Nanos};
+    use jitterscope_model::{Nanos, Subject, Work};
     use jitterscope_tune::{Evidence, MeasuredCulprit, audit, catalogue};
     use std::fs;
 
@@ -242,9 +242,7 @@ mod tests {
             run: "r1 (BASELINE)".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![MeasuredCulprit {
-                kind: CulpritKind::Kworker,
-                name: "vmstat_update".into(),
-                detail: String::new(),
+                subject: Subject::Work(Work { function: Some("vmstat_update".into()), ..Work::default() }),
                 total_ns: Nanos(123_456),
                 count: 10,
             }],

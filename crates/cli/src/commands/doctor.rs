@@ -178,7 +178,7 @@ pub fn table(sources: &[SourceReport]) -> String {
         let status = match source.status {
             SourceStatus::Available => status.green().to_string(),
             SourceStatus::Degraded => status.yellow().to_string(),
-            SourceStatus::Denied | SourceStatus::Absent => status.red().to_string(),
+            SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => status.red().to_string(),
         };
         let _ = writeln!(text, "{status} {:<12} {}", source.name.bold(), purpose(&source.name));
         for (what, value) in [("why", &source.reason), ("lost", &source.loses), ("fix", &source.fix)] {

@@ -9,11 +9,11 @@ use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, WorstStall};
-use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall};
+use jitterscope_model::{KeyLevel, SCHEMA_VERSION, Stall};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
-use jitterscope_report::timeline::{self, StallKind, TimelineRow, TimelineView};
-use jitterscope_report::{Style, json, load_periods, load_redacted, load_worst, text};
+use jitterscope_report::timeline::{self, StallKind, TimelineView};
+use jitterscope_report::{Style, json, load_by, load_periods, load_redacted, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Goal, audit};
 use serde_json::json;
@@ -47,9 +47,34 @@ pub struct ReportArgs {
     pub all_cpus: bool,
     #[command(flatten)]
     pub redact: Redact,
+    /// Tell culprits apart by program, by process or by thread; what ran instead of a followed thread is
+    /// by program always
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Program)]
+    pub by: Level,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// How finely culprits are told apart.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Level {
+    /// All that runs the same program with the same urgency together
+    Program,
+    /// The threads of a process together
+    Process,
+    /// Each thread by itself
+    Thread,
+}
+
+impl From<Level> for KeyLevel {
+    fn from(level: Level) -> KeyLevel {
+        match level {
+            Level::Program => KeyLevel::Program,
+            Level::Process => KeyLevel::Process,
+            Level::Thread => KeyLevel::Thread,
+        }
+    }
 }
 
 /// Runs it.
@@ -66,7 +91,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
             let summary = match (args.reattribute, args.redact.on) {
                 (true, redact) => reattribute::summary(&path, args.worst, effort, redact)?,
                 (false, true) => load_redacted(&path, args.worst, effort)?.1,
-                (false, false) => load_periods(&path, args.worst, effort)?.1,
+                (false, false) => load_by(&path, args.worst, effort, args.by.into())?.1,
             };
             match (args.redact.on || args.reattribute, args.json) {
                 // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
@@ -165,21 +190,8 @@ fn print_stall(path: &Path, rank: usize, as_json: bool, redact: Redact) -> anyho
         duration: worst.duration_ns,
         start_realtime_ns: worst.start_realtime_ns,
         start_offset: worst.start_offset_ns,
-        rows: rows
-            .into_iter()
-            .map(|row| TimelineRow {
-                depth: row.depth,
-                start: row.start,
-                end: row.end,
-                label: if redact.on { "left out".into() } else { row.label },
-                note: if redact.on { Default::default() } else { row.note },
-            })
-            .collect(),
-        parts: worst
-            .parts
-            .iter()
-            .map(|part| (part.kind.to_string(), part.name.to_string(), part.net_ns))
-            .collect(),
+        rows: if redact.on { redacted(rows) } else { rows },
+        parts: worst.parts.clone(),
         remarks,
     };
     if as_json {
@@ -200,20 +212,11 @@ fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
 }
 
 fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
-    let frame = |row: &TimelineRow| {
-        json!({
-            "depth": row.depth,
-            "start_ns": row.start,
-            "end_ns": row.end.map(|end: Nanos| end.0),
-            "label": row.label,
-            "note": row.note,
-        })
-    };
     json!({
         "schema_version": SCHEMA_VERSION,
         "stall": worst,
         "victim": view.victim,
-        "frames": view.rows.iter().map(frame).collect::<Vec<_>>(),
+        "frames": view.rows,
         "remarks": view.remarks,
     })
 }

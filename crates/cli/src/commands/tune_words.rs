@@ -4,11 +4,10 @@ use crate::exit::UsageError;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, CulpritKind, Nanos, visible};
+use jitterscope_model::{CpuList, CpuSet, visible};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
-use jitterscope_tune::{Evidence, Goal, MeasuredCulprit, online_cpus};
-use std::collections::BTreeMap;
+use jitterscope_tune::{Evidence, Goal, online_cpus};
 use std::path::PathBuf;
 
 /// Which CPUs and which run.
@@ -76,33 +75,7 @@ impl Scope {
 /// # Errors
 /// The run cannot be read.
 pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
-    let manifest = reader.manifest();
-    let mut sums: BTreeMap<(&'static str, String, String), MeasuredCulprit> = BTreeMap::new();
-    let mut add = |kind: CulpritKind, name: &str, detail: &str, time: Nanos, count: u64| {
-        let (name, detail) = (name.to_owned(), detail.to_owned());
-        let key = (kind.as_str(), name.clone(), detail.clone());
-        let none = MeasuredCulprit { kind, name, detail, total_ns: Nanos::ZERO, count: 0 };
-        let sum = sums.entry(key).or_insert(none);
-        sum.total_ns += time;
-        sum.count += count;
-    };
-    if manifest.threads.is_empty() {
-        for attribution in reader.attributions()? {
-            for part in attribution?.parts {
-                add(part.culprit.kind, &part.culprit.name, &part.culprit.detail, part.net, 1);
-            }
-        }
-    }
-    // Messages that queue up behind one stall share its time. What ran in the threads' stead is counted once a
-    // thread, as what each of them lost.
-    for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
-        add(ran.kind, &ran.name, &ran.detail, ran.sum_ns, ran.count);
-    }
-    Ok(Evidence {
-        run: format!("{} ({})", manifest.id, manifest.label),
-        measured_ns: manifest.measured_time(),
-        culprits: sums.into_values().collect(),
-    })
+    Ok(Evidence::gather(reader.manifest(), || reader.attributions())?)
 }
 
 /// The width of all texts.

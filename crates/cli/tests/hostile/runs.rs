@@ -15,15 +15,44 @@ pub const COMM: &str = "EVIL\u{1b}[2J\nFORG\u{9b}";
 /// Another thread's.
 pub const RED: &str = "E\u{1b}[31mRED\u{202e}";
 
+/// Everything that has a name, and every kind as a newer version might describe it.
+fn hostile_subjects() -> Vec<Subject> {
+    let name = || Name::from(NAME);
+    let owner = || Some(Owner { uid: 1000, cgroup: Some(name()) });
+    let task = || Task {
+        tid: Some(7),
+        tgid: Some(7),
+        comm: name(),
+        class: Some(SchedClass::Other(name())),
+        owner: owner(),
+    };
+    let worker = |comm| Some(Worker { tid: Some(8), comm, class: None });
+    let mut all = vec![
+        Subject::Thread(task()),
+        Subject::Throttle(task()),
+        Subject::Work(Work { function: Some(name()), workqueue: Some(name()), worker: worker(Some(name())) }),
+        Subject::Work(Work { function: None, workqueue: None, worker: worker(Some(name())) }),
+        Subject::Interrupt { number: Some(1), action: name() },
+        Subject::Vector(name()),
+        Subject::Timer { function: Some(name()), source: Some(TimerSource::Other(name())) },
+        Subject::Call(name()),
+        Subject::Ipi(name()),
+        Subject::Nmi(name()),
+        Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task()))),
+        Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors([name()].into())),
+        Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(Evidence::Other(name()))),
+        Subject::Unknown { kind: name(), name: name(), detail: name() },
+    ];
+    all.extend(CulpritKind::ALL.into_iter().map(|kind| part(kind, NAME, NAME, 1).culprit.subject));
+    all
+}
+
 fn hostile_parts(net: u64) -> Vec<Part> {
-    CulpritKind::ALL
-        .into_iter()
-        .map(|kind| {
-            let mut part = part(kind, NAME, NAME, net);
-            part.evidence = NAME.into();
-            sent_by(part, NAME, 12, 0, Some(NAME))
-        })
-        .collect()
+    let hostile = |subject| {
+        let part = Part::inside(subject, Nanos(net), Evidence::Other(NAME.into()));
+        sent_by(part.in_phase(Phase::Other(NAME.into())), NAME, 12, 0, Some(NAME))
+    };
+    hostile_subjects().into_iter().map(hostile).collect()
 }
 
 fn scenario(kind: &str) -> Scenario {
@@ -40,14 +69,13 @@ fn scenario(kind: &str) -> Scenario {
     };
     s.manifest.probe.kind = kind.into();
     if kind == "attach" {
-        let ran = |kind| RanInstead {
-            kind,
-            name: NAME.into(),
-            detail: NAME.into(),
+        let ran = |subject| RanInstead {
+            subject,
+            threads: 1,
             count: 3,
             min_ns: Nanos(10),
             max_ns: Nanos(30_000),
-            sum_ns: Nanos(40_000),
+            total_ns: Nanos(40_000),
         };
         s.manifest.threads = (0..3)
             .map(|n| ThreadAccount {
@@ -60,7 +88,7 @@ fn scenario(kind: &str) -> Scenario {
                 preempted_ns: Nanos(100_000),
                 runs: 9,
                 cpus: vec![CpuShare { cpu: CpuId(0), runs: 9, running_ns: Nanos(1_000_000) }],
-                ran_instead: CulpritKind::ALL.into_iter().map(ran).collect(),
+                ran_instead: hostile_subjects().into_iter().map(ran).collect(),
                 ..ThreadAccount::default()
             })
             .collect();

@@ -55,8 +55,8 @@ impl Lines {
             .tag("cpu", &stall.cpu.to_string());
         if let Some(part) = attribution.and_then(|a| a.parts.iter().max_by_key(|part| part.net)) {
             line = line
-                .tag("culprit_kind", part.culprit.kind.as_str())
-                .tag("culprit", &tag_value(&part.culprit.name));
+                .tag("culprit_kind", &tag_value(part.culprit.subject.kind_word()))
+                .tag("culprit", &tag_value(&part.culprit.subject.name()));
         }
         let mut line = line.field("duration_ns", signed(facts.rate.nanos(stall.length()).0));
         if let Some(attribution) = attribution {
@@ -113,8 +113,8 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
     use jitterscope_model::{
-        ClockReading, Comm, Confidence, CpuId, Culprit, CulpritKind, Nanos, Part, Placement, StallId,
-        ThreadRef, TickRate, Ticks,
+        ClockReading, Comm, CpuId, Evidence, Nanos, Part, Placement, StallId, Subject, ThreadRef, TickRate,
+        Ticks,
     };
 
     fn lines() -> Lines {
@@ -154,17 +154,12 @@ mod tests {
             "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,stall_id=7i,victim=\"js\\\"spin\" 1700000000000001000\n"
         );
         let part = Part {
-            culprit: Culprit {
-                kind: CulpritKind::Timer,
-                name: "tick\\sched\n=x".into(),
-                detail: "".into(),
-                sender: None,
-            },
-            net: Nanos(1000),
-            gross: Nanos(1000),
-            placement: Placement::Inside,
-            confidence: Confidence::High,
-            evidence: String::new(),
+            placement: Placement::Lead,
+            ..Part::inside(
+                Subject::Timer { function: Some("tick\\sched\n=x".into()), source: None },
+                Nanos(1000),
+                Evidence::TimerRecords,
+            )
         };
         let attribution = Attribution { stall: StallId(7), parts: vec![part] };
         let line = text(lines().stall(&stall, Some(&attribution)));

@@ -3,9 +3,9 @@
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockKind, ClockReading, Comm, Confidence, CpuId, Culprit, CulpritKind, EventsInGaps,
-    HostFacts, IntervalRow, Nanos, Part, Placement, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise,
-    Stall, StallId, StoredTrace, ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, ClockReading, Comm, CpuId, EventsInGaps, Evidence, HostFacts, IntervalRow, Nanos,
+    Part, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, Stall, StallId, StoredTrace, Subject,
+    ThreadRef, TickRate, Ticks, TimerSource, Verdict,
 };
 use jitterscope_store::{RunReader, RunWriter};
 use std::path::Path;
@@ -32,18 +32,9 @@ fn stall(n: u64) -> (Stall, Attribution) {
         start: Ticks(start),
         end: Ticks(start + length),
     };
-    let part = |kind, name: &str, net| Part {
-        culprit: Culprit { kind, name: name.into(), detail: "irq 25, a=b".into(), sender: None },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: "test".into(),
-    };
-    let parts = vec![
-        part(CulpritKind::Timer, "tick_sched_timer", length - 300),
-        part(CulpritKind::Unresolved, "no kernel event", 300),
-    ];
+    let part = |subject, net| Part::inside(subject, Nanos(net), Evidence::TimerRecords);
+    let tick = Subject::Timer { function: Some("tick_sched_timer".into()), source: Some(TimerSource::Wheel) };
+    let parts = vec![part(tick, length - 300), part(Subject::verdict(Verdict::OutsideThisKernel), 300)];
     (stall, Attribution { stall: StallId(n), parts })
 }
 

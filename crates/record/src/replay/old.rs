@@ -42,7 +42,7 @@ pub(super) fn probes(
         }
         attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
         let attribution = if wakeups {
-            attributor.attribute_wakeup(&stall)
+            attributor.attribute_wakeup(&stall, &names)
         } else {
             attributor.attribute(&stall, &OutsideHints::default(), &names)
         };

@@ -99,14 +99,15 @@ impl Reading {
         mut sink: impl FnMut(Item),
     ) {
         let in_part = std::mem::take(&mut self.in_part);
-        let (mut reads, asked) = turn.map_or_else(Default::default, |turn| {
-            (std::mem::take(&mut turn.names), std::mem::take(&mut turn.asked))
+        let (mut reads, asked, identities) = turn.map_or_else(Default::default, |turn| {
+            let (names, asked) = (std::mem::take(&mut turn.names), std::mem::take(&mut turn.asked));
+            (names, asked, std::mem::take(&mut turn.identities))
         });
         if in_part {
             // Which record each came after cannot be told.
             reads.iter_mut().for_each(|read| read.after = u64::MAX);
         }
-        self.names.turn(reads, asked);
+        self.names.turn(reads, asked, identities);
         for page in pages {
             let role = match page.role {
                 TraceRole::Local => Role::Local,

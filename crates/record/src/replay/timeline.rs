@@ -2,8 +2,8 @@
 
 use super::ReplayError;
 use crate::names::StoredNames;
-use jitterscope_attribute::{Senders, TimelineRow, timeline_rows};
-use jitterscope_model::{KernelEvent, Nanos, Stall};
+use jitterscope_attribute::{Senders, timeline_rows};
+use jitterscope_model::{KernelEvent, Nanos, Stall, TimelineRow};
 use jitterscope_store::{RunReader, TraceRole};
 use jitterscope_trace::{Decoder, TraceContext};
 

@@ -86,7 +86,7 @@ impl VictimStall<'_> {
     /// over both its ends and is mostly that thread's.
     fn shields(&self, injection: &Injection) -> bool {
         let is_thread =
-            |part: &&Part| matches!(part.culprit.kind, CulpritKind::Thread | CulpritKind::Kworker);
+            |part: &&Part| matches!(part.culprit.kind(), CulpritKind::Thread | CulpritKind::Kworker);
         let others: Nanos = self.parts.iter().filter(is_thread).map(|part| part.net).sum();
         let all: Nanos = self.parts.iter().map(|part| part.net).sum();
         self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
@@ -150,7 +150,7 @@ fn is_expected(culprit: &Culprit, expected: &Expectation) -> bool {
 }
 
 fn is_same(culprit: &Culprit, expected: &Expectation) -> bool {
-    culprit.kind == expected.kind && *culprit.name == *expected.name
+    culprit.kind() == expected.kind && culprit.subject.name() == expected.name
 }
 
 /// The name decides: it is unique, while a thread's id is another one outside of its PID namespace, where
@@ -179,7 +179,7 @@ fn said_instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> St
         };
     }
     match parts().max_by_key(|part| part.net) {
-        Some(part) => format!("{} {}", part.culprit.kind, part.culprit.name),
+        Some(part) => format!("{} {}", part.culprit.kind(), part.culprit.subject.name()),
         None => "a stall without attribution".into(),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use jitterscope_model::{
-    Attribution, ClockKind, Confidence, CpuId, Culprit, CulpritKind, ExecutionContext, Nanos, Part,
-    Placement, Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall,
+    StallId, Subject, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::disturb::{
     DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection,
@@ -43,14 +43,9 @@ fn window(start: u64, end: u64, length: Option<u64>) -> Injection {
 }
 
 fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
-    Part {
-        culprit: Culprit { kind, name: name.into(), detail: "".into(), sender: None },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: String::new(),
-    }
+    // Kind and name are all that counts.
+    let subject = Subject::Unknown { kind: kind.as_str().into(), name: name.into(), detail: "".into() };
+    Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
 }
 
 fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
@@ -58,6 +53,7 @@ fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
         context: ExecutionContext::Thread,
         comm: comm.map(Into::into),
         tid,
+        tgid: None,
         cpu: CpuId(0),
         via: None,
     });

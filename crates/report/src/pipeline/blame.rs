@@ -1,10 +1,11 @@
 //! Who made messages slow.
 
 use crate::number::{count, percent, percent_cell};
-use crate::style::{Tone, fit, tame};
+use crate::style::{Tone, fit};
 use crate::text::Page;
+use crate::words;
 use jitterscope_analyze::{Blame, BlameLevel, BlameRow, PipelineSummary};
-use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_model::Nanos;
 
 /// Share of the messages above the 99th percentile that must have been split to tell of them alone.
 const ENOUGH: f64 = 0.3;
@@ -68,17 +69,9 @@ fn row(page: &mut Page, row: &BlameRow) {
         mean.to_string(),
         row.max_ns.to_string()
     );
-    let detail = if row.detail.is_empty() { String::new() } else { format!("  {}", tame(&row.detail)) };
-    let text = format!("{}{detail}", what(&row.phase, row.kind, &row.name));
+    let detail = words::detail(&row.subject, row.threads);
+    let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
+    let text = format!("{}{detail}", words::phase_and_name(Some(&row.phase), &row.subject));
     let room = page.style.columns().saturating_sub(numbers.len());
     page.line(&format!("{numbers}{}", fit(&text, room)));
-}
-
-/// `consumer not running: rustc`; the phases that are nobody's are told by themselves.
-pub(super) fn what(phase: &str, kind: CulpritKind, name: &str) -> String {
-    let nobodys = matches!(phase, "queueing" | "unexplained" | "ring full" | "lost records");
-    if nobodys && matches!(kind, CulpritKind::Switch | CulpritKind::Unresolved | CulpritKind::Loss) {
-        return phase.to_owned();
-    }
-    format!("{phase}: {}", tame(name))
 }

@@ -3,6 +3,7 @@
 use crate::number::{bytes, count, moment, percent, span, thousands, utc};
 use crate::style::{Tone, fit, pad, tame};
 use crate::text::Page;
+use crate::words;
 use jitterscope_analyze::{
     ConsumerSummary, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, RunSummary, TimesSummary,
 };
@@ -141,8 +142,8 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             .parts
             .iter()
             .map(|part| {
-                let share = percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64);
-                format!("{} {share}", super::blame::what(&part.evidence, part.kind, &part.name))
+                let share = percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64);
+                format!("{} {share}", words::phase_and_name(part.phase.as_ref(), &part.culprit.subject))
             })
             .collect();
         let who = stall.victim.strip_prefix("js-").unwrap_or(&stall.victim);

@@ -3,6 +3,7 @@
 use super::Page;
 use crate::number::{count, percent, percent_cell};
 use crate::style::{Tone, fit, tame, wrap};
+use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
 
@@ -39,7 +40,9 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
 
 fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], [one, several]: [&str; 2]) {
     for row in rows.iter().take(SHOWN) {
-        let same = |other: &&CulpritRow| (other.kind, &other.name) == (row.kind, &row.name);
+        let same = |other: &&CulpritRow| {
+            other.subject.kind() == row.subject.kind() && other.subject.name() == row.subject.name()
+        };
         culprit(page, row, sleeper || rows.iter().filter(same).count() > 1);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
@@ -66,15 +69,16 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
         row.max_ns.to_string()
     );
     let room = page.style.columns() - NAME;
-    let kind = row.kind.as_str();
-    let name = fit(&row.name, room.saturating_sub(kind.len() + 1));
-    let tone = if row.kind.is_explained() { Tone::Strong } else { Tone::Warning };
+    let kind = tame(row.subject.kind_word());
+    let explained = row.subject.kind().is_explained();
+    let name = fit(&row.subject.name(), room.saturating_sub(kind.len() + 1));
+    let tone = if explained { Tone::Strong } else { Tone::Warning };
     let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, &name));
     // The detail stands beside the name where there is room for all of it, else it follows the phrase.
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
-    let detail = tame(&row.detail);
+    let detail = words::detail(&row.subject, row.threads);
     // What an unexplained class is, its phrase says.
-    let told = !detail.is_empty() && (detailed || row.kind.is_explained());
+    let told = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
     let beside = told && used + width + 2 <= room;
     if beside {
@@ -85,7 +89,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
         return;
     }
     let mut phrase = row.explanation.clone();
-    let telling = matches!(row.kind, CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
+    let telling = matches!(row.subject.kind(), CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
     if !beside && (telling || detailed) && !detail.is_empty() {
         phrase += &format!("; {detail}");
     }
@@ -99,7 +103,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
 
 /// `woken by cron (pid 12, CPU 0), 12 of 40 times`.
 fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
-    let verb = match row.kind {
+    let verb = match row.subject.kind() {
         CulpritKind::Thread => "woken",
         CulpritKind::Kworker => "queued",
         CulpritKind::Ipi => "sent",
@@ -128,7 +132,7 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::CpuId;
+    use jitterscope_model::{CpuId, Subject, Task};
 
     #[test]
     fn a_thread_has_a_name_and_an_interrupt_has_none() {
@@ -142,9 +146,8 @@ mod tests {
                 count: times,
             };
             let row = CulpritRow {
-                kind: CulpritKind::Thread,
-                name: "evil".into(),
-                detail: String::new(),
+                subject: Subject::Thread(Task { comm: "evil".into(), ..Task::default() }),
+                threads: 1,
                 explanation: String::new(),
                 sender: None,
                 count: 12,

@@ -3,6 +3,7 @@
 use super::{Page, cpus, cpus_text, over_time, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
+use crate::words;
 use jitterscope_analyze::{RunSummary, explain};
 use jitterscope_model::{CpuSet, Nanos};
 
@@ -126,11 +127,10 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
         if let Some(part) = stall.parts.first() {
             text += &format!(
-                ": {} {} {} ({})",
-                percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64),
-                part.kind,
-                part.name,
-                explain(part.kind, &part.name)
+                ": {} {} ({})",
+                percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64),
+                words::kind_and_name(&part.culprit.subject),
+                explain(&part.culprit.subject)
             );
         }
     } else if summary.trust.dropped_records > 0 {

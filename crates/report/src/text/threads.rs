@@ -3,6 +3,7 @@
 use super::Page;
 use crate::number::{count, percent, percent_cell, span};
 use crate::style::{Tone, fit, tame};
+use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
 
@@ -133,15 +134,16 @@ fn instead(page: &mut Page, ran: &[RanInstead]) {
             one.min_ns.to_string(),
             one.average_ns().to_string(),
             one.max_ns.to_string(),
-            one.sum_ns.to_string(),
+            one.total_ns.to_string(),
         );
         let room = page.style.columns().saturating_sub(numbers.len());
-        let detail = if one.detail.is_empty() { String::new() } else { format!("  {}", tame(&one.detail)) };
-        let what = fit(&format!("{} {}{detail}", one.kind, tame(&one.name)), room);
+        let detail = words::detail(&one.subject, one.threads);
+        let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
+        let what = fit(&format!("{}{detail}", words::kind_and_name(&one.subject)), room);
         page.line(&format!("{numbers}{what}"));
     }
     if ran.len() > INSTEAD {
-        let rest: Nanos = ran.iter().skip(INSTEAD).map(|one| one.sum_ns).sum();
+        let rest: Nanos = ran.iter().skip(INSTEAD).map(|one| one.total_ns).sum();
         let text = format!("{} more, {rest} together (--json lists them)", ran.len() - INSTEAD);
         page.prose(Some(Tone::Dim), 12, &text);
     }

@@ -3,10 +3,11 @@
 use super::{FEW_CPUS, Page, cpus_text};
 use crate::number::{count, moment, percent, percent_cell, span};
 use crate::style::{Tone, tame};
+use crate::words;
 use jitterscope_analyze::{
     FineNanos, IdleControl, Lateness, Percentiles, PhaseRow, RunSummary, WakeupCpu, WakeupSummary, explain,
 };
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{CpuSet, Nanos, Phase};
 
 /// CPUs shown of many.
 const WORST_CPUS: usize = 8;
@@ -78,9 +79,9 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     if let Some(part) = stall.parts.first() {
         text += &format!(
             ": {} {} ({})",
-            percent(part.net_ns.0 as f64 / stall.duration_ns.0.max(1) as f64),
-            tame(&part.name),
-            explain(part.kind, &part.name)
+            percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64),
+            words::name(&part.culprit.subject),
+            explain(&part.culprit.subject)
         );
     }
     page.prose(None, 0, &(text + "."));
@@ -241,7 +242,7 @@ fn phase(page: &mut Page, row: &PhaseRow) {
         row.mean_ns.to_string(),
         row.max_ns.to_string()
     );
-    let name = format!("{:<15}", tame(&row.phase));
+    let name = format!("{:<15}", tame(row.phase.as_str()));
     let meaning = meaning(&row.phase);
     page.line(&format!(
         "{numbers}{}  {}",
@@ -251,14 +252,14 @@ fn phase(page: &mut Page, row: &PhaseRow) {
 }
 
 /// What a phase is; at most 24 columns, for they stand beside the numbers.
-fn meaning(phase: &str) -> &'static str {
+fn meaning(phase: &Phase) -> &'static str {
     match phase {
-        "late timer" => "no interrupt yet",
-        "idle exit" => "no interrupt yet, idle",
-        "interrupt" => "handlers ran",
-        "higher priority" => "a more urgent thread ran",
-        "run-queue wait" => "no more urgent one seen",
-        "dispatch" => "woken, on its way",
+        Phase::LateTimer => "no interrupt yet",
+        Phase::IdleExit => "no interrupt yet, idle",
+        Phase::Interrupt => "handlers ran",
+        Phase::HigherPriority => "a more urgent thread ran",
+        Phase::RunQueue => "no more urgent one seen",
+        Phase::Dispatch => "woken, on its way",
         _ => "",
     }
 }

@@ -57,9 +57,9 @@ fn row(page: &mut Page, stall: &WorstStall) {
 
 /// `late interrupt 88 %, tick_nohz_handler 9 %, +2 more`, within `room`.
 fn made_of(stall: &WorstStall, room: usize) -> String {
-    let share = |part: &jitterscope_analyze::WorstPart| {
+    let share = |part: &jitterscope_model::Part| {
         // Rounded down, so that only all of a stall is 100 %.
-        match part.net_ns.0.saturating_mul(100) / stall.duration_ns.0.max(1) {
+        match part.net.0.saturating_mul(100) / stall.duration_ns.0.max(1) {
             0 => "<1 %".to_owned(),
             percent => format!("{percent} %"),
         }
@@ -72,7 +72,8 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
         // The first part is always told, if need be cut; a later one only when `+n more` fits behind it.
         let reserve = if left > 1 { format!(", +{} more", left - 1).len() } else { 0 };
         let space = room.saturating_sub(text.width() + separator.len() + share.len() + 1 + reserve);
-        let name = if at == 0 { fit(&part.name, space) } else { crate::style::tame(&part.name) };
+        let name = part.culprit.subject.name();
+        let name = if at == 0 { fit(&name, space) } else { crate::style::tame(&name) };
         if name.width() > space {
             text += &format!(", +{left} more");
             break;

@@ -4,6 +4,7 @@
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
+use jitterscope_store::culprit_of_version_1;
 
 pub const RATE: TickRate =
     TickRate { hz: 2_600_000_000, error_ppb: 12_000, source: RateSource::HypervisorCpuid };
@@ -17,20 +18,15 @@ pub struct Scenario {
     pub intervals: Vec<IntervalRow>,
 }
 
+/// A culprit in the words of version 1, so that what a reader sees of old and new runs is held together.
 pub fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
     let (placement, confidence) = if kind.is_explained() {
         (Placement::Inside, Confidence::High)
     } else {
         (Placement::Lead, Confidence::Medium)
     };
-    Part {
-        culprit: Culprit { kind, name: name.into(), detail: detail.into(), sender: None },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement,
-        confidence,
-        evidence: "irq_vectors:local_timer".into(),
-    }
+    let subject = culprit_of_version_1(kind.as_str(), name, detail);
+    Part { placement, confidence, ..Part::inside(subject, Nanos(net), Evidence::LocalTimerRecords) }
 }
 
 pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>) -> Part {
@@ -38,6 +34,7 @@ pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>
         context: ExecutionContext::Thread,
         comm: Some(comm.into()),
         tid,
+        tgid: None,
         cpu: CpuId(cpu),
         via: via.map(Into::into),
     });
@@ -285,7 +282,12 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 4000 + 11 + u64::from(cpu) * 97,
                 vec![
-                    part(CulpritKind::Hypervisor, "late interrupt", "the CPU stood still", late),
+                    part(
+                        CulpritKind::Hypervisor,
+                        "late interrupt",
+                        "the CPU stood still before the interrupt was delivered",
+                        late,
+                    ),
                     part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", tick),
                     part(
                         CulpritKind::Unresolved,
@@ -350,9 +352,23 @@ pub fn busy(cpus: &[u32]) -> Scenario {
         s.stall(
             cpu,
             77,
-            vec![part(CulpritKind::Hypervisor, "CPU taken", "no kernel event inside", 1_300_000)],
+            vec![part(
+                CulpritKind::Hypervisor,
+                "CPU taken",
+                "no kernel event inside, on a virtual machine",
+                1_300_000,
+            )],
         );
-        s.stall(cpu, 7_000, vec![part(CulpritKind::Loss, "trace data lost", "overran", 8_000)]);
+        s.stall(
+            cpu,
+            7_000,
+            vec![part(
+                CulpritKind::Loss,
+                "trace data lost",
+                "the ring buffer overran near this stall",
+                8_000,
+            )],
+        );
         s.stall(
             cpu,
             17_000,
@@ -377,7 +393,7 @@ pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
         let mut late = |at_us, parts: &[(&str, CulpritKind, &str, &str, u64)]| {
             let part = |(phase, kind, name, detail, net): &(&str, CulpritKind, &str, &str, u64)| {
                 let mut part = part(*kind, name, detail, *net);
-                part.evidence = (*phase).into();
+                part.phase = Some(Phase::from_word(phase));
                 part
             };
             s.stall(cpu, at_us, parts.iter().map(part).collect());

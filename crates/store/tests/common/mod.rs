@@ -13,7 +13,7 @@ fn clock() -> ClockReading {
 
 pub fn manifest() -> RunManifest {
     let text = format!(
-        r#"{{"schema_version": 1, "tool_version": "test", "id": "", "label": "L", "command_line": [],
+        r#"{{"schema_version": {1}, "tool_version": "test", "id": "", "label": "L", "command_line": [],
         "host": {{"hostname": "h", "kernel_release": "", "kernel_version": "", "arch": "", "cpu_model": "",
           "cmdline": "", "online": "0-1", "isolated": "", "nohz_full": "", "hypervisor": null}},
         "clock": "monotonic_raw", "rate": {{"hz": 1000000000, "error_ppb": 0, "source": "exact"}},
@@ -27,7 +27,8 @@ pub fn manifest() -> RunManifest {
           "exit_cost_ns": 0, "cost_samples": 0}},
         "trace": {{"bytes": 0, "complete": true, "limit_bytes": 0}}, "interrupted": false, "warnings": [],
         "a_field_of_a_later_version": [1, 2, 3]}}"#,
-        r#"{"ticks": 1000, "monotonic_raw_ns": 1, "realtime_ns": 1795213189826000000, "width_ticks": 10}"#
+        r#"{"ticks": 1000, "monotonic_raw_ns": 1, "realtime_ns": 1795213189826000000, "width_ticks": 10}"#,
+        SCHEMA_VERSION
     );
     // A later version may have added fields: they are passed over.
     serde_json::from_str(&text).unwrap()

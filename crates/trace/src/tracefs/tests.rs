@@ -67,7 +67,7 @@ fn missing_events_degrade_by_name() {
     let fake = Fake::lacking(&["csd:csd_function_entry", "ipi:ipi_send_cpu"]);
     let recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
     let [local, senders] = &recorder.reports()[..] else { panic!("two sources") };
-    assert_eq!((local.name.as_str(), local.status), ("tracefs", SourceStatus::Degraded));
+    assert_eq!((local.name.as_str(), &local.status), ("tracefs", &SourceStatus::Degraded));
     assert!(local.reason.contains("csd:csd_function_entry"), "{}", local.reason);
     assert!(local.loses.contains("functions other CPUs called"), "{}", local.loses);
     assert!(senders.reason.contains("ipi:ipi_send_cpu") && !senders.fix.is_empty());
@@ -105,7 +105,7 @@ fn without_senders_it_records_and_says_so() {
     fake.refuse("mkdir senders", Errno::NOMEM);
     let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
     let senders = recorder.reports().remove(1);
-    assert_eq!((senders.name.as_str(), senders.status), ("senders", SourceStatus::Absent));
+    assert_eq!((senders.name.as_str(), &senders.status), ("senders", &SourceStatus::Absent));
     assert!(!senders.reason.is_empty() && !senders.loses.is_empty());
     assert!(recorder.cpus(Role::Senders).is_empty());
     assert_eq!(recorder.drain(Role::Senders, CpuId(0), &mut |_| panic!()).unwrap(), Drained::default());
@@ -223,7 +223,7 @@ fn pages_are_handed_on_and_losses_are_counted() {
     let loss = recorder.loss(Role::Local, CpuId(1));
     assert_eq!((loss.in_pages, loss.unknown, loss.total()), (9, 0, 12));
     let report = recorder.reports().remove(0);
-    assert_eq!((report.lost, report.status), (12, SourceStatus::Degraded));
+    assert_eq!((report.lost, &report.status), (12, &SourceStatus::Degraded));
 }
 
 #[test]

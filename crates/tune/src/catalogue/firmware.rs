@@ -1,11 +1,12 @@
 //! Firmware and the host below.
 
 use super::observed;
-use crate::knob::{Answer, Control, Fact, Group, Knob, Risk, Weight};
-use jitterscope_model::CulpritKind as K;
+use crate::answer::{Answer, Target};
+use crate::knob::{Control, Fact, Group, Knob, Risk, Weight};
+use jitterscope_model::{CulpritKind, Verdict};
 
 /// Time at the edges of what the kernel recorded, where a host may have run something else.
-const EDGES: &[&str] = &["between events", "before first event", "after last event"];
+const EDGES: &[Verdict] = &[Verdict::BetweenEvents, Verdict::BeforeFirstEvent, Verdict::AfterLastEvent];
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -16,8 +17,8 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Look(observed::system_management),
         boot: &[],
         answers: &[
-            Answer::removes(K::Firmware, &["*"]),
-            Answer::perhaps(K::Unresolved, &["outside this kernel"]),
+            Answer::removes(Target::VerdictsOf(CulpritKind::Firmware)),
+            Answer::perhaps(Target::Verdicts(&[Verdict::OutsideThisKernel])),
         ],
         profiles: &[],
         risk: Risk::High,
@@ -37,7 +38,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Time in which the host runs something else in place of this CPU, and interrupts that it delivers late.",
         control: Control::Look(observed::host),
         boot: &[],
-        answers: &[Answer::removes(K::Hypervisor, &["*"]), Answer::perhaps(K::Unresolved, EDGES)],
+        answers: &[
+            Answer::removes(Target::VerdictsOf(CulpritKind::Hypervisor)),
+            Answer::perhaps(Target::Verdicts(EDGES)),
+        ],
         profiles: &[],
         risk: Risk::Low,
         loses: "Capacity of the host: pinned CPUs are not there for other guests.",
@@ -56,7 +60,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Periodic exits that KVM forces on its guests.",
         control: Control::Look(observed::kvm_host),
         boot: &[],
-        answers: &[Answer::removes(K::Thread, &["CPU */KVM"]), Answer::lessens(K::Kworker, &["kvmclock_*"])],
+        answers: &[
+            Answer::removes(Target::Threads(&["CPU */KVM"])),
+            Answer::lessens(Target::Work(&["kvmclock_*"])),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Clock corrections of old guests; power, with polling.",

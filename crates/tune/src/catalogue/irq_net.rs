@@ -1,12 +1,10 @@
 //! Interrupts, softirqs, network and block devices.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
-use crate::knob::{
-    Answer, Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Setting, Shown, Want, Weight,
-};
+use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
 
 /// Other programs that write interrupt affinities.
 const IRQ_WRITERS: &[Conflict] = &[
@@ -18,21 +16,6 @@ const IRQ_WRITERS: &[Conflict] = &[
         with: "tuned",
         why: "Its scheduler plug-in moves interrupts as well and puts them back when it stops.",
     },
-];
-
-/// Interrupt vectors of the processor itself, which no affinity moves.
-const VECTORS: &[&str] = &[
-    "*_apic",
-    "*_apic_*",
-    "x86_platform_ipi",
-    "deferred_error",
-    "threshold",
-    "thermal",
-    "irq_work",
-    "error",
-    "spurious",
-    "*posted*",
-    "*hyperv*",
 ];
 
 pub(super) const KNOBS: &[Knob] = &[
@@ -50,8 +33,8 @@ pub(super) const KNOBS: &[Knob] = &[
         }]),
         boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::removes(K::Irq, &["*"]).but_not(VECTORS),
-            Answer::lessens(K::Softirq, &["NET_RX", "NET_TX", "BLOCK", "TASKLET", "HI", "IRQ_POLL"]),
+            Answer::removes(Target::Devices(&["*"])),
+            Answer::lessens(Target::Softirqs(&["NET_RX", "NET_TX", "BLOCK", "TASKLET", "HI", "IRQ_POLL"])),
         ],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
@@ -75,7 +58,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OffIsolated,
         )]),
         boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
-        answers: &[Answer::lessens(K::Irq, &["*"])],
+        answers: &[Answer::lessens(Target::Devices(&["*"]))],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
         loses: "Nothing but the CPUs' share of new interrupts.",
@@ -94,7 +77,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A daemon that moves interrupts back onto the CPUs.",
         control: Control::Look(observed::irqbalance),
         boot: &[],
-        answers: &[Answer::lessens(K::Irq, &["*"]), Answer::removes(K::Thread, &["irqbalance"])],
+        answers: &[
+            Answer::lessens(Target::Devices(&["*"])),
+            Answer::removes(Target::Threads(&["irqbalance"])),
+        ],
         profiles: &[],
         risk: Risk::Low,
         loses: "Balancing of interrupts among the banned CPUs. Setting a ban list switches off irqbalance's own ban of isolated and full-dynticks CPUs, so name those too.",
@@ -115,7 +101,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Receive queues that interrupt isolated CPUs because there are more queues than other CPUs.",
         control: Control::Look(observed::nic_queues),
         boot: &[],
-        answers: &[Answer::lessens(K::Softirq, &["NET_RX", "NET_TX"]), Answer::lessens(K::Irq, &["*"])],
+        answers: &[
+            Answer::lessens(Target::Softirqs(&["NET_RX", "NET_TX"])),
+            Answer::lessens(Target::Devices(&["*"])),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "The link resets when the number changes, and throughput may fall.",
@@ -138,8 +127,8 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[],
         answers: &[
-            Answer::removes(K::Ipi, &["rps_trigger_softirq"]),
-            Answer::removes(K::Softirq, &["NET_RX"]),
+            Answer::removes(Target::Calls(&["rps_trigger_softirq"])),
+            Answer::removes(Target::Softirqs(&["NET_RX"])),
         ],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
@@ -165,7 +154,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OffIsolated,
         )]),
         boot: &[],
-        answers: &[Answer::removes(K::Softirq, &["NET_TX"])],
+        answers: &[Answer::removes(Target::Softirqs(&["NET_TX"]))],
         profiles: &[Profile::Network],
         risk: Risk::Low,
         loses: "A program that sends from the isolated CPU itself uses a housekeeping CPU's queue.",
@@ -188,7 +177,10 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["1"]),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(K::Softirq, &["NET_RX"]), Answer::lessens(K::Thread, &["ksoftirqd/*"])],
+        answers: &[
+            Answer::lessens(Target::Softirqs(&["NET_RX"])),
+            Answer::lessens(Target::Threads(&["ksoftirqd/*"])),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Some throughput and latency of the network itself; the napi/ threads must then be kept off the CPUs (kthread-aff).",
@@ -214,8 +206,8 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[],
         answers: &[
-            Answer::lessens(K::Softirq, &["BLOCK"]),
-            Answer::removes(K::Ipi, &["__blk_mq_complete_request_remote", "*blk*complete*"]),
+            Answer::lessens(Target::Softirqs(&["BLOCK"])),
+            Answer::removes(Target::Calls(&["__blk_mq_complete_request_remote", "*blk*complete*"])),
         ],
         profiles: &[],
         risk: Risk::Low,
@@ -235,7 +227,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Long hard interrupt handlers: they become irq/N threads with a priority and an affinity.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "threadirqs", value: BootValue::Flag }],
-        answers: &[Answer::lessens(K::Irq, &["*"])],
+        answers: &[Answer::lessens(Target::Devices(&["*"]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Latency of each device: a thread must be woken first.",

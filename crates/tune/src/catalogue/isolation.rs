@@ -1,12 +1,12 @@
 //! Keeping others off the CPUs.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Answer, Conflict, Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
+    Conflict, Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
 };
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
 
 /// Threads of the kernel that run where they like; the rest of the kernel's threads are bound.
 const FREE_KTHREADS: &[&str] = &[
@@ -57,10 +57,10 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Partition,
         boot: &[],
         answers: &[
-            Answer::removes(K::Thread, &["*"]).but_not(BOUND_KTHREADS),
-            Answer::removes(K::Softirq, &["SCHED"]),
-            Answer::lessens(K::Thread, &["migration/*"]),
-            Answer::lessens(K::Ipi, &["reschedule"]),
+            Answer::removes(Target::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(Target::Softirqs(&["SCHED"])),
+            Answer::lessens(Target::Threads(&["migration/*"])),
+            Answer::lessens(Target::Calls(&["reschedule"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -94,8 +94,8 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Boot(Shown::CpuFile("/sys/devices/system/cpu/isolated")),
         boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("domain") }],
         answers: &[
-            Answer::removes(K::Thread, &["*"]).but_not(BOUND_KTHREADS),
-            Answer::removes(K::Softirq, &["SCHED"]),
+            Answer::removes(Target::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(Target::Softirqs(&["SCHED"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -120,7 +120,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Queue interrupts of NVMe and network devices whose affinity the kernel manages itself and no one may write.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("managed_irq") }],
-        answers: &[Answer::lessens(K::Irq, &["*"]), Answer::lessens(K::Softirq, &["BLOCK"])],
+        answers: &[Answer::lessens(Target::Devices(&["*"])), Answer::lessens(Target::Softirqs(&["BLOCK"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Best effort only: a queue whose mask holds no housekeeping CPU still interrupts an isolated one when I/O is submitted there.",
@@ -142,17 +142,14 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Boot(Shown::CpuFile("/sys/devices/system/cpu/nohz_full")),
         boot: &[BootParam { key: "nohz_full", value: BootValue::Isolated }],
         answers: &[
-            Answer::removes(
-                K::Timer,
-                &[
-                    "tick_nohz_handler",
-                    "tick_sched_timer",
-                    "tick_nohz_highres_handler",
-                    "tick_periodic",
-                    "local_timer",
-                ],
-            ),
-            Answer::lessens(K::Softirq, &["TIMER", "SCHED", "RCU"]),
+            Answer::removes(Target::Timers(&[
+                "tick_nohz_handler",
+                "tick_sched_timer",
+                "tick_nohz_highres_handler",
+                "tick_periodic",
+                "local_timer",
+            ])),
+            Answer::lessens(Target::Softirqs(&["TIMER", "SCHED", "RCU"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -172,7 +169,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A tick that full dynticks could not stop because something on the CPU needs it.",
         control: Control::Look(observed::tick_dependency),
         boot: &[],
-        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The CPU timer, performance event or second task that needed it.",
@@ -191,7 +188,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Running RCU callbacks on the CPU: the RCU softirq and the rcuc threads. The rcuo threads that do it instead are moved to housekeeping CPUs.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "rcu_nocbs", value: BootValue::Isolated }],
-        answers: &[Answer::removes(K::Softirq, &["RCU"]), Answer::removes(K::Thread, &["rcuc/*"])],
+        answers: &[
+            Answer::removes(Target::Softirqs(&["RCU"])),
+            Answer::removes(Target::Threads(&["rcuc/*"])),
+        ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "The housekeeping CPUs run the callbacks; a storm of them there delays freeing memory.",
@@ -233,7 +233,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["1"]),
         )]),
         boot: &[BootParam { key: "rcupdate.rcu_normal_after_boot", value: BootValue::Is("1") }],
-        answers: &[Answer::removes(K::Ipi, &["rcu_exp_handler", "*rcu_exp*"])],
+        answers: &[Answer::removes(Target::Calls(&["rcu_exp_handler", "*rcu_exp*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "What waits for a grace period (network changes, module or cgroup removal) takes milliseconds longer.",
@@ -256,7 +256,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &["1000"],
         )),
         boot: &[BootParam { key: "rcutree.nohz_full_patience_delay", value: BootValue::Is("1000") }],
-        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Grace periods may last a second longer.",
@@ -275,7 +275,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "RCU's grace-period and callback threads, memory reclaim, compaction, audit and file-system threads.",
         control: Control::Threads(ThreadFamily::Kernel),
         boot: &[],
-        answers: &[Answer::removes(K::Thread, FREE_KTHREADS)],
+        answers: &[Answer::removes(Target::Threads(FREE_KTHREADS))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "They compete for the housekeeping CPUs.",
@@ -299,7 +299,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Every other program's threads, now by their affinity, lasting by systemd's CPUAffinity=.",
         control: Control::Threads(ThreadFamily::User),
         boot: &[],
-        answers: &[Answer::removes(K::Thread, &["*"]).but_not(FREE_KTHREADS).but_not(BOUND_KTHREADS)],
+        answers: &[Answer::removes(Target::Threads(&["*"])).but_not(FREE_KTHREADS).but_not(BOUND_KTHREADS)],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "All other programs share the housekeeping CPUs. Children inherit the affinity; a program may widen it again.",

@@ -1,10 +1,11 @@
 //! Memory, calls between CPUs, security.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
-use crate::knob::{Answer, Control, Fact, Group, Knob, Risk, Setting, Shown, Want, Weight};
+use crate::knob::{Control, Fact, Group, Knob, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
+use jitterscope_model::Verdict;
 
 const RECORDING_TELLS: &str = "only a recording shows it";
 
@@ -16,7 +17,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Page faults of the program itself.",
         control: Control::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(K::PageFault, &["*"])],
+        answers: &[Answer::removes(Target::PageFaults)],
         profiles: &[],
         risk: Risk::Low,
         loses: "Memory that is locked is not there for others.",
@@ -39,7 +40,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::By("at most 10 (written: 1), or no swap in use", observed::swappiness),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(K::Thread, &["kswapd*"]), Answer::lessens(K::PageFault, &["*"])],
+        answers: &[Answer::lessens(Target::Threads(&["kswapd*"])), Answer::lessens(Target::PageFaults)],
         profiles: &[],
         risk: Risk::Medium,
         loses: "The machine runs out of memory sooner and the OOM killer comes earlier.",
@@ -58,10 +59,12 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Interrupts by which a thread that unmaps or protects memory makes its siblings flush their TLBs.",
         control: Control::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(
-            K::Ipi,
-            &["flush_tlb_func*", "flush_tlb_*", "do_flush_tlb_all", "do_kernel_range_flush"],
-        )],
+        answers: &[Answer::removes(Target::Calls(&[
+            "flush_tlb_func*",
+            "flush_tlb_*",
+            "do_flush_tlb_all",
+            "do_kernel_range_flush",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Memory must be kept rather than given back.",
@@ -80,7 +83,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Interrupts that make every CPU see patched kernel code: tracing or BPF switched on and off, modules loaded, static keys flipped.",
         control: Control::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(K::Ipi, &["do_sync_core", "*text_poke*", "patch_map_all_stubs"])],
+        answers: &[Answer::removes(Target::Calls(&["do_sync_core", "*text_poke*", "patch_map_all_stubs"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Tracing and observability tools must be started before, and not stopped during, the critical time.",
@@ -99,10 +102,12 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Interrupts by which turbostat, PCM and their like read a register on each CPU.",
         control: Control::Look(observed::msr_pollers),
         boot: &[],
-        answers: &[Answer::removes(
-            K::Ipi,
-            &["__rdmsr_on_cpu", "__wrmsr_on_cpu", "__rdmsr_safe_on_cpu", "*rdmsr*"],
-        )],
+        answers: &[Answer::removes(Target::Calls(&[
+            "__rdmsr_on_cpu",
+            "__wrmsr_on_cpu",
+            "__rdmsr_safe_on_cpu",
+            "*rdmsr*",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "What they showed of these CPUs.",
@@ -121,7 +126,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Interrupts by which one thread of a process, or a system-wide call, issues a memory barrier on all CPUs that run it.",
         control: Control::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(K::Ipi, &["ipi_mb", "ipi_sync_core", "ipi_rseq"])],
+        answers: &[Answer::removes(Target::Calls(&["ipi_mb", "ipi_sync_core", "ipi_rseq"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The runtime that uses it (Java, .NET, liburcu) falls back to slower means.",
@@ -182,7 +187,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Stalls without any event, from others who evict the program's cache lines.",
         control: Control::Look(observed::cache_allocation),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["under 1 us"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[Verdict::UnderOneMicrosecond]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Cache for everybody else.",

@@ -55,8 +55,9 @@ pub fn similar(id: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knob::{Control, Effect, Place, Risk};
-    use jitterscope_model::CulpritKind;
+    use crate::answer::Effect;
+    use crate::knob::{Control, Place, Risk};
+    use jitterscope_model::{About, Name, Subject, Task, Verdict, Work};
     use std::collections::BTreeSet;
 
     #[test]
@@ -116,33 +117,46 @@ mod tests {
 
     #[test]
     fn known_culprits_have_their_cures() {
-        for (kind, name, detail, cure) in [
-            (CulpritKind::Kworker, "vmstat_update", "", "vmstat"),
-            (CulpritKind::Timer, "tick_nohz_handler", "", "nohz-full"),
-            (CulpritKind::Timer, "tick_sched_timer", "", "nohz-full"),
-            (CulpritKind::Kworker, "wb_workfn", "", "wq-named"),
-            (CulpritKind::Irq, "virtio2-input.0", "irq 38", "irq-aff"),
-            (CulpritKind::Ipi, "flush_tlb_func", "", "tlb"),
-            (CulpritKind::Ipi, "ipi_mb", "", "membarrier"),
-            (CulpritKind::Ipi, "do_sync_core", "", "text-poke"),
-            (CulpritKind::Timer, "watchdog_timer_fn", "", "softlockup"),
-            (CulpritKind::Softirq, "TIMER", "clocksource_watchdog", "tsc-wd"),
-            (CulpritKind::Softirq, "NET_RX", "", "rps"),
-            (CulpritKind::RtThrottle, "", "", "rt-runtime"),
-            (CulpritKind::Firmware, "SMI", "", "smi"),
-            (CulpritKind::Hypervisor, "no kernel event", "", "host-vcpu"),
-            (CulpritKind::PageFault, "user", "", "prefault"),
-            (CulpritKind::Thread, "rcu_preempt", "", "kthread-aff"),
-            (CulpritKind::Thread, "chrome", "", "cpuset-part"),
+        let named = |name: &str| Some(Name::from(name));
+        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        let work = |name: &str| Subject::Work(Work { function: named(name), ..Work::default() });
+        let timer = |name: &str| Subject::Timer { function: named(name), source: None };
+        let call = |name: &str| Subject::Call(name.into());
+        for (subject, cure) in [
+            (work("vmstat_update"), "vmstat"),
+            (timer("tick_nohz_handler"), "nohz-full"),
+            (timer("tick_sched_timer"), "nohz-full"),
+            (work("wb_workfn"), "wq-named"),
+            (Subject::Interrupt { number: Some(38), action: "virtio2-input.0".into() }, "irq-aff"),
+            (call("flush_tlb_func"), "tlb"),
+            (call("ipi_mb"), "membarrier"),
+            (call("do_sync_core"), "text-poke"),
+            (timer("watchdog_timer_fn"), "softlockup"),
+            (timer("clocksource_watchdog"), "tsc-wd"),
+            (Subject::Softirq(3), "rps"),
+            (Subject::Throttle(Task::default()), "rt-runtime"),
+            (Subject::verdict(Verdict::Smi), "smi"),
+            (Subject::verdict(Verdict::CpuTaken), "host-vcpu"),
+            (Subject::PageFault { user: true }, "prefault"),
+            (thread("rcu_preempt"), "kthread-aff"),
+            (thread("chrome"), "cpuset-part"),
         ] {
-            let effect = find(cure).unwrap().answers(kind, name, detail);
-            assert_eq!(effect, Some(Effect::Removes), "{kind} {name} -> {cure}");
+            let effect = find(cure).unwrap().answers(&subject);
+            assert_eq!(effect, Some(Effect::Removes), "{subject:?} -> {cure}");
         }
-        assert_eq!(find("kthread-aff").unwrap().answers(CulpritKind::Thread, "migration/1", ""), None);
-        assert_eq!(
-            find("tsc-wd").unwrap().answers(CulpritKind::Softirq, "TIMER", "delayed_work_timer_fn"),
-            None
-        );
+        assert_eq!(find("kthread-aff").unwrap().answers(&thread("migration/1")), None);
+        assert_eq!(find("tsc-wd").unwrap().answers(&timer("delayed_work_timer_fn")), None);
+    }
+
+    /// Idle states are left at a cost, which is a verdict; what a thread is called does not matter.
+    #[test]
+    fn idle_states_answer_for_leaving_them_and_for_no_thread_of_that_name() {
+        let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(3));
+        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        for knob in ["cstate", "cstate-cpu"].map(|id| find(id).unwrap()) {
+            assert_eq!(knob.answers(&idle), Some(Effect::Lessens), "{}", knob.id);
+            assert_eq!(knob.answers(&thread("idle-game")), None, "{}", knob.id);
+        }
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Frequency and idle states.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Answer, Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
+use jitterscope_model::Verdict;
 
 const NO_CPUFREQ: &str = "the kernel does not control the frequency here (no cpufreq driver; the usual case in a virtual machine, where the host does)";
+
+/// What leaving an idle state costs.
+const IDLE: &[Verdict] = &[Verdict::IdleExit, Verdict::LeavingIdle];
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -23,9 +27,9 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[BootParam { key: "cpufreq.default_governor", value: BootValue::Is("performance") }],
         answers: &[
-            Answer::removes(K::Thread, &["sugov:*"]),
-            Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"]),
-            Answer::lessens(K::Irq, &["*cpufreq*"]),
+            Answer::removes(Target::Threads(&["sugov:*"])),
+            Answer::perhaps(Target::Verdicts(&[Verdict::FrequencyChange, Verdict::OutsideThisKernel])),
+            Answer::lessens(Target::Devices(&["*cpufreq*"])),
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
@@ -64,7 +68,10 @@ pub(super) const KNOBS: &[Knob] = &[
             ),
         ]),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[
+            Verdict::FrequencyChange,
+            Verdict::OutsideThisKernel,
+        ]))],
         profiles: &[Profile::Power],
         risk: Risk::Low,
         loses: "Power and heat; a core that never cools has less turbo to give.",
@@ -90,7 +97,10 @@ pub(super) const KNOBS: &[Knob] = &[
             Setting::file("/sys/devices/system/cpu/cpufreq/boost", ValueKind::Number, Want::OneOf(&["0"])),
         ]),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[
+            Verdict::FrequencyChange,
+            Verdict::OutsideThisKernel,
+        ]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Speed: everything runs at the base frequency, evenly.",
@@ -109,7 +119,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Autonomous frequency choices of the processor, where the vendor's driver lets it.",
         control: Control::Look(observed::frequency_driver),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[
+            Verdict::FrequencyChange,
+            Verdict::OutsideThisKernel,
+        ]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Depends on the processor: measure before and after.",
@@ -138,8 +151,9 @@ pub(super) const KNOBS: &[Knob] = &[
             BootParam { key: "processor.max_cstate", value: BootValue::Is("1") },
         ],
         answers: &[
-            Answer::lessens(K::Thread, &["swapper*", "idle*"]),
-            Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"]),
+            Answer::lessens(Target::Verdicts(IDLE)),
+            Answer::lessens(Target::Threads(&["swapper/*"])),
+            Answer::perhaps(Target::Verdicts(&[Verdict::FrequencyChange, Verdict::OutsideThisKernel])),
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
@@ -165,7 +179,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["n/a"]),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(K::Thread, &["swapper*", "idle*"])],
+        answers: &[Answer::lessens(Target::Verdicts(IDLE)), Answer::lessens(Target::Threads(&["swapper/*"]))],
         profiles: &[Profile::Power],
         risk: Risk::Low,
         loses: "Power, on these CPUs only.",
@@ -207,7 +221,10 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::SameAs("max_freq_khz"),
         )]),
         boot: &[],
-        answers: &[Answer::perhaps(K::Unresolved, &["frequency change", "outside this kernel"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[
+            Verdict::FrequencyChange,
+            Verdict::OutsideThisKernel,
+        ]))],
         profiles: &[Profile::Power],
         risk: Risk::Low,
         loses: "Power and heat.",

@@ -1,12 +1,11 @@
 //! What the scheduler itself does on the CPUs: throttling, balancing memory, timers, quotas, siblings.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
-use crate::knob::{
-    Answer, Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Want, Weight,
-};
+use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Want, Weight};
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
+use jitterscope_model::Verdict;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -20,7 +19,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["-1"]),
         )]),
         boot: &[],
-        answers: &[Answer::removes(K::RtThrottle, &["*"])],
+        answers: &[Answer::removes(Target::Throttling)],
         profiles: &[],
         risk: Risk::High,
         loses: "A runaway real-time thread hangs its CPU for good.",
@@ -43,7 +42,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(K::RtThrottle, &["*"])],
+        answers: &[Answer::lessens(Target::Throttling)],
         profiles: &[],
         risk: Risk::High,
         loses: "Ordinary tasks on the CPU starve, kernel workers among them: the machine can hang.",
@@ -67,9 +66,9 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[],
         answers: &[
-            Answer::lessens(K::PageFault, &["*"]),
-            Answer::lessens(K::Thread, &["migration/*"]),
-            Answer::lessens(K::Kworker, &["task_numa_work"]),
+            Answer::lessens(Target::PageFaults),
+            Answer::lessens(Target::Threads(&["migration/*"])),
+            Answer::lessens(Target::Work(&["task_numa_work"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -93,7 +92,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
-        answers: &[Answer::perhaps(K::Softirq, &["TIMER", "HRTIMER"])],
+        answers: &[Answer::perhaps(Target::Softirqs(&["TIMER", "HRTIMER"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Idle CPUs wake for timers of their own. With nohz_full the opposite value, 1, lets an isolated CPU's timers move away.",
@@ -112,7 +111,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Throttling of a group that used up its quota, and the timer that refills it.",
         control: Control::Look(observed::cpu_quota),
         boot: &[],
-        answers: &[Answer::removes(K::Timer, &["sched_cfs_period_timer", "sched_cfs_slack_timer"])],
+        answers: &[Answer::removes(Target::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "The group's limit: it may take all of its CPUs.",
@@ -132,8 +131,8 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Blink,
         boot: &[],
         answers: &[
-            Answer::perhaps(K::Softirq, &["TIMER"]),
-            Answer::perhaps(K::Timer, &["*"]).but_not(&["tick_*", "local_timer", "watchdog_timer_fn"]),
+            Answer::perhaps(Target::Softirqs(&["TIMER"])),
+            Answer::perhaps(Target::Timers(&["*"])).but_not(&["tick_*", "local_timer", "watchdog_timer_fn"]),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -157,7 +156,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["off", "forceoff", "notsupported", "notimplemented"]),
         )]),
         boot: &[BootParam { key: "nosmt", value: BootValue::Flag }],
-        answers: &[Answer::perhaps(K::Unresolved, &["under 1 us"])],
+        answers: &[Answer::perhaps(Target::Verdicts(&[Verdict::UnderOneMicrosecond]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Half of the logical CPUs. Leaving the siblings of the isolated CPUs idle (isolate them too) costs less.",

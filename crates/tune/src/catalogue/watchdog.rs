@@ -1,12 +1,12 @@
 //! Watchdogs, clocks, error reporting.
 
 use super::observed;
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Answer, Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -21,9 +21,9 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[BootParam { key: "nosoftlockup", value: BootValue::Flag }],
         answers: &[
-            Answer::removes(K::Timer, &["watchdog_timer_fn"]),
-            Answer::lessens(K::Thread, &["migration/*"]),
-            Answer::removes(K::Thread, &["watchdog/*"]),
+            Answer::removes(Target::Timers(&["watchdog_timer_fn"])),
+            Answer::lessens(Target::Threads(&["migration/*"])),
+            Answer::removes(Target::Threads(&["watchdog/*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -47,7 +47,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["0"]),
         )]),
         boot: &[BootParam { key: "nmi_watchdog", value: BootValue::Is("0") }],
-        answers: &[Answer::lessens(K::Nmi, &["*"])],
+        answers: &[Answer::lessens(Target::Nmis(&["*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "A CPU that hangs with interrupts off is not noticed.",
@@ -66,10 +66,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A timer every half second that wanders over all CPUs and compares clocks.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "tsc", value: BootValue::OneOf(&["nowatchdog", "reliable"]) }],
-        answers: &[
-            Answer::removes(K::Softirq, &["TIMER"]).with_detail("*clocksource_watchdog*"),
-            Answer::removes(K::Timer, &["clocksource_watchdog"]),
-        ],
+        answers: &[Answer::removes(Target::Timers(&["clocksource_watchdog"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "An unstable TSC is not noticed. tsc=reliable does the same and skips further checks.",
@@ -106,9 +103,8 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[BootParam { key: "mce", value: BootValue::Is("ignore_ce") }],
         answers: &[
-            Answer::removes(K::Softirq, &["TIMER"]).with_detail("*mce_timer_fn*"),
-            Answer::removes(K::Timer, &["mce_timer_fn"]),
-            Answer::lessens(K::Mce, &["*"]),
+            Answer::removes(Target::Timers(&["mce_timer_fn"])),
+            Answer::lessens(Target::MachineChecks),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -133,8 +129,8 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[],
         answers: &[
-            Answer::removes(K::Kworker, &["edac_mc_workq_function"]),
-            Answer::removes(K::Timer, &["ghes_poll*"]),
+            Answer::removes(Target::Work(&["edac_mc_workq_function"])),
+            Answer::removes(Target::Timers(&["ghes_poll*"])),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -154,7 +150,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "All CPUs' ticks at the same instant, and their fight for the same locks.",
         control: Control::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "skew_tick", value: BootValue::Is("1") }],
-        answers: &[Answer::perhaps(K::Timer, &["tick_nohz_handler", "tick_sched_timer"])],
+        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Some power: CPUs wake at different times.",
@@ -177,8 +173,8 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Look(observed::perf_users),
         boot: &[],
         answers: &[
-            Answer::removes(K::Nmi, &["perf_event_nmi_handler"]),
-            Answer::lessens(K::Ipi, &["*perf*", "remote_function"]),
+            Answer::removes(Target::Nmis(&["perf_event_nmi_handler"])),
+            Answer::lessens(Target::Calls(&["*perf*", "remote_function"])),
         ],
         profiles: &[],
         risk: Risk::Low,

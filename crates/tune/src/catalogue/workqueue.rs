@@ -1,9 +1,9 @@
 //! Workqueues and kernel daemons.
 
+use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
-use crate::knob::{Answer, Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, Want, Weight};
+use crate::knob::{Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
-use jitterscope_model::CulpritKind as K;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -18,8 +18,8 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[BootParam { key: "workqueue.unbound_cpus", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::lessens(K::Kworker, &["*"]).but_not(&["vmstat_update", "lru_add_drain_per_cpu"]),
-            Answer::removes(K::Thread, &["kworker/u*"]),
+            Answer::lessens(Target::Work(&["*"])).but_not(&["vmstat_update", "lru_add_drain_per_cpu"]),
+            Answer::removes(Target::Work(&["kworker/u*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -44,8 +44,8 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[],
         answers: &[
-            Answer::removes(K::Kworker, &["wb_workfn", "wb_update_bandwidth_workfn"]),
-            Answer::lessens(K::Kworker, &["blkcg_*"]),
+            Answer::removes(Target::Work(&["wb_workfn", "wb_update_bandwidth_workfn"])),
+            Answer::lessens(Target::Work(&["blkcg_*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -69,7 +69,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &["Y"],
         )),
         boot: &[BootParam { key: "workqueue.power_efficient", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(K::Kworker, &["*"])],
+        answers: &[Answer::lessens(Target::Work(&["*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Cache locality of that work.",
@@ -92,7 +92,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::AtLeast { enough: 10, write: 3600 },
         )]),
         boot: &[],
-        answers: &[Answer::removes(K::Kworker, &["vmstat_update", "vmstat_shepherd"])],
+        answers: &[Answer::removes(Target::Work(&["vmstat_update", "vmstat_shepherd"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Counters in /proc/vmstat and /proc/meminfo may be stale by that many seconds; memory reclaim works with less exact numbers.",
@@ -122,7 +122,7 @@ pub(super) const KNOBS: &[Knob] = &[
             ),
         ]),
         boot: &[],
-        answers: &[Answer::lessens(K::Kworker, &["wb_workfn"])],
+        answers: &[Answer::lessens(Target::Work(&["wb_workfn"]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "I/O throughput; writers are held back sooner. Values set in bytes (dirty_bytes) read as ratio 0 and are left alone.",
@@ -145,7 +145,10 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["0", "2"]),
         )]),
         boot: &[],
-        answers: &[Answer::removes(K::Thread, &["ksmd"]), Answer::lessens(K::Ipi, &["flush_tlb_func"])],
+        answers: &[
+            Answer::removes(Target::Threads(&["ksmd"])),
+            Answer::lessens(Target::Calls(&["flush_tlb_func"])),
+        ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Memory that merging would save; pages merged already stay merged.",
@@ -176,9 +179,9 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[BootParam { key: "transparent_hugepage", value: BootValue::Is("madvise") }],
         answers: &[
-            Answer::removes(K::Thread, &["khugepaged"]),
-            Answer::lessens(K::Kworker, &["lru_add_drain_per_cpu", "drain_local_pages_wq"]),
-            Answer::lessens(K::PageFault, &["*"]),
+            Answer::removes(Target::Threads(&["khugepaged"])),
+            Answer::lessens(Target::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
+            Answer::lessens(Target::PageFaults),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -202,8 +205,8 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[],
         answers: &[
-            Answer::removes(K::Thread, &["kcompactd*"]),
-            Answer::lessens(K::Kworker, &["lru_add_drain_per_cpu", "drain_local_pages_wq"]),
+            Answer::removes(Target::Threads(&["kcompactd*"])),
+            Answer::lessens(Target::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -228,8 +231,8 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[BootParam { key: "kfence.sample_interval", value: BootValue::Is("0") }],
         answers: &[
-            Answer::lessens(K::Ipi, &["do_sync_core"]),
-            Answer::removes(K::Kworker, &["toggle_allocation_gate"]),
+            Answer::lessens(Target::Calls(&["do_sync_core"])),
+            Answer::removes(Target::Work(&["toggle_allocation_gate"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -249,7 +252,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A worker that averages pressure figures every 2 s, and accounting in every context switch.",
         control: Control::Boot(Shown::Gone("/proc/pressure")),
         boot: &[BootParam { key: "psi", value: BootValue::Is("0") }],
-        answers: &[Answer::removes(K::Kworker, &["psi_avgs_work"]), Answer::removes(K::Thread, &["psimon"])],
+        answers: &[
+            Answer::removes(Target::Work(&["psi_avgs_work"])),
+            Answer::removes(Target::Threads(&["psimon"])),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "systemd-oomd and other programs that watch pressure stop working.",

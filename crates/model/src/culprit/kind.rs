@@ -1,6 +1,5 @@
-//! Who was to blame.
+//! The kinds of culprit.
 
-use crate::{CpuId, ExecutionContext, Name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,11 +37,13 @@ pub enum CulpritKind {
     Unresolved,
     /// Trace data was lost nearby: no verdict.
     Loss,
+    /// A kind that this version does not know; the subject keeps its word.
+    Unknown,
 }
 
 impl CulpritKind {
     /// All kinds, in the order of the schema.
-    pub const ALL: [CulpritKind; 15] = [
+    pub const ALL: [CulpritKind; 16] = [
         CulpritKind::Thread,
         CulpritKind::Kworker,
         CulpritKind::Irq,
@@ -58,6 +59,7 @@ impl CulpritKind {
         CulpritKind::Firmware,
         CulpritKind::Unresolved,
         CulpritKind::Loss,
+        CulpritKind::Unknown,
     ];
 
     /// Its name in stored runs and in JSON.
@@ -79,6 +81,7 @@ impl CulpritKind {
             CulpritKind::Firmware => "firmware",
             CulpritKind::Unresolved => "unresolved",
             CulpritKind::Loss => "loss",
+            CulpritKind::Unknown => "unknown",
         }
     }
 
@@ -93,7 +96,11 @@ impl CulpritKind {
     pub fn is_explained(self) -> bool {
         !matches!(
             self,
-            CulpritKind::Hypervisor | CulpritKind::Firmware | CulpritKind::Unresolved | CulpritKind::Loss
+            CulpritKind::Hypervisor
+                | CulpritKind::Firmware
+                | CulpritKind::Unresolved
+                | CulpritKind::Loss
+                | CulpritKind::Unknown
         )
     }
 }
@@ -102,54 +109,4 @@ impl fmt::Display for CulpritKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
-}
-
-/// Who set a culprit going from elsewhere: the waker of a thread, the sender of an IPI, the task
-/// that queued the work.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Sender {
-    /// Whether it was the thread itself, or what ran on top of it.
-    #[serde(default)]
-    pub context: ExecutionContext,
-    /// Its thread's name; `None` when the thread was gone before it could be asked, and where `tid` is 0.
-    pub comm: Option<Name>,
-    /// Its thread id; 0 of interrupts and of softirqs with which the thread beneath had nothing to do.
-    pub tid: i32,
-    /// The CPU that it ran on.
-    pub cpu: CpuId,
-    /// The kernel function through which it was sent, where recorded.
-    pub via: Option<Name>,
-}
-
-impl Sender {
-    /// Whether a thread did it, or may have had a part in it.
-    #[must_use]
-    pub fn involves_thread(&self) -> bool {
-        self.context == ExecutionContext::Thread
-            || (self.context.may_involve_thread() && (self.comm.is_some() || self.tid != 0))
-    }
-
-    /// Who did it, in a sentence: `cron`, `a softirq on top of udp-send`, `an interrupt`.
-    #[must_use]
-    pub fn who(&self) -> String {
-        let thread = self.comm.as_deref().unwrap_or("a thread that has ended");
-        self.context.who(self.involves_thread().then_some(thread))
-    }
-}
-
-/// What ran instead of the victim. Two parts of one run have the same culprit when all but the
-/// sender are equal.
-///
-/// For unexplained kinds `name` is the class of the verdict, for example `late interrupt` or
-/// `no kernel event`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Culprit {
-    /// What kind of thing.
-    pub kind: CulpritKind,
-    /// Its name, as [`CulpritKind`] says.
-    pub name: Name,
-    /// What else identifies it: `pid 123, FIFO 49`, `irq 25`, the timer functions that it ran.
-    pub detail: Name,
-    /// Who set it going, where known.
-    pub sender: Option<Sender>,
 }

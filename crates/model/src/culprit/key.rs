@@ -1,0 +1,91 @@
+//! Which culprits add up.
+
+use super::{About, Meanwhile, Subject, Task, Work, Worker};
+use crate::CulpritKind;
+
+/// How finely culprits are told apart in a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyLevel {
+    /// Each thread by itself.
+    Thread,
+    /// The threads of a process together.
+    Process,
+    /// All that runs the same program, with the same urgency.
+    Program,
+}
+
+/// What culprits must have in common to add up. The one key of all sums over culprits.
+///
+/// | subject | `Thread` | `Process` | `Program` |
+/// |---|---|---|---|
+/// | thread | id and name | process id (its own where that is not known) | name and class |
+/// | work item | function, queue, worker | function, queue | function, queue |
+/// | worker without an item | id and name | id and name | name |
+/// | throttling, late timer while a thread ran | and that thread | whoever ran | whoever ran |
+/// | machine check, time not seen | without the bank or CPU | | |
+/// | everything else | all that is known of it | | |
+///
+/// Nice values, users, control groups and senders never separate. The class does: a program that is
+/// real-time and the same one that is not are two things to deal with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CulpritKey(Subject);
+
+impl CulpritKey {
+    /// The key of a subject.
+    #[must_use]
+    pub fn of(subject: &Subject, level: KeyLevel) -> CulpritKey {
+        CulpritKey(match subject {
+            Subject::Thread(of) => Subject::Thread(task(of, level)),
+            Subject::Throttle(of) => Subject::Throttle(bystander(of, level)),
+            Subject::Work(of) => Subject::Work(work(of, level)),
+            Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Ran(of))) => {
+                let about = About::Meanwhile(Meanwhile::Ran(bystander(of, level)));
+                Subject::Verdict(*verdict, about)
+            }
+            Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
+            Subject::MachineCheck { .. } => Subject::MachineCheck { bank: None },
+            other => other.clone(),
+        })
+    }
+
+    /// The kind of what has this key.
+    #[must_use]
+    pub fn kind(&self) -> CulpritKind {
+        self.0.kind()
+    }
+}
+
+fn task(of: &Task, level: KeyLevel) -> Task {
+    match level {
+        KeyLevel::Thread => Task { tid: of.tid, comm: of.comm.clone(), ..Task::default() },
+        KeyLevel::Process => match of.tgid.or(of.tid) {
+            Some(process) => Task { tgid: Some(process), ..Task::default() },
+            None => Task { comm: of.comm.clone(), ..Task::default() },
+        },
+        KeyLevel::Program => {
+            let class = of.class.as_ref().map(super::SchedClass::without_nice);
+            Task { comm: of.comm.clone(), class, ..Task::default() }
+        }
+    }
+}
+
+/// A thread that is not itself to blame.
+fn bystander(of: &Task, level: KeyLevel) -> Task {
+    match level {
+        KeyLevel::Thread => task(of, level),
+        KeyLevel::Process | KeyLevel::Program => Task::default(),
+    }
+}
+
+fn work(of: &Work, level: KeyLevel) -> Work {
+    let worker = |of: &Worker| match (level, &of.comm) {
+        (KeyLevel::Program, Some(comm)) => Worker { comm: Some(comm.clone()), ..Worker::default() },
+        _ => Worker { class: None, ..of.clone() },
+    };
+    let apart = level == KeyLevel::Thread || of.function.is_none();
+    Work {
+        function: of.function.clone(),
+        workqueue: of.workqueue.clone(),
+        worker: of.worker.as_ref().filter(|_| apart).map(worker),
+    }
+}

@@ -1,0 +1,64 @@
+//! Who was to blame: one concept a file.
+//!
+//! A [`Culprit`] is a [`Subject`], which is data of its own for each kind, and the [`Sender`] that set it
+//! going. [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which
+//! subjects add up, [`CulpritSums`] adds them up.
+
+mod about;
+mod evidence;
+mod fields;
+mod key;
+mod kind;
+mod phase;
+mod sched_class;
+mod sender;
+mod subject;
+mod sums;
+mod task;
+#[cfg(test)]
+mod tests;
+mod timer_source;
+mod verdict;
+mod work;
+
+pub use about::{About, Meanwhile};
+pub use evidence::Evidence;
+pub use fields::SubjectFields;
+pub use key::{CulpritKey, KeyLevel};
+pub use kind::CulpritKind;
+pub use phase::Phase;
+pub use sched_class::SchedClass;
+pub use sender::Sender;
+pub use subject::Subject;
+pub use sums::{CulpritSums, SumRow};
+pub use task::{Owner, Task, TaskIdentity};
+pub use timer_source::TimerSource;
+pub use verdict::Verdict;
+pub use work::{Work, Worker};
+
+use serde::{Deserialize, Serialize};
+
+/// What ran instead of the victim. Parts of one stall have the same culprit when subject and sender are
+/// equal; over a run they add up by [`CulpritKey`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Culprit {
+    /// What it was.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Who set it going, where known.
+    pub sender: Option<Sender>,
+}
+
+impl Culprit {
+    /// What kind of thing.
+    #[must_use]
+    pub fn kind(&self) -> CulpritKind {
+        self.subject.kind()
+    }
+}
+
+impl From<Subject> for Culprit {
+    fn from(subject: Subject) -> Culprit {
+        Culprit { subject, sender: None }
+    }
+}

@@ -1,0 +1,142 @@
+//! Adding up by culprit, in bounded memory.
+
+use super::{CulpritKey, KeyLevel, Subject};
+use crate::Name;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+/// Threads or workers of one row that are told apart.
+const MOST_INDIVIDUALS: usize = 64;
+
+/// One of the threads or workers that a row is about: by its id, or its name where no id is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Individual {
+    Tid(i32),
+    Comm(Name),
+}
+
+/// One row of a sum.
+#[derive(Clone, Debug)]
+pub struct SumRow<X, V> {
+    /// What else its parts have in common.
+    pub extra: X,
+    /// What is common to all its subjects.
+    pub subject: Subject,
+    /// The threads or workers in it.
+    individuals: BTreeSet<Individual>,
+    /// The sum.
+    pub value: V,
+}
+
+impl<X, V> SumRow<X, V> {
+    /// How many threads or workers of one row are told apart.
+    pub const MOST_THREADS: u64 = MOST_INDIVIDUALS as u64;
+
+    /// How many threads or workers it is about: 0 for what has none. [`SumRow::MOST_THREADS`] stands for that
+    /// many or more.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.individuals.len() as u64
+    }
+}
+
+/// Sums by [`CulpritKey`] and something else (a phase, or `()`). Beyond `cap` rows, further culprits share a
+/// row a kind: [`Subject::Others`].
+#[derive(Clone, Debug)]
+pub struct CulpritSums<X, V> {
+    level: KeyLevel,
+    cap: usize,
+    index: HashMap<(X, CulpritKey), usize>,
+    rows: Vec<SumRow<X, V>>,
+}
+
+impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
+    /// No rows yet.
+    #[must_use]
+    pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
+        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// The sum that this subject belongs to.
+    pub fn of(&mut self, extra: X, subject: &Subject) -> &mut V {
+        let at = self.position(extra, subject);
+        &mut self.rows[at].value
+    }
+
+    /// The number of the row that this subject belongs to; made when there is none.
+    pub fn position(&mut self, extra: X, subject: &Subject) -> usize {
+        let key = CulpritKey::of(subject, self.level);
+        if let Some(at) = self.index.get(&(extra.clone(), key.clone())).copied() {
+            self.rows[at].take_in(subject);
+            return at;
+        }
+        if self.rows.len() < self.cap {
+            return self.insert(extra, key, subject);
+        }
+        let others = Subject::Others(key.kind());
+        let key = CulpritKey::of(&others, self.level);
+        match self.index.get(&(extra.clone(), key.clone())) {
+            Some(at) => *at,
+            None => self.insert(extra, key, &others),
+        }
+    }
+
+    /// The sum in a row.
+    pub fn at(&mut self, position: usize) -> &mut V {
+        &mut self.rows[position].value
+    }
+
+    /// All rows, in order of first appearance.
+    #[must_use]
+    pub fn into_rows(self) -> Vec<SumRow<X, V>> {
+        self.rows
+    }
+
+    /// All rows, in order of first appearance.
+    pub fn rows(&self) -> impl Iterator<Item = &SumRow<X, V>> {
+        self.rows.iter()
+    }
+
+    fn insert(&mut self, extra: X, key: CulpritKey, subject: &Subject) -> usize {
+        let mut row = SumRow {
+            extra: extra.clone(),
+            subject: subject.clone(),
+            individuals: BTreeSet::new(),
+            value: V::default(),
+        };
+        row.take_in(subject);
+        self.rows.push(row);
+        self.index.insert((extra, key), self.rows.len() - 1);
+        self.rows.len() - 1
+    }
+}
+
+impl<X, V> SumRow<X, V> {
+    fn take_in(&mut self, subject: &Subject) {
+        if self.subject != *subject {
+            self.subject.meet(subject);
+        }
+        if self.individuals.len() < MOST_INDIVIDUALS
+            && let Some(individual) = subject.individual()
+            && !self.individuals.contains(&individual)
+        {
+            self.individuals.insert(individual);
+        }
+    }
+}
+
+impl Subject {
+    fn individual(&self) -> Option<Individual> {
+        let one = |tid: Option<i32>, comm: Option<&Name>| match (tid, comm) {
+            (Some(tid), _) => Some(Individual::Tid(tid)),
+            (None, Some(comm)) => Some(Individual::Comm(comm.clone())),
+            (None, None) => None,
+        };
+        match self {
+            Subject::Work(work) => {
+                work.worker.as_ref().and_then(|worker| one(worker.tid, worker.comm.as_ref()))
+            }
+            other => other.task().and_then(|task| one(task.tid, Some(&task.comm))),
+        }
+    }
+}

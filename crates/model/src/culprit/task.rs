@@ -1,0 +1,70 @@
+//! A thread as a culprit.
+
+use super::SchedClass;
+use crate::{Name, TaskRef};
+
+/// Whose a process is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// User id (the real one).
+    pub uid: u32,
+    /// Control group (version 2), as `/proc/PID/cgroup` has it: `/system.slice/cron.service`.
+    pub cgroup: Option<Name>,
+}
+
+/// What a thread belongs to, as far as somebody asked for it while it lived.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskIdentity {
+    /// Its process.
+    pub tgid: Option<i32>,
+    /// Whose that is.
+    pub owner: Option<Owner>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Task {
+    /// Kernel thread id; `None` where the record does not say, and of several threads together.
+    pub tid: Option<i32>,
+    /// Its process, where known; `None` of several processes together.
+    pub tgid: Option<i32>,
+    /// Its name when it ran.
+    pub comm: Name,
+    /// How urgent it was; `None` where that is not known.
+    pub class: Option<SchedClass>,
+    /// Whose it is, where known.
+    pub owner: Option<Owner>,
+}
+
+impl Task {
+    /// From a record of the scheduler.
+    #[must_use]
+    pub fn of(task: &TaskRef, identity: TaskIdentity) -> Task {
+        let class = match task.tid {
+            0 => SchedClass::Idle,
+            _ => SchedClass::of_priority(task.prio),
+        };
+        Task {
+            tid: Some(task.tid),
+            tgid: identity.tgid,
+            comm: task.comm.to_string().into(),
+            class: Some(class),
+            owner: identity.owner,
+        }
+    }
+
+    /// What both have in common; the name stays.
+    pub(super) fn meet(&mut self, other: &Task) {
+        self.tid = self.tid.filter(|tid| other.tid == Some(*tid));
+        self.tgid = self.tgid.filter(|tgid| other.tgid == Some(*tgid));
+        if self.owner != other.owner {
+            let uid = other.owner.as_ref().map(|owner| owner.uid);
+            let same_user = self.owner.take().filter(|own| Some(own.uid) == uid);
+            self.owner = same_user.map(|own| Owner { cgroup: None, ..own });
+        }
+        if self.class != other.class {
+            let base = |task: &Task| task.class.as_ref().map(SchedClass::without_nice);
+            self.class = base(self).filter(|own| Some(own) == base(other).as_ref());
+        }
+    }
+}

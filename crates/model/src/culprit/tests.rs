@@ -1,0 +1,199 @@
+use super::*;
+use crate::{CpuId, Name, Nanos};
+use proptest::prelude::*;
+
+fn name() -> impl Strategy<Value = Name> {
+    "[a-z(/:_0-9 é]{0,12}".prop_map(Name::from)
+}
+
+fn class() -> impl Strategy<Value = SchedClass> {
+    prop_oneof![
+        (-1i32..140).prop_map(SchedClass::of_priority),
+        Just(SchedClass::Idle),
+        Just(SchedClass::Other("ext".into())),
+    ]
+}
+
+fn task() -> impl Strategy<Value = Task> {
+    let owner = (any::<u32>(), proptest::option::of(name())).prop_map(|(uid, cgroup)| Owner { uid, cgroup });
+    let ids = (proptest::option::of(0i32..9), proptest::option::of(0i32..9));
+    (ids, name(), proptest::option::of(class()), proptest::option::of(owner))
+        .prop_map(|((tid, tgid), comm, class, owner)| Task { tid, tgid, comm, class, owner })
+}
+
+fn worker() -> impl Strategy<Value = Worker> {
+    (proptest::option::of(0i32..9), name(), proptest::option::of(class()))
+        .prop_map(|(tid, comm, class)| Worker { tid, comm: Some(comm), class })
+}
+
+fn about() -> impl Strategy<Value = About> {
+    prop_oneof![
+        Just(About::Nothing),
+        (0u32..9).prop_map(About::IdleState),
+        Just(About::Meanwhile(Meanwhile::IdleEnded)),
+        Just(About::Meanwhile(Meanwhile::Unrecorded)),
+        task().prop_map(|task| About::Meanwhile(Meanwhile::Ran(task))),
+        proptest::collection::vec(name(), 1..3).prop_map(|names| About::Vectors(names.into())),
+        (0u32..9).prop_map(|cpu| About::Cpu(CpuId(cpu))),
+        Just(About::Frame(Evidence::SoftirqRecords)),
+    ]
+}
+
+fn subject() -> impl Strategy<Value = Subject> {
+    let work = (proptest::option::of(name()), proptest::option::of(name()), worker());
+    prop_oneof![
+        task().prop_map(Subject::Thread),
+        task().prop_map(Subject::Throttle),
+        work.prop_map(|(function, workqueue, worker)| {
+            Subject::Work(Work { function, workqueue, worker: Some(worker) })
+        }),
+        (proptest::option::of(0u32..99), name())
+            .prop_map(|(number, action)| Subject::Interrupt { number, action }),
+        name().prop_map(Subject::Vector),
+        (0u32..12).prop_map(Subject::Softirq),
+        (proptest::option::of(name()), proptest::option::of(Just(TimerSource::Wheel)))
+            .prop_map(|(function, source)| Subject::Timer { function, source }),
+        name().prop_map(Subject::Call),
+        name().prop_map(Subject::Ipi),
+        any::<bool>().prop_map(|user| Subject::PageFault { user }),
+        name().prop_map(Subject::Nmi),
+        proptest::option::of(0u32..9).prop_map(|bank| Subject::MachineCheck { bank }),
+        (proptest::sample::select(Verdict::ALL), about())
+            .prop_map(|(verdict, about)| Subject::Verdict(verdict, about)),
+        Just(Subject::Others(CulpritKind::Irq)),
+        (name(), name()).prop_map(|(name, detail)| Subject::Unknown {
+            kind: "accelerator".into(),
+            name,
+            detail
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back_as_it_was(subject in subject()) {
+        let json = serde_json::to_string(&subject).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Subject>(&json).unwrap(), subject.clone(), "{}", json);
+        let fields = SubjectFields::from(&subject);
+        prop_assert_eq!(Subject::from(fields), subject);
+    }
+
+    #[test]
+    fn finer_keys_never_join_what_coarser_ones_part(a in subject(), b in subject()) {
+        for (fine, coarse) in [(KeyLevel::Thread, KeyLevel::Process), (KeyLevel::Process, KeyLevel::Program)] {
+            let same = |level| CulpritKey::of(&a, level) == CulpritKey::of(&b, level);
+            // Threads of a process may bear different names, and those of a name differ in class.
+            let one_thread = matches!((&a, &b), (Subject::Thread(_), Subject::Thread(_)));
+            prop_assert!(!same(fine) || same(coarse) || one_thread);
+        }
+    }
+
+    #[test]
+    fn a_sum_has_all_that_was_added(subjects in proptest::collection::vec(subject(), 0..40), cap in 1usize..9) {
+        let mut sums: CulpritSums<(), u64> = CulpritSums::new(KeyLevel::Program, cap);
+        for subject in &subjects {
+            *sums.of((), subject) += 1;
+        }
+        let rows = sums.into_rows();
+        prop_assert_eq!(rows.iter().map(|row| row.value).sum::<u64>(), subjects.len() as u64);
+        prop_assert!(rows.len() <= cap + CulpritKind::ALL.len());
+    }
+}
+
+fn bash(tid: i32, class: SchedClass) -> Subject {
+    Subject::Thread(Task {
+        tid: Some(tid),
+        tgid: Some(tid),
+        comm: "bash".into(),
+        class: Some(class),
+        owner: Some(Owner { uid: 1000, cgroup: None }),
+    })
+}
+
+#[test]
+fn a_program_is_one_row_however_many_threads_ran_it() {
+    let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, 4);
+    for tid in 1..=778 {
+        *sums.of((), &bash(tid, SchedClass::Fair(Some((tid % 3) as i8)))) += Nanos(10);
+    }
+    *sums.of((), &bash(1, SchedClass::RealTime(5))) += Nanos(1);
+    let rows = sums.into_rows();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((rows[0].value, rows[0].threads()), (Nanos(7780), SumRow::<(), Nanos>::MOST_THREADS));
+    let Subject::Thread(task) = &rows[0].subject else { panic!("{:?}", rows[0].subject) };
+    // What they all have in common is still told.
+    assert_eq!((task.tid, &task.class), (None, &Some(SchedClass::Fair(None))));
+    assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
+    assert_eq!(rows[1].threads(), 1);
+}
+
+#[test]
+fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_known() {
+    let work = |function: Option<&str>, tid, comm: &str| {
+        Subject::Work(Work {
+            function: function.map(Name::from),
+            workqueue: Some("events".into()),
+            worker: Some(Worker { tid: Some(tid), comm: Some(comm.into()), class: None }),
+        })
+    };
+    let mut sums: CulpritSums<(), u64> = CulpritSums::new(KeyLevel::Program, 9);
+    for (function, tid, comm) in [
+        (Some("vmstat_update"), 1, "kworker/0:1"),
+        (Some("vmstat_update"), 2, "kworker/0:2"),
+        (None, 3, "kworker/0:3"),
+        (None, 4, "kworker/0:4"),
+    ] {
+        *sums.of((), &work(function, tid, comm)) += 1;
+    }
+    let rows: Vec<(String, u64, u64)> =
+        sums.into_rows().iter().map(|row| (row.subject.name().into(), row.value, row.threads())).collect();
+    let expected = [("vmstat_update", 2, 2), ("kworker/0:3", 1, 1), ("kworker/0:4", 1, 1)];
+    assert_eq!(rows, expected.map(|(name, sum, threads)| (name.to_owned(), sum, threads)));
+}
+
+#[test]
+fn who_ran_while_a_timer_was_late_is_not_part_of_the_program_key() {
+    let late = |comm: &str| {
+        let task = Task { comm: comm.into(), ..Task::default() };
+        Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task)))
+    };
+    let same = |level| CulpritKey::of(&late("a"), level) == CulpritKey::of(&late("b"), level);
+    assert!(same(KeyLevel::Program) && same(KeyLevel::Process) && !same(KeyLevel::Thread));
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_kept() {
+    for json in [
+        r#"{"kind":"accelerator","name":"gpu0","detail":"queue 3"}"#,
+        r#"{"kind":"unresolved","name":"a verdict of 2030"}"#,
+        // A softirq without its number.
+        r#"{"kind":"softirq","name":"NET_RX"}"#,
+    ] {
+        let subject: Subject = serde_json::from_str(json).unwrap();
+        assert!(matches!(subject, Subject::Unknown { .. }), "{subject:?}");
+        assert_eq!(serde_json::to_string(&subject).unwrap(), json);
+    }
+    let unresolved: Subject = serde_json::from_str(r#"{"kind":"unresolved","name":"x"}"#).unwrap();
+    assert_eq!(unresolved.kind(), CulpritKind::Unresolved);
+    let accelerator: Subject = serde_json::from_str(r#"{"kind":"accelerator","name":"x"}"#).unwrap();
+    assert_eq!((accelerator.kind(), accelerator.kind_word()), (CulpritKind::Unknown, "accelerator"));
+    for (word, known) in [("dispatch", true), ("teleported", false)] {
+        assert_eq!(!matches!(Phase::from_word(word), Phase::Other(_)), known);
+        assert_eq!(Phase::from_word(word).as_str(), word);
+    }
+}
+
+#[test]
+fn a_priority_of_the_kernels_becomes_what_the_user_set() {
+    for (kernel, expected) in [
+        (-1, SchedClass::Deadline),
+        (0, SchedClass::RealTime(99)),
+        (49, SchedClass::RealTime(50)),
+        (98, SchedClass::RealTime(1)),
+        (100, SchedClass::Fair(Some(-20))),
+        (120, SchedClass::Fair(Some(0))),
+        (139, SchedClass::Fair(Some(19))),
+    ] {
+        assert_eq!(SchedClass::of_priority(kernel), expected);
+    }
+}

@@ -1,0 +1,58 @@
+//! Enumerations whose variants have a word in files, in JSON and on screen.
+
+/// An enumeration with one table of words. What a newer version wrote and this one does not know is kept
+/// as it was, in `Other`.
+macro_rules! open_words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$of])* $variant,)*
+            /// What a newer version wrote.
+            Other(crate::Name),
+        }
+
+        impl $name {
+            /// All that this version knows, in order.
+            pub const KNOWN: &[$name] = &[$($name::$variant,)*];
+
+            /// The word for it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $($name::$variant => $word,)*
+                    $name::Other(word) => word,
+                }
+            }
+
+            /// The inverse of `as_str`.
+            #[must_use]
+            pub fn from_word(word: &str) -> $name {
+                match word {
+                    $($word => $name::$variant,)*
+                    other => $name::Other(other.into()),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                Ok($name::from_word(&String::deserialize(deserializer)?))
+            }
+        }
+    };
+}
+
+pub(crate) use open_words;

@@ -1,0 +1,202 @@
+//! What threads belong to: process, user and control group, asked of `/proc` while they live.
+
+use jitterscope_model::{Comm, Name, Owner, TaskIdentity};
+use jitterscope_platform::Machine;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Threads remembered; beyond it all are forgotten and asked for again.
+const CAPACITY: usize = 8_192;
+/// How long an answer is believed before it is asked whether it is still the same thread.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a thread that is gone is remembered: its last records are attributed within a drain or two.
+const FORGET: Duration = Duration::from_secs(10);
+/// Threads asked for within [`WINDOW`], so that a storm of short ones does not hold up the drain: at some
+/// 50 us each these are two thousandths of a CPU.
+const MOST_ASKED: u32 = 32;
+const WINDOW: Duration = Duration::from_millis(50);
+/// The longest path of a control group that is kept, bytes: whoever may make groups chooses their names.
+const LONGEST_CGROUP: usize = 512;
+
+/// Ids are used again: an answer is that of a thread of this name which began at this time.
+struct Known {
+    started: Option<u64>,
+    identity: TaskIdentity,
+    /// When it was last confirmed.
+    confirmed: Instant,
+    /// When it was last asked for.
+    asked: Instant,
+}
+
+/// What was said of threads, in the same words while recording and in a replay: within a turn a thread is told
+/// the same each time.
+#[derive(Default)]
+pub(crate) struct Told(HashMap<(i32, Comm), TaskIdentity>);
+
+impl Told {
+    /// A turn begins.
+    pub(crate) fn turn(&mut self) {
+        if self.0.len() >= CAPACITY {
+            self.0.clear();
+        }
+    }
+
+    /// What was said last; nothing is known of whom nobody asked for.
+    pub(crate) fn of(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        self.0.get(&(tid, comm)).cloned().unwrap_or_default()
+    }
+
+    /// Says something else from now on.
+    pub(crate) fn say(&mut self, tid: i32, comm: Comm, identity: TaskIdentity) {
+        self.0.insert((tid, comm), identity);
+    }
+}
+
+/// Answers, remembered.
+pub(crate) struct Identities {
+    machine: Machine,
+    known: HashMap<(i32, Comm), Known>,
+    window: Instant,
+    asked: u32,
+}
+
+impl Identities {
+    pub(crate) fn new(machine: Machine) -> Identities {
+        Identities { machine, known: HashMap::new(), window: Instant::now(), asked: 0 }
+    }
+
+    /// What the thread of this id and name belongs to. Not known when it had ended before it was asked for,
+    /// when another one has its id or it has another name by now, and when too many were asked for at once.
+    pub(crate) fn of(&mut self, tid: i32, comm: Comm) -> TaskIdentity {
+        if tid <= 0 {
+            return TaskIdentity::default();
+        }
+        let key = (tid, comm);
+        if let Some(known) = self.known.get(&key)
+            && known.asked.elapsed() < ASK_AGAIN
+        {
+            return known.identity.clone();
+        }
+        if !self.may_ask() {
+            // What was known a moment ago is better than nothing.
+            let still = self.known.get(&key).filter(|known| known.confirmed.elapsed() < FORGET);
+            return still.map(|known| known.identity.clone()).unwrap_or_default();
+        }
+        let now = Instant::now();
+        let started = self.started(tid, comm);
+        if let Some(known) = self.known.get_mut(&key) {
+            known.asked = now;
+            match started {
+                Some(_) if started == known.started => {
+                    known.confirmed = now;
+                    return known.identity.clone();
+                }
+                None if known.started.is_some() && known.confirmed.elapsed() < FORGET => {
+                    return known.identity.clone();
+                }
+                _ => {}
+            }
+        }
+        let identity = match started {
+            // Asked in between, it is the same thread only if it still began when it did.
+            Some(_) => Some(self.read(tid)).filter(|_| self.started(tid, comm) == started),
+            None => None,
+        };
+        let started = started.filter(|_| identity.is_some());
+        let identity = identity.unwrap_or_default();
+        if self.known.len() >= CAPACITY {
+            self.known.clear();
+        }
+        self.known.insert(key, Known { started, identity: identity.clone(), confirmed: now, asked: now });
+        identity
+    }
+
+    fn may_ask(&mut self) -> bool {
+        if self.window.elapsed() >= WINDOW {
+            (self.window, self.asked) = (Instant::now(), 0);
+        }
+        self.asked += 1;
+        self.asked <= MOST_ASKED
+    }
+
+    /// When the thread began, in the kernel's clock ticks since boot; `None` when there is none of this id
+    /// and name.
+    fn started(&self, tid: i32, comm: Comm) -> Option<u64> {
+        let stat = self.machine.read(format!("/proc/{tid}/stat")).ok()?;
+        // The name may hold anything, parentheses too.
+        let (_, rest) = stat.split_once('(')?;
+        let (name, rest) = rest.rsplit_once(')')?;
+        if Comm::new(name) != comm {
+            return None;
+        }
+        rest.split_whitespace().nth(19)?.parse().ok()
+    }
+
+    fn read(&self, tid: i32) -> TaskIdentity {
+        let status = self.machine.read(format!("/proc/{tid}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()
+        };
+        let tgid = field("Tgid:").and_then(|number| number.parse().ok());
+        let uid = field("Uid:").and_then(|number| number.parse().ok());
+        let groups = self.machine.read(format!("/proc/{tid}/cgroup")).unwrap_or_default();
+        let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let cgroup = cgroup.filter(|path| path.len() <= LONGEST_CGROUP).map(Name::from);
+        TaskIdentity { tgid, owner: uid.map(|uid| Owner { uid, cgroup }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proc_of(root: &std::path::Path, tid: i32, comm: &str, started: u64, uid: u32) {
+        let dir = root.join(format!("proc/{tid}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let zeros = "0 ".repeat(18);
+        std::fs::write(dir.join("stat"), format!("{tid} ({comm}) S {zeros}{started} 0 0\n")).unwrap();
+        let status = format!("Name:\t{comm}\nTgid:\t7\nPid:\t{tid}\nUid:\t{uid}\t0\t0\t0\n");
+        std::fs::write(dir.join("status"), status).unwrap();
+        std::fs::write(dir.join("cgroup"), "1:cpu:/old\n0::/system.slice/x.service\n").unwrap();
+    }
+
+    #[test]
+    fn a_thread_is_known_by_id_and_name_as_long_as_it_is_the_same_one() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 42, "a) (b", 100, 1000);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let comm = Comm::new("a) (b");
+        let found = identities.of(42, comm);
+        assert_eq!(found.tgid, Some(7));
+        let owner = found.owner.unwrap();
+        assert_eq!((owner.uid, owner.cgroup.as_deref()), (1000, Some("/system.slice/x.service")));
+        // Another one's name, an idle thread, and one that is gone.
+        assert_eq!(identities.of(42, Comm::new("other")), TaskIdentity::default());
+        assert_eq!(identities.of(0, Comm::new("swapper/0")), TaskIdentity::default());
+        assert_eq!(identities.of(43, comm), TaskIdentity::default());
+        // The id is used again by a thread of the same name.
+        proc_of(dir.path(), 42, "a) (b", 200, 33);
+        identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
+        assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
+        // Gone, but its last records are still being attributed.
+        std::fs::remove_dir_all(dir.path().join("proc/42")).unwrap();
+        identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
+        assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
+        let known = identities.known.get_mut(&(42, comm)).unwrap();
+        (known.asked, known.confirmed) = (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
+        assert_eq!(identities.of(42, comm), TaskIdentity::default());
+    }
+
+    #[test]
+    fn a_storm_of_threads_is_not_asked_for_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for tid in 1..200 {
+            proc_of(dir.path(), tid, "bash", 1, 0);
+        }
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        identities.window = Instant::now() + Duration::from_secs(60);
+        let known = (1..200).filter(|tid| identities.of(*tid, Comm::new("bash")).tgid.is_some()).count();
+        assert_eq!(known, MOST_ASKED as usize);
+    }
+}

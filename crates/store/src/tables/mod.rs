@@ -1,0 +1,150 @@
+//! The columns of the parquet files, and rows to and from them.
+
+mod attributions;
+mod batch;
+mod gaps;
+mod intervals;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use jitterscope_model::Ticks;
+use std::sync::Arc;
+
+pub(crate) use attributions::{AttributionRows, legacy_parts, parts};
+pub(crate) use batch::Batch;
+pub(crate) use gaps::{GapRows, stalls};
+pub(crate) use intervals::{IntervalRows, intervals};
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Unsigned, 64 bits.
+    U64,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Signed, 32 bits.
+    I32,
+    /// UTF-8.
+    Text,
+    /// UTF-8, may be null.
+    TextOrNull,
+    /// Signed, 32 bits, may be null.
+    I32OrNull,
+    /// Unsigned, 32 bits, may be null.
+    U32OrNull,
+}
+
+/// One table: file, and its columns with type and meaning, in order.
+type Table = (&'static str, &'static [(&'static str, Column, &'static str)]);
+
+pub(crate) const GAPS: &str = "gaps.parquet";
+pub(crate) const ATTRIBUTIONS: &str = "attributions.parquet";
+pub(crate) const INTERVALS: &str = "intervals.parquet";
+
+/// All tables. Columns are only ever added; readers find them by name.
+pub const SCHEMA: [Table; 3] = [
+    (
+        GAPS,
+        &[
+            ("stall_id", Column::U64, "number within the run, ascending"),
+            ("cpu", Column::U32, "CPU that stalled"),
+            ("tid", Column::I32, "thread that was stalled"),
+            ("comm", Column::Text, "its name"),
+            ("start_ticks", Column::U64, "last clock read before"),
+            ("end_ticks", Column::U64, "first clock read after"),
+            ("start_realtime_ns", Column::U64, "start, nanoseconds since the epoch"),
+            ("duration_ns", Column::U64, "length"),
+        ],
+    ),
+    (
+        ATTRIBUTIONS,
+        &[
+            ("stall_id", Column::U64, "joins gaps.parquet"),
+            ("kind", Column::Text, "kind of culprit"),
+            ("name", Column::Text, "culprit: its thread's name, function, handler or the verdict's word"),
+            ("tid", Column::I32OrNull, "of a thread, a worker, who ran meanwhile: thread id"),
+            ("tgid", Column::I32OrNull, "its process, where known"),
+            ("comm", Column::TextOrNull, "its name"),
+            ("class", Column::TextOrNull, "deadline, real_time, fair or idle"),
+            ("priority", Column::U32OrNull, "of a real-time thread: as the user sets it"),
+            ("nice", Column::I32OrNull, "of a fair thread"),
+            ("uid", Column::U32OrNull, "the user whose it is, where known"),
+            ("cgroup", Column::TextOrNull, "its control group, where known"),
+            ("function", Column::TextOrNull, "of work, a timer, a call, an NMI: the kernel function"),
+            ("workqueue", Column::TextOrNull, "of work: the queue, where seen"),
+            ("irq", Column::U32OrNull, "of a device's interrupt: its number"),
+            ("vector", Column::TextOrNull, "of other interrupts: the vector"),
+            ("softirq", Column::U32OrNull, "of a softirq: its number"),
+            ("timer", Column::TextOrNull, "what ran a timer function: hrtimer, wheel or interrupt"),
+            ("bank", Column::U32OrNull, "of a machine check"),
+            ("idle_state", Column::U32OrNull, "of an idle exit: the state left"),
+            ("meanwhile", Column::TextOrNull, "of a late timer: thread, idle_ended or unrecorded"),
+            ("untraced", Column::TextOrNull, "of untraced interrupts: which, with commas between"),
+            ("unseen_cpu", Column::U32OrNull, "CPU of which no record says what ran"),
+            ("frame", Column::TextOrNull, "records of the frame whose end is missing"),
+            ("detail", Column::TextOrNull, "of a culprit that the writer did not know: what was said of it"),
+            ("sender_comm", Column::TextOrNull, "who set it going: thread name, null where none had a part"),
+            ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
+            ("sender_tgid", Column::I32OrNull, "its process, where known"),
+            ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
+            ("sender_via", Column::TextOrNull, "kernel function that sent"),
+            (
+                "sender_context",
+                Column::TextOrNull,
+                "thread, or what was on top of it: softirq, interrupt, nmi",
+            ),
+            ("phase", Column::TextOrNull, "what it held up, of a wake-up, a message or a followed thread"),
+            ("moved_from_cpu", Column::U32OrNull, "CPU from which the victim was moved meanwhile"),
+            ("net_ns", Column::U64, "time as the innermost thing running"),
+            ("gross_ns", Column::U64, "time with what nested inside"),
+            ("placement", Column::Text, "inside, lead, hole, trail or whole"),
+            ("confidence", Column::Text, "low, medium or high"),
+            ("evidence", Column::Text, "what the verdict rests on"),
+            ("others_stalled", Column::U32OrNull, "CPUs that stalled at the same instant, without events"),
+        ],
+    ),
+    (
+        INTERVALS,
+        &[
+            ("cpu", Column::U32, "CPU"),
+            ("start_ticks", Column::U64, "start of the interval"),
+            ("end_ticks", Column::U64, "its end"),
+            ("start_realtime_ns", Column::U64, "start, nanoseconds since the epoch"),
+            ("count", Column::U64, "stalls that ended in it"),
+            ("max_ns", Column::U64, "the longest"),
+            ("stolen_ns", Column::U64, "their sum"),
+        ],
+    ),
+];
+
+/// The arrow schema of a table of [`SCHEMA`].
+pub(crate) fn schema(file: &str) -> Arc<Schema> {
+    let columns = SCHEMA.iter().find(|(name, _)| *name == file).map_or(&[][..], |(_, columns)| columns);
+    let field = |(name, column, _): &(&str, Column, &str)| {
+        let (data, nullable) = match column {
+            Column::U64 => (DataType::UInt64, false),
+            Column::U32 => (DataType::UInt32, false),
+            Column::I32 => (DataType::Int32, false),
+            Column::Text => (DataType::Utf8, false),
+            Column::TextOrNull => (DataType::Utf8, true),
+            Column::I32OrNull => (DataType::Int32, true),
+            Column::U32OrNull => (DataType::UInt32, true),
+        };
+        Field::new(*name, data, nullable)
+    };
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// Rows on their way into a table.
+pub(crate) trait Rows: Default {
+    const FILE: &'static str;
+    fn len(&self) -> usize;
+    fn columns(&mut self) -> Vec<ArrayRef>;
+
+    fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        RecordBatch::try_new(schema(Self::FILE), self.columns())
+    }
+}
+
+/// Ticks to nanoseconds since the epoch.
+pub(crate) type Realtime<'a> = &'a dyn Fn(Ticks) -> u64;
