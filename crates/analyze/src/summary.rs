@@ -218,6 +218,7 @@ pub struct Unexplained {
     /// Of all stalled time.
     pub share: f64,
     /// By `kind: name` of the verdict.
+    #[serde(rename = "by_class_ns")]
     pub by_class: BTreeMap<String, Nanos>,
     /// The same as rows, by total.
     pub classes: Vec<CulpritRow>,

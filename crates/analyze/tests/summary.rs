@@ -165,7 +165,7 @@ fn the_contract_of_the_json() {
             &json["attribution"]["culprits"][0],
             vec!["kind", "name", "threads", "sender", "count", "total_ns", "share", "mean_ns", "max_ns"],
         ),
-        (&json["attribution"]["unexplained"], vec!["total_ns", "by_class"]),
+        (&json["attribution"]["unexplained"], vec!["total_ns", "by_class_ns"]),
         (&json["worst"][0], vec!["cpu", "start_realtime_ns", "duration_ns", "parts"]),
         (&json["worst"][0]["parts"][0], vec!["kind", "name", "net_ns"]),
     ] {
@@ -176,7 +176,7 @@ fn the_contract_of_the_json() {
     let percentiles: Vec<&String> =
         json["probe"]["cpus"][0]["percentiles_ns"].as_object().unwrap().keys().collect();
     assert_eq!(percentiles, ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
-    assert_eq!(json["attribution"]["unexplained"]["by_class"]["hypervisor: late interrupt"], 5500);
+    assert_eq!(json["attribution"]["unexplained"]["by_class_ns"]["hypervisor: late interrupt"], 5500);
     assert_eq!(json["attribution"]["explained_fraction"], 0.5);
     assert_eq!(json["attribution"]["events_in_gaps_fraction"], 0.995);
     assert_eq!(json["worst"][0]["duration_ns"], 10_000);

@@ -266,7 +266,7 @@ fn the_ancestors_flags_and_files_work() {
     let run_of = json(&run(dir.path(), &["report", "BASELINE", "--json"]));
     let setup = &run_of["pipeline"]["setup"];
     assert_eq!(
-        (&setup["record_length"], &setup["ring"], &setup["warm_up_messages"]),
+        (&setup["record_length_bytes"], &setup["ring"], &setup["warm_up_messages"]),
         (&32.into(), &1024.into(), &800.into())
     );
 

@@ -117,7 +117,7 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
     let explained: u64 = culprits.iter().map(|c| c["total_ns"].as_u64().unwrap()).sum();
     let unexplained = attribution["unexplained"]["total_ns"].as_u64().unwrap();
     assert_eq!(explained + unexplained, attribution["stalled_ns"].as_u64().unwrap(), "to the nanosecond");
-    let classes: u64 = attribution["unexplained"]["by_class"]
+    let classes: u64 = attribution["unexplained"]["by_class_ns"]
         .as_object()
         .unwrap()
         .values()

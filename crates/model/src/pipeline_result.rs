@@ -53,13 +53,17 @@ pub struct MessageTimes {
     /// How many.
     pub count: u64,
     /// The shortest, exactly; 0 when there is none.
+    #[serde(rename = "min_ns", alias = "min")]
     pub min: Nanos,
     /// The longest, exactly.
+    #[serde(rename = "max_ns", alias = "max")]
     pub max: Nanos,
     /// Their sum; saturates at 584 years.
+    #[serde(rename = "total_ns", alias = "sum")]
     pub sum: Nanos,
     /// (time in nanoseconds, count), ascending: the highest of each bucket of a histogram of three
     /// significant digits, and last the exact maximum.
+    #[serde(rename = "plain_ns", alias = "plain")]
     pub plain: Vec<(u64, u64)>,
 }
 
@@ -92,6 +96,7 @@ impl MessageTimes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineSetup {
     /// Bytes of a record.
+    #[serde(rename = "record_length_bytes", alias = "record_length")]
     pub record_length: u64,
     /// Where the records came from.
     pub input: String,
@@ -212,8 +217,10 @@ pub struct PipelineResult {
     /// Its threads.
     pub threads: Vec<PipelineThread>,
     /// When the schedule began.
+    #[serde(rename = "start_ticks", alias = "start")]
     pub start: Ticks,
     /// The last reception, or publication if that was later.
+    #[serde(rename = "end_ticks", alias = "end")]
     pub end: Ticks,
     /// What the producer did.
     pub producer: PublisherResult,

@@ -12,10 +12,13 @@ pub struct ProbeResult {
     /// The probe's thread id.
     pub tid: i32,
     /// First read of the measurement.
+    #[serde(rename = "start_ticks", alias = "start")]
     pub start: Ticks,
     /// Last read of the measurement.
+    #[serde(rename = "end_ticks", alias = "end")]
     pub end: Ticks,
     /// When the measurement should have ended; `end` is later by a stall, earlier after Ctrl-C.
+    #[serde(rename = "planned_end_ticks", alias = "planned_end")]
     pub planned_end: Ticks,
     /// Clock deltas measured: their number.
     pub samples: u64,
@@ -32,9 +35,11 @@ pub struct ProbeResult {
     /// Deltas at or above this many ticks are stalls.
     pub threshold_ticks: u64,
     /// (length in ticks, count) of the deltas under the threshold, ascending, without zeros.
+    #[serde(rename = "below_ticks", alias = "below")]
     pub below: Vec<(u32, u64)>,
     /// (length in ticks, count) of the stalls, ascending: the highest length of each bucket of a
     /// histogram of three significant digits.
+    #[serde(rename = "above_ticks", alias = "above")]
     pub above: Vec<(u64, u64)>,
     /// Stalls: how many.
     pub stalls: u64,

@@ -15,8 +15,10 @@ pub struct ThreadAccount {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Followed from.
+    #[serde(rename = "from_ticks", alias = "from")]
     pub from: Ticks,
     /// Followed until.
+    #[serde(rename = "until_ticks", alias = "until")]
     pub until: Ticks,
     /// Whether it began while it was followed.
     pub appeared: bool,

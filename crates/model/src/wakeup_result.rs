@@ -11,23 +11,30 @@ pub struct WakeupResult {
     /// The probe's thread id.
     pub tid: i32,
     /// The first deadline that counted.
+    #[serde(rename = "start_ticks", alias = "start")]
     pub start: Ticks,
     /// The last wake-up.
+    #[serde(rename = "end_ticks", alias = "end")]
     pub end: Ticks,
     /// Wake-ups measured.
     pub wakeups: u64,
     /// Deadlines that were slept through.
     pub missed: u64,
     /// The smallest lateness.
+    #[serde(rename = "min_ns", alias = "min")]
     pub min: Nanos,
     /// The largest.
+    #[serde(rename = "max_ns", alias = "max")]
     pub max: Nanos,
     /// Their sum.
+    #[serde(rename = "total_ns", alias = "sum")]
     pub sum: Nanos,
     /// (lateness, count) as it was, ascending: the highest of each bucket of a histogram of three
     /// significant digits, and last the exact maximum.
+    #[serde(rename = "plain_ns", alias = "plain")]
     pub plain: Vec<(u64, u64)>,
     /// The same with the missed deadlines filled in.
+    #[serde(rename = "corrected_ns", alias = "corrected")]
     pub corrected: Vec<(u64, u64)>,
     /// Wake-ups at or above the threshold.
     pub stalls: u64,
