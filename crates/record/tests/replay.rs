@@ -208,9 +208,10 @@ fn followed_threads_replay_as_they_were() {
     let busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let of = |target| AttachSettings {
+        // Between two of them there may be none at the moment of looking.
+        wait: matches!(target, Target::Named(_)),
         target,
         children: true,
-        wait: false,
         duration: Some(Nanos(1_200_000_000)),
         threshold: Nanos(2_000),
         trace_buffer_kib: 4096,
