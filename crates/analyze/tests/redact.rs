@@ -84,13 +84,12 @@ fn manifest() -> RunManifest {
         comm: text(),
         role: Some(text()),
         ran_instead: vec![RanInstead {
-            kind: CulpritKind::Thread,
-            name: "x".into(),
-            detail: "x".into(),
+            subject: Subject::Thread(Task { comm: "x".into(), ..Task::default() }),
+            threads: 1,
             count: 1,
             min_ns: Nanos(1),
             max_ns: Nanos(1),
-            sum_ns: Nanos(1),
+            total_ns: Nanos(1),
         }],
         ..ThreadAccount::default()
     };
@@ -338,37 +337,73 @@ fn no_text_of_a_machine_comes_out() {
     assert_eq!(out.cpusets.groups[0].path, "group-1");
 }
 
-fn part(kind: CulpritKind, n: usize) -> Part {
+/// Everything that has a text in it.
+fn subjects() -> Vec<Subject> {
+    let name = |n: usize| Name::from(marker(n));
+    let owner = || Some(Owner { uid: 1000, cgroup: Some(name(2)) });
+    let task = |n| Task {
+        tid: Some(12),
+        tgid: Some(11),
+        comm: name(n),
+        class: Some(SchedClass::Other(name(1))),
+        owner: owner(),
+    };
+    let worker = Some(Worker { tid: Some(8), comm: Some(name(3)), class: Some(SchedClass::Other(name(4))) });
+    let mut all = vec![
+        Subject::Thread(task(5)),
+        Subject::Throttle(task(6)),
+        Subject::Work(Work { function: Some(name(7)), workqueue: Some(name(8)), worker }),
+        Subject::Interrupt { number: Some(25), action: name(9) },
+        Subject::Vector(name(10)),
+        Subject::Timer { function: Some(name(11)), source: Some(TimerSource::Other(name(12))) },
+        Subject::Call(name(13)),
+        Subject::Ipi(name(14)),
+        Subject::Nmi(name(15)),
+        Subject::Unknown { kind: name(20), name: name(21), detail: name(22) },
+    ];
+    for about in [
+        About::Meanwhile(Meanwhile::Ran(task(16))),
+        About::Vectors([name(17)].into()),
+        About::Frame(Evidence::Other(name(18))),
+    ] {
+        all.push(Subject::Verdict(Verdict::LateTimer, about));
+    }
+    all.extend(CulpritKind::ALL.map(|kind| Subject::Unknown {
+        kind: kind.as_str().into(),
+        name: name(19),
+        detail: format!("pid 12, {}", marker(23)).into(),
+    }));
+    all
+}
+
+fn part(subject: Subject) -> Part {
     let sender = Sender {
         context: ExecutionContext::Thread,
-        comm: Some(marker(n + 1).into()),
+        comm: Some(marker(31).into()),
         tid: 4,
+        tgid: Some(3),
         cpu: CpuId(0),
-        via: Some(marker(n + 2).into()),
+        via: Some(marker(32).into()),
     };
-    Part {
-        culprit: Culprit {
-            kind,
-            name: marker(n).into(),
-            detail: format!("pid 12, {}, irq 25, while {} ran", marker(n + 3), marker(n + 4)).into(),
-            sender: Some(sender),
-        },
-        net: Nanos(5),
-        gross: Nanos(5),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: format!("irq_vectors:local_timer, {}, timer:{}", marker(n + 5), marker(n + 6)),
-    }
+    let culprit = Culprit { subject, sender: Some(sender) };
+    let part = Part::inside(culprit, Nanos(5), Evidence::Other(marker(33).into()));
+    part.in_phase(Phase::Other(marker(34).into()))
 }
 
 #[test]
 fn no_text_of_a_row_comes_out() {
     let mut redactor = Redactor::new();
-    let parts: Vec<Part> = CulpritKind::ALL.into_iter().enumerate().map(|(n, k)| part(k, n * 10)).collect();
+    let parts: Vec<Part> = subjects().into_iter().map(part).collect();
     let out = redactor.attribution(&Attribution { stall: StallId(1), parts });
     assert_clean("attribution", &serde_json::to_string(&out.parts).unwrap());
-    assert_eq!(&*out.parts[0].culprit.detail, "pid 12, irq 25");
-    assert_eq!(out.parts[0].evidence, "irq_vectors:local_timer");
+    let ran = out.parts[0].culprit.subject.task().unwrap();
+    assert_eq!((ran.tid, ran.tgid, &ran.owner), (Some(12), Some(11), &None));
+    let known = Part { evidence: Evidence::TimerRecords, ..part(Subject::Softirq(3)) };
+    let out = redactor.attribution(&Attribution { stall: StallId(1), parts: vec![known] });
+    assert_eq!(
+        (&out.parts[0].evidence, &out.parts[0].culprit.subject),
+        (&Evidence::TimerRecords, &Subject::Softirq(3))
+    );
     let victim = ThreadRef { tid: 9, comm: Comm::new("ZqMark99") };
     let stall = Stall { id: StallId(1), cpu: CpuId(0), victim, start: Ticks(1), end: Ticks(2) };
     assert_clean("stall", &redactor.stall(&stall).victim.comm.to_string());
@@ -380,30 +415,30 @@ fn no_text_of_a_row_comes_out() {
 #[test]
 fn what_says_nothing_about_the_owner_stays() {
     let mut redactor = Redactor::new();
-    let name = |redactor: &mut Redactor, kind, name: &str| {
-        let culprit = Culprit { kind, name: name.into(), detail: "".into(), sender: None };
-        let part = Part { culprit, ..part(kind, 0) };
-        let out = redactor.attribution(&Attribution { stall: StallId(0), parts: vec![part] });
-        out.parts[0].culprit.name.to_string()
-    };
-    for (kind, known, expected) in [
-        (CulpritKind::Thread, "ksoftirqd/3", "ksoftirqd/3"),
-        (CulpritKind::Thread, "kworker/1:2H", "kworker/1:2H"),
-        (CulpritKind::Thread, "rcu_preempt", "rcu_preempt"),
-        (CulpritKind::Kworker, "vmstat_update", "vmstat_update"),
-        (CulpritKind::Timer, "tick_nohz_handler", "tick_nohz_handler"),
-        (CulpritKind::Softirq, "NET_RX", "NET_RX"),
-        (CulpritKind::Hypervisor, "late interrupt", "late interrupt"),
-        (CulpritKind::Irq, "nvme0q7", "nvme"),
+    let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+    let work = |name: &str| Subject::Work(Work { function: Some(name.into()), ..Work::default() });
+    let device = |name: &str| Subject::Interrupt { number: None, action: name.into() };
+    for (known, expected) in [
+        (thread("ksoftirqd/3"), "ksoftirqd/3"),
+        (thread("kworker/1:2H"), "kworker/1:2H"),
+        (thread("rcu_preempt"), "rcu_preempt"),
+        (work("vmstat_update"), "vmstat_update"),
+        (Subject::Timer { function: Some("tick_nohz_handler".into()), source: None }, "tick_nohz_handler"),
+        (Subject::Softirq(3), "NET_RX"),
+        (Subject::Vector("thermal_apic".into()), "thermal_apic"),
+        (Subject::verdict(Verdict::LateInterrupt), "late interrupt"),
+        (device("nvme0q7"), "nvme"),
         // A known beginning proves nothing about the rest.
-        (CulpritKind::Thread, "irq/44-acme-card", "thread-1"),
-        (CulpritKind::Thread, "kworker/u8:acme", "thread-2"),
-        (CulpritKind::Thread, "matching-engine", "thread-3"),
-        (CulpritKind::Thread, "irq/44-acme-card", "thread-1"),
-        (CulpritKind::Kworker, "acme_workfn", "function-1"),
-        (CulpritKind::Irq, "acme-fpga", "device-1"),
+        (thread("irq/44-acme-card"), "thread-1"),
+        (thread("kworker/u8:acme"), "thread-2"),
+        (thread("matching-engine"), "thread-3"),
+        (thread("irq/44-acme-card"), "thread-1"),
+        (work("acme_workfn"), "function-1"),
+        (device("acme-fpga"), "device-1"),
     ] {
-        assert_eq!(name(&mut redactor, kind, known), expected, "{kind} {known}");
+        let told = Attribution { stall: StallId(0), parts: vec![part(known.clone())] };
+        let out = redactor.attribution(&told);
+        assert_eq!(out.parts[0].culprit.subject.name(), expected, "{known:?}");
     }
 }
 

@@ -98,24 +98,27 @@ fn store(runs: &Path) {
         context: ExecutionContext::Thread,
         comm: Some(mark("sender").into()),
         tid: 8,
+        tgid: None,
         cpu: CpuId(0),
         via: Some(mark("via").into()),
     };
-    let part = |kind, net| Part {
-        culprit: Culprit {
-            kind,
-            name: mark("culprit").into(),
-            detail: format!("pid 12, {}", mark("detail")).into(),
-            sender: Some(sender.clone()),
-        },
-        net: Nanos(net),
-        gross: Nanos(net),
-        placement: Placement::Inside,
-        confidence: Confidence::High,
-        evidence: mark("evidence"),
+    let part = |subject, net| {
+        let culprit = Culprit { subject, sender: Some(sender.clone()) };
+        let part = Part::inside(culprit, Nanos(net), Evidence::Other(mark("evidence").into()));
+        part.in_phase(Phase::Other(mark("phase").into()))
     };
-    let parts =
-        vec![part(CulpritKind::Thread, 600), part(CulpritKind::Irq, 200), part(CulpritKind::Kworker, 100)];
+    let name = |what: &str| Name::from(mark(what));
+    let owner = Some(Owner { uid: 1000, cgroup: Some(name("cgroup")) });
+    let thread = Task { tid: Some(12), comm: name("culprit"), owner, ..Task::default() };
+    let worker = Some(Worker { tid: Some(8), comm: Some(name("worker")), class: None });
+    let work = Work { function: Some(name("function")), workqueue: Some(name("queue")), worker };
+    let newer = Subject::Unknown { kind: name("kind"), name: name("newer"), detail: name("detail") };
+    let parts = vec![
+        part(Subject::Thread(thread), 500),
+        part(Subject::Interrupt { number: Some(25), action: name("device") }, 200),
+        part(Subject::Work(work), 100),
+        part(newer, 100),
+    ];
     run.attribution(&Attribution { stall: StallId(0), parts }).unwrap();
     let (start, end) = (Ticks(1_000), Ticks(1_000_000));
     let row = IntervalRow { cpu: CpuId(1), start, end, count: 1, max: Nanos(900), stolen: Nanos(900) };

@@ -86,4 +86,6 @@ pub enum TimelineItem {
     },
     /// It left it.
     IdleEnds,
+    /// Not to be told.
+    LeftOut,
 }

@@ -16,7 +16,8 @@ fn open(kind: &str) -> RunReader {
 fn by_name(attribution: &Attribution) -> BTreeMap<(CulpritKind, String), u64> {
     let mut sums = BTreeMap::new();
     for part in &attribution.parts {
-        *sums.entry((part.culprit.kind, part.culprit.name.to_string())).or_default() += part.net.0;
+        *sums.entry((part.culprit.kind(), part.culprit.subject.name().into_owned())).or_default() +=
+            part.net.0;
     }
     sums
 }

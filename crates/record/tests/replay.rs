@@ -1,7 +1,7 @@
 //! A stored run says again what it said live: every kind, stall by stall. Recorded for real, so root and
 //! tracefs are needed; where they are not, the tests say that they are skipped.
 
-use jitterscope_model::{Attribution, CpuSet, Nanos, PipelinePacing, Stall};
+use jitterscope_model::{Attribution, CpuSet, Evidence, Nanos, PipelinePacing, Stall};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
@@ -157,8 +157,9 @@ fn lost_records_replay_as_losses() {
     // So small a buffer that a turn of the drain overflows it.
     let settings = RecordSettings { trace_buffer_kib: 8, threshold: Nanos(300), ..settings(dir.path()) };
     let live = check_probes(&settings);
-    let lost =
-        |attribution: &Attribution| attribution.parts.iter().any(|part| part.evidence == "lost records");
+    let lost = |attribution: &Attribution| {
+        attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords)
+    };
     let without = live.iter().filter(|(_, attribution)| attribution.as_ref().is_some_and(lost)).count();
     eprintln!("{without} of {} stalls near lost records", live.len());
 }
@@ -193,7 +194,7 @@ fn what_was_given_up_for_want_of_room_keeps_its_verdict() {
     for (stall, attribution) in &again {
         if let Some(attribution) = attribution {
             assert_eq!(attribution.total(), run.manifest().rate.nanos(stall.length()));
-            let lost = attribution.parts.iter().any(|part| part.evidence == "lost records");
+            let lost = attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords);
             assert!(!lost, "a page that was given up is no loss: {attribution:?}");
         }
     }

@@ -188,6 +188,7 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
         }
         TimelineItem::Idle { state } => told("idle", format!("state {state}")),
         TimelineItem::IdleEnds => told("idle ends", String::new()),
+        TimelineItem::LeftOut => told("left out", String::new()),
     }
 }
 

@@ -12,18 +12,31 @@ use jitterscope_model::{CulpritKind, Subject};
 /// A table from a name to its phrase.
 type Table = &'static [(&'static str, &'static str)];
 
+/// All tables of functions and vectors.
+const FUNCTIONS: [Table; 7] = [
+    functions::TIMERS,
+    functions::WORK,
+    functions::CALLS,
+    functions::SOFTIRQS,
+    functions::VECTORS,
+    functions::NMIS,
+    functions::FAULTS,
+];
+
 /// What a culprit is, in a phrase.
 #[must_use]
 pub fn explain(subject: &Subject) -> String {
     known(subject).unwrap_or_else(|| generic(subject)).to_owned()
 }
 
-/// Whether this very name is in the table of its kind: a word of the kernel, not of who uses it.
-pub(crate) fn is_listed(kind: CulpritKind, name: &str) -> bool {
-    match kind {
-        CulpritKind::Thread => is_kernel_thread(name),
-        _ => known(kind, name).is_some(),
-    }
+/// Whether this very name is in a table of functions or vectors: a word of the kernel, not of who uses it.
+pub(crate) fn is_function(name: &str) -> bool {
+    FUNCTIONS.iter().any(|table| find(table, name).is_some())
+}
+
+/// Whether this very name is that of an interrupt vector.
+pub(crate) fn is_vector(name: &str) -> bool {
+    find(functions::VECTORS, name).is_some()
 }
 
 /// Whether a thread's name is one of the kernel's, or of a daemon that most machines have: whole, or a known
@@ -135,17 +148,7 @@ mod tests {
 
     #[test]
     fn phrases_are_short_and_no_name_is_twice_in_a_table() {
-        for table in [
-            functions::TIMERS,
-            functions::WORK,
-            functions::CALLS,
-            functions::SOFTIRQS,
-            functions::VECTORS,
-            functions::NMIS,
-            functions::FAULTS,
-            threads::WHOLE,
-            threads::PREFIXES,
-        ] {
+        for table in FUNCTIONS.into_iter().chain([threads::WHOLE, threads::PREFIXES]) {
             let mut names: Vec<_> = table.iter().map(|(name, _)| name).collect();
             names.sort_unstable();
             names.dedup();

@@ -7,13 +7,14 @@
 //! met. There is no table back.
 
 mod machine;
+mod subject;
 mod words;
 
 use crate::phrase;
 use jitterscope_model::{
-    Attribution, Comm, CounterTotal, Culprit, CulpritKind, HostFacts, JournalEnd, MachineAudit, Name, Part,
-    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeResult, ProbeSettings, RanInstead,
-    RunHead, RunManifest, Sender, SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
+    Attribution, Comm, CounterTotal, Culprit, HostFacts, JournalEnd, MachineAudit, Part, PipelineJournal,
+    PipelineResult, PipelineSetup, PipelineThread, ProbeResult, ProbeSettings, RanInstead, RunHead,
+    RunManifest, Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
 };
 use std::collections::HashMap;
 
@@ -144,16 +145,17 @@ impl Redactor {
         let culprit = &part.culprit;
         Part {
             culprit: Culprit {
-                kind: culprit.kind,
-                name: self.name(culprit.kind, &culprit.name).into(),
-                detail: detail(&culprit.detail),
+                subject: subject::redacted(self, &culprit.subject),
                 sender: culprit.sender.as_ref().map(|sender| self.sender(sender)),
             },
+            phase: part.phase.as_ref().map(subject::phase),
+            moved_from: part.moved_from,
             net: part.net,
             gross: part.gross,
             placement: part.placement,
             confidence: part.confidence,
-            evidence: evidence(&part.evidence),
+            evidence: subject::evidence(&part.evidence),
+            others_stalled: part.others_stalled,
         }
     }
 
@@ -162,24 +164,9 @@ impl Redactor {
             context: sender.context,
             comm: sender.comm.as_ref().map(|comm| self.thread(comm).into()),
             tid: sender.tid,
+            tgid: sender.tgid,
             cpu: sender.cpu,
             via: sender.via.as_ref().map(|via| self.function(via).into()),
-        }
-    }
-
-    /// A culprit's name.
-    fn name(&mut self, kind: CulpritKind, name: &str) -> String {
-        match kind {
-            CulpritKind::Thread => self.thread(name),
-            CulpritKind::Irq if phrase::is_listed(kind, name) => name.to_owned(),
-            CulpritKind::Irq => self.device(name),
-            CulpritKind::Kworker
-            | CulpritKind::Timer
-            | CulpritKind::Ipi
-            | CulpritKind::Softirq
-            | CulpritKind::Nmi => self.function(name),
-            _ if phrase::is_listed(kind, name) => name.to_owned(),
-            _ => String::new(),
         }
     }
 
@@ -194,10 +181,7 @@ impl Redactor {
         let listed = words::SENDERS.contains(&name)
             || words::COUNTERS.contains(&name)
             || phrase::is_kernel_thread(name)
-            || CulpritKind::ALL
-                .into_iter()
-                .filter(|kind| *kind != CulpritKind::Thread)
-                .any(|kind| phrase::is_listed(kind, name));
+            || phrase::is_function(name);
         if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
     }
 
@@ -211,13 +195,12 @@ impl Redactor {
 
     fn account(&mut self, thread: &ThreadAccount) -> ThreadAccount {
         let ran = |this: &mut Redactor, ran: &RanInstead| RanInstead {
-            kind: ran.kind,
-            name: this.name(ran.kind, &ran.name).into(),
-            detail: detail(&ran.detail),
+            subject: subject::redacted(this, &ran.subject),
+            threads: ran.threads,
             count: ran.count,
             min_ns: ran.min_ns,
             max_ns: ran.max_ns,
-            sum_ns: ran.sum_ns,
+            total_ns: ran.total_ns,
         };
         ThreadAccount {
             tid: thread.tid,
@@ -383,7 +366,10 @@ fn wakeup(result: &WakeupResult) -> WakeupResult {
 fn source(source: &SourceReport) -> SourceReport {
     SourceReport {
         name: listed(words::SOURCES, &source.name).unwrap_or_else(|| LEFT_OUT.into()),
-        status: source.status,
+        status: match &source.status {
+            SourceStatus::Other(_) => SourceStatus::Other(LEFT_OUT.into()),
+            known => known.clone(),
+        },
         reason: String::new(),
         loses: String::new(),
         fix: String::new(),
@@ -394,25 +380,6 @@ fn source(source: &SourceReport) -> SourceReport {
 fn warning(warning: &Warning) -> Warning {
     let id = if is_slug(&warning.id) { warning.id.clone() } else { LEFT_OUT.into() };
     Warning { text: format!("Warning {id}; its text may name things and is left out."), id }
-}
-
-/// What can be told of a detail: `pid 12`, `irq 25`.
-fn detail(detail: &str) -> Name {
-    let harmless = |part: &&str| {
-        part.split_once(' ').is_some_and(|(word, n)| words::NUMBERED.contains(&word) && is_number(n))
-    };
-    detail.split(", ").filter(harmless).collect::<Vec<_>>().join(", ").into()
-}
-
-/// Tracepoints: `irq_vectors:local_timer`.
-fn evidence(evidence: &str) -> String {
-    let harmless = |part: &&str| {
-        part.split_once(':').is_some_and(|(system, event)| {
-            words::TRACEPOINTS.contains(&system)
-                && event.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        })
-    };
-    evidence.split(", ").filter(harmless).collect::<Vec<_>>().join(", ")
 }
 
 fn listed(list: &[&str], text: &str) -> Option<String> {

@@ -300,25 +300,6 @@ pub(super) const SOURCES: &[&str] = &[
     "perf",
 ];
 
-/// Systems of tracepoints, as evidence names them.
-pub(super) const TRACEPOINTS: &[&str] = &[
-    "irq",
-    "irq_vectors",
-    "timer",
-    "sched",
-    "workqueue",
-    "exceptions",
-    "ipi",
-    "nmi",
-    "mce",
-    "csd",
-    "smi",
-    "tlb",
-];
-
-/// Details of culprits that are a word and a number.
-pub(super) const NUMBERED: &[&str] = &["pid", "irq", "vector", "real-time", "FIFO", "RR", "nice"];
-
 /// Kinds of probes.
 pub(super) const PROBES: &[&str] = &["spin", "wakeup", "pipeline", "attach", "none", "passive"];
 

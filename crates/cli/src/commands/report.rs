@@ -9,7 +9,7 @@ use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, WorstStall};
-use jitterscope_model::{KeyLevel, SCHEMA_VERSION, Stall};
+use jitterscope_model::{KeyLevel, SCHEMA_VERSION, Stall, TimelineItem, TimelineRow};
 use jitterscope_platform::Machine;
 use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, StallKind, TimelineView};
@@ -219,4 +219,9 @@ fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
         "frames": view.rows,
         "remarks": view.remarks,
     })
+}
+
+/// The shape of a timeline alone: how deep, from when to when.
+fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
+    rows.into_iter().map(|row| TimelineRow { item: TimelineItem::LeftOut, ..row }).collect()
 }
