@@ -29,7 +29,7 @@ pub enum What {
 /// Decoding with attribution takes at most so many times what decoding alone takes.
 const MOST_ATTRIBUTION: f64 = 12.0;
 /// Allocations of attribution an event.
-const MOST_ALLOCATIONS: f64 = 8.0;
+const MOST_ALLOCATIONS: f64 = 1.5;
 /// Events a second that one CPU's drain must take in without a loss.
 const LEAST_DRAINED: f64 = 50_000.0;
 

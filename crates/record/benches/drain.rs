@@ -104,8 +104,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         steps.push(step(sleepers, &cpus, runs.path())?);
     }
     let number = |step: &Value, field: &str| step[field].as_f64().unwrap_or_default();
-    // What every further event costs: beside what a recorder of a quiet CPU does.
-    let (quiet, most) = (&steps[0], &steps[steps.len() - 1]);
+    // What every further event costs, as long as none is lost: beside what a recorder of a quiet CPU does.
+    let quiet = &steps[0];
+    let most = steps.iter().rfind(|step| step["lost"] == 0).unwrap_or(quiet);
     let more = |field: &str| number(most, field) - number(quiet, field);
     let whole = steps.iter().filter(|step| step["lost"] == 0).map(|step| number(step, "events_per_second"));
     println!(
