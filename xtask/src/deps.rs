@@ -3,11 +3,14 @@
 use crate::shell;
 use anyhow::{Context, bail};
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
 
 /// Crates in the order in which data flows: each may import those before it, except where `ONLY` says
 /// less.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "model",
+    "clock",
     "platform",
     "probe",
     "trace",
@@ -23,9 +26,11 @@ const ORDER: [&str; 13] = [
 ];
 
 /// Crates that may import only these.
-const ONLY: [(&str, &[&str]); 6] = [
+const ONLY: [(&str, &[&str]); 8] = [
     ("model", &[]),
-    ("probe", &["model", "platform"]),
+    ("clock", &[]),
+    ("platform", &["model", "clock"]),
+    ("probe", &["model", "clock", "platform"]),
     ("trace", &["model", "platform"]),
     ("attribute", &["model"]),
     ("analyze", &["model", "attribute"]),
@@ -33,7 +38,11 @@ const ONLY: [(&str, &[&str]); 6] = [
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.
-const MAY_BE_UNSAFE: [&str; 3] = ["platform", "probe", "trace"];
+const MAY_BE_UNSAFE: [&str; 4] = ["clock", "platform", "probe", "trace"];
+
+/// The crate of the measuring loop: no dependency at all, and no standard library, so that nothing that
+/// would disturb the measurement can be reached from it.
+const BARE: &str = "clock";
 
 /// Why an edge is not allowed; `None` when it is.
 fn objection(from: &str, to: &str) -> Option<String> {
@@ -60,7 +69,13 @@ pub fn run() -> anyhow::Result<()> {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             // Tests may look further.
             let full = dependency["name"].as_str().unwrap_or_default();
-            if dependency["kind"] == "dev" || dependency["path"].is_null() {
+            if dependency["kind"] == "dev" {
+                continue;
+            }
+            if name == BARE {
+                objections.push(format!("{BARE} may depend on nothing, not on {full}"));
+            }
+            if dependency["path"].is_null() {
                 continue;
             }
             edges += 1;
@@ -68,6 +83,9 @@ pub fn run() -> anyhow::Result<()> {
         }
         if name != "xtask" && !MAY_BE_UNSAFE.contains(&name) {
             objections.extend(unless_forbidden(package, name));
+        }
+        if name == BARE {
+            objections.extend(with_std(package)?);
         }
     }
     if edges == 0 {
@@ -85,6 +103,28 @@ fn unless_forbidden(package: &Value, name: &str) -> Option<String> {
     let root = targets.iter().find(|t| t["kind"][0] == "lib" || t["kind"][0] == "bin")?;
     let text = std::fs::read_to_string(root["src_path"].as_str()?).ok()?;
     (!text.contains("#![forbid(unsafe_code)]")).then(|| format!("{name} does not forbid unsafe code"))
+}
+
+/// Why the loop's crate could reach the standard library: it is not told to do without, or takes it back.
+fn with_std(package: &Value) -> anyhow::Result<Vec<String>> {
+    let root = package["targets"][0]["src_path"].as_str().context("a crate without a source")?;
+    let folder = Path::new(root).parent().context("a source without a folder")?;
+    let mut objections = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
+        let path = entry?.path();
+        // One folder without subfolders; what would be below one could not be read as text, and fails.
+        let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        objections.extend(needs_std(&text, path == Path::new(root)).map(|why| format!("{BARE}: {why}")));
+    }
+    Ok(objections)
+}
+
+/// Why a source file could use the standard library or the allocator.
+fn needs_std(text: &str, root: bool) -> Option<&'static str> {
+    if root && !text.contains("\n#![cfg_attr(not(test), no_std)]\n") {
+        return Some("its root does not do without std");
+    }
+    text.contains("extern crate").then_some("an `extern crate` takes std or alloc back")
 }
 
 fn short(package: &str) -> &str {
@@ -105,5 +145,17 @@ mod tests {
         assert!(objection("tune", "store").is_some());
         assert!(objection("probe", "trace").is_some());
         assert!(objection("cli", "novelty").is_some());
+        assert_eq!(objection("probe", "clock"), None);
+        assert!(objection("clock", "model").is_some());
+    }
+
+    #[test]
+    fn the_loops_crate_cannot_take_the_standard_library_back() {
+        let root = "//! Words.\n#![cfg_attr(not(test), no_std)]\n\nmod spin;\n";
+        assert_eq!(needs_std(root, true), None);
+        assert!(needs_std("//! Words.\nmod spin;\n", true).is_some());
+        assert!(needs_std(&format!("{root}extern crate std;\n"), true).is_some());
+        assert_eq!(needs_std("use core::fmt;\n", false), None);
+        assert!(needs_std("extern crate alloc;\n", false).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The machine: its clocks, CPUs, privileges and control files.
+//! The machine: which clock to use, CPUs, privileges and control files.
 //!
 //! Everything that asks the kernel for something goes through here: files below the injectable
 //! [`Machine`] root, and the raw system calls that have no safe wrapper elsewhere. Crates that measure

@@ -19,8 +19,8 @@ fn main() {
 #[cfg(target_arch = "x86_64")]
 mod bench {
     use disruptor::{BusySpin, Polling, Producer, build_single_producer};
+    use jitterscope_clock::{Clock, Tsc};
     use jitterscope_model::{CpuId, Nanos, TickRate, Ticks};
-    use jitterscope_platform::clock::{Clock, Tsc};
     use jitterscope_platform::{self as platform, Machine};
     use std::sync::Barrier;
     use std::time::Duration;
@@ -85,9 +85,9 @@ mod bench {
                 together.wait();
                 let mut send = |messages: u64| {
                     for _ in 0..messages {
-                        producer.publish(|ping| ping.0 = Tsc.now_after_loads().0);
-                        let next = Tsc.now().0 + interval;
-                        while Tsc.now().0 < next {}
+                        producer.publish(|ping| ping.0 = Tsc.now_after_loads());
+                        let next = Tsc.now() + interval;
+                        while Tsc.now() < next {}
                     }
                 };
                 send(settings.warm_up);
@@ -105,7 +105,7 @@ mod bench {
                     match poller.poll() {
                         Ok(mut pings) => {
                             for ping in &mut pings {
-                                transits[received] = Tsc.now_after_loads().0.saturating_sub(ping.0);
+                                transits[received] = Tsc.now_after_loads().saturating_sub(ping.0);
                                 received += 1;
                             }
                         }

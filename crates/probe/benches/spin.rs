@@ -13,8 +13,8 @@ fn main() {
 
 #[cfg(target_arch = "x86_64")]
 mod bench {
+    use jitterscope_clock::{Clock, Tsc};
     use jitterscope_model::{CpuList, Ticks};
-    use jitterscope_platform::clock::{Clock, Tsc};
     use jitterscope_platform::{self as platform, Machine, Topology};
     use jitterscope_probe::{Control, SpinProbe, SpinSettings};
     use std::hint::black_box;
@@ -31,12 +31,12 @@ mod bench {
 
     /// Reads the clock back to back and tests a threshold: the fastest a probe could be.
     fn bare(threshold: u64, length: u64) -> Measured {
-        let first = Tsc.now().0;
+        let first = Tsc.now();
         let end = first + length;
         let (mut previous, mut floor, mut turns) = (first, u64::MAX, 0u64);
         while previous < end {
             for _ in 0..8 {
-                let now = Tsc.now().0;
+                let now = Tsc.now();
                 let delta = now - previous;
                 if delta >= threshold {
                     black_box(delta);
@@ -48,7 +48,7 @@ mod bench {
         let samples_per_tick = (turns * 8) as f64 / (previous - first) as f64;
         // The floor in a loop of its own: keeping a minimum is work that the bare loop does not do.
         for _ in 0..1_000_000 {
-            let now = Tsc.now().0;
+            let now = Tsc.now();
             floor = floor.min(now - previous);
             previous = now;
         }
@@ -58,7 +58,7 @@ mod bench {
     fn probe(settings: SpinSettings, length: u64) -> Measured {
         let (probe, mut output) = SpinProbe::new(Tsc, settings).expect("the settings are valid");
         let control = Arc::new(Control::new());
-        let start = Tsc.now().0 + length / 10;
+        let start = Tsc.now() + length / 10;
         control.measure(Ticks(start), Ticks(start + length));
         let result = probe.run(&control).expect("the CPU was chosen from the allowed ones");
         while output.gaps.pop().is_ok() {}

@@ -1,4 +1,7 @@
-//! The measuring loops.
+//! The measuring threads.
+//!
+//! The loop that reads the clock stands in `jitterscope_clock`, where nothing that disturbs can be reached;
+//! here is what is set up before it and what is kept of what it tells.
 //!
 //! A probe runs on the CPU that it measures, so it may do nothing that would show up in its own
 //! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator or

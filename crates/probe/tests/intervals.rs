@@ -1,8 +1,8 @@
 //! Intervals, when whoever takes them was held up for longer than their queue lasts.
 
+use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{ClockKind, Nanos, TickRate, Ticks};
-use jitterscope_platform::clock::{self, MonotonicRaw};
-use jitterscope_platform::current_affinity;
+use jitterscope_platform::{clock, current_affinity};
 use jitterscope_probe::{Control, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The wake-up probe on this machine: its account is consistent, whatever the machine does meanwhile.
 
+use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{ClockKind, Gap, Nanos, TickRate, WakeupResult};
-use jitterscope_platform::clock::{self, MonotonicRaw};
-use jitterscope_platform::current_affinity;
+use jitterscope_platform::{clock, current_affinity};
 use jitterscope_probe::{Control, WakeupError, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The probes' threads.
 
 use crate::error::RecordError;
+use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
-use jitterscope_platform::clock::{Clock, MonotonicRaw};
 use jitterscope_probe::{
     Control, SpinError, SpinOutput, SpinProbe, SpinSettings, WakeupError, WakeupProbe, WakeupSettings,
 };
@@ -90,7 +90,7 @@ impl Probes {
         for one in jobs {
             outputs.push(match clock {
                 #[cfg(target_arch = "x86_64")]
-                ClockKind::Tsc => probes.spawn(jitterscope_platform::clock::Tsc, one)?,
+                ClockKind::Tsc => probes.spawn(jitterscope_clock::Tsc, one)?,
                 #[cfg(not(target_arch = "x86_64"))]
                 ClockKind::Tsc => probes.spawn(MonotonicRaw, one)?,
                 ClockKind::MonotonicRaw => probes.spawn(MonotonicRaw, one)?,

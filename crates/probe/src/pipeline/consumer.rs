@@ -8,8 +8,8 @@ use super::message::{Message, flag};
 use super::{ConsumerResult, PipelineSettings, Role, SlowMessage};
 use disruptor::{EventPoller, Polling, SingleProducerBarrier};
 use hdrhistogram::CreationError;
+use jitterscope_clock::Clock;
 use jitterscope_model::{JournalEntry, Nanos, TickRate, Ticks};
-use jitterscope_platform::clock::Clock;
 use rtrb::Producer;
 
 /// The share of the warm-up's messages that the slow ones must be slower than, when no threshold was
@@ -119,7 +119,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     #[inline]
     fn receive(&mut self, message: &Message, control: &PipelineControl) {
         // Not before the ring's cursor was seen to have moved: the CPU would read ahead.
-        let now = self.clock.now_after_loads().0;
+        let now = self.clock.now_after_loads();
         self.disordered += u64::from(message.sequence != self.expected);
         self.expected = message.sequence + 1;
         if self.received == 0 {

@@ -6,8 +6,8 @@ use super::message::{Message, flag};
 use super::{Length, Pacing, PipelineSettings, ProducerResult};
 use disruptor::Producer;
 use hdrhistogram::CreationError;
+use jitterscope_clock::{Clock, wait_until};
 use jitterscope_model::Ticks;
-use jitterscope_platform::clock::Clock;
 
 /// How many messages lie between two reports of progress.
 const REPORT_EVERY: u64 = 128;
@@ -70,7 +70,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
     pub(super) fn run(mut self, control: &PipelineControl) -> ProducerResult {
         let warm_up = self.settings.warm_up_messages;
         self.pause_until(control, || control.may_warm_up().then_some(()));
-        let start = self.clock.now().0;
+        let start = self.clock.now();
         self.stream(control, start, Some(warm_up), u64::MAX, 0, flag::LAST_OF_WARMUP);
         self.forget();
         control.report_warm();
@@ -140,10 +140,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
             if control.stopped() {
                 return false;
             }
-            let mut now = self.clock.now().0;
-            while now < intended {
-                now = self.clock.now().0;
-            }
+            let now = wait_until(self.clock, intended);
             if interval == 0 {
                 intended = now.min(end.saturating_sub(1)).max(intended);
             }
@@ -188,7 +185,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 message.in_file = in_file as u32;
                 message.flags = flags;
                 // Not before the record has come from memory, or its way from there would count as transit.
-                published = clock.now_after_loads().0;
+                published = clock.now_after_loads();
                 waited = if waiting_since == 0 { 0 } else { published.saturating_sub(waiting_since) };
                 message.waited = waited;
                 message.published = published;
@@ -197,7 +194,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 break;
             }
             if waiting_since == 0 {
-                waiting_since = clock.now().0;
+                waiting_since = clock.now();
                 self.full_waits += 1;
             }
             if control.stopped() {

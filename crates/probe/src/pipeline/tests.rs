@@ -1,6 +1,6 @@
 use super::*;
+use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{JournalReader, RateSource};
-use jitterscope_platform::clock::MonotonicRaw;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::time::Duration;
@@ -15,8 +15,7 @@ thread_local! {
 struct SlowClock;
 
 impl Clock for SlowClock {
-    const KIND: jitterscope_model::ClockKind = jitterscope_model::ClockKind::MonotonicRaw;
-    fn now(self) -> Ticks {
+    fn now(self) -> u64 {
         let turns = SLOWNESS.get();
         if turns > 0 {
             // On a machine with few CPUs the others must get a turn.
@@ -93,7 +92,7 @@ fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Du
         tend();
     }
     let start = MonotonicRaw.now();
-    control.measure(start, Ticks(u64::MAX));
+    control.measure(Ticks(start), Ticks(u64::MAX));
     let begun = std::time::Instant::now();
     while !handles.iter().all(|h| h.is_finished()) {
         tend();

@@ -1,95 +1,81 @@
 //! The exact account of every delta.
 
 use hdrhistogram::{CreationError, Histogram};
+use jitterscope_clock::ShortDeltas;
 use jitterscope_model::Ticks;
-
-/// Steps of the unrolled loop, each with a table of its own: increments of one counter then lie a whole
-/// turn apart, and the store-to-load forwarding between them is off the critical path.
-pub(super) const STEPS: usize = 8;
 
 /// Longest stall that the histogram tells apart; longer ones count as this long there (and exactly in
 /// the sums): 2^44 ticks are about an hour and a half at 3 GHz.
 const LONGEST: u64 = 1 << 44;
 
-/// Per-tick counts below the threshold; count, sum, sum of squares, maximum and histogram above it.
-pub(super) struct Counts {
-    threshold: usize,
-    /// `STEPS` tables of `threshold` counters, one behind the other.
-    tables: Box<[u64]>,
-    above: Histogram<u64>,
-    pub(super) stalls: u64,
-    pub(super) stalled: u128,
-    stalled_squares: u128,
-    longest: u64,
-}
+/// The memory in which the loop counts the deltas below the threshold.
+pub(super) struct ShortCounts(Box<[u64]>);
 
-impl Counts {
-    pub(super) fn new(threshold: Ticks) -> Result<Counts, CreationError> {
+impl ShortCounts {
+    pub(super) fn new(threshold: Ticks) -> ShortCounts {
         let threshold = usize::try_from(threshold.0).unwrap_or(usize::MAX);
-        Ok(Counts {
-            threshold,
-            tables: vec![0; threshold.saturating_mul(STEPS)].into_boxed_slice(),
-            above: Histogram::new_with_bounds(1, LONGEST, 3)?,
-            stalls: 0,
-            stalled: 0,
-            stalled_squares: 0,
-            longest: 0,
-        })
+        ShortCounts(vec![0; ShortDeltas::counters(threshold)].into_boxed_slice())
     }
 
-    /// Writes to every page of the tables and of the histogram, and locks the tables.
+    /// Writes to every page, and locks them.
     pub(super) fn prefault(&mut self) {
-        self.tables.fill(1);
+        self.0.fill(1);
         // Refused locks leave the pages merely faulted in, which is all that an unprivileged user gets;
         // faults that follow are counted and reported.
-        let _ = jitterscope_platform::lock_in_memory(&mut self.tables);
+        let _ = jitterscope_platform::lock_in_memory(&mut self.0);
         self.reset();
     }
 
     /// Forgets everything, keeping the memory.
     pub(super) fn reset(&mut self) {
-        self.tables.fill(0);
-        self.above.reset();
-        (self.stalls, self.stalled, self.stalled_squares, self.longest) = (0, 0, 0, 0);
+        self.0.fill(0);
     }
 
-    /// Counts a delta in the table of `step`; false when it is a stall and was not counted.
+    /// For the loop.
     #[inline(always)]
-    pub(super) fn count_short(&mut self, step: usize, delta: u64) -> bool {
-        if delta < self.threshold as u64 {
-            debug_assert!(step < STEPS);
-            // SAFETY: `delta < threshold` was just tested and `step < STEPS` holds at every call (the
-            // unrolled loop's constants), and `tables` holds `STEPS * threshold` counters.
-            unsafe { *self.tables.get_unchecked_mut(step * self.threshold + delta as usize) += 1 };
-            true
-        } else {
-            false
-        }
+    pub(super) fn deltas(&mut self) -> ShortDeltas<'_> {
+        ShortDeltas::within(&mut self.0)
     }
 
-    /// Counts a stall.
-    pub(super) fn count_stall(&mut self, delta: u64) {
-        self.above.saturating_record(delta);
-        self.stalls += 1;
-        self.stalled += u128::from(delta);
-        self.stalled_squares += u128::from(delta) * u128::from(delta);
-        self.longest = self.longest.max(delta);
+    /// (length, count), ascending, without zeros.
+    pub(super) fn rows(&self) -> Vec<(u32, u64)> {
+        ShortDeltas::seen(&self.0).collect()
+    }
+}
+
+/// Count, sum, sum of squares, maximum and histogram of the deltas from the threshold on.
+pub(super) struct Stalls {
+    lengths: Histogram<u64>,
+    pub(super) count: u64,
+    pub(super) sum: u128,
+    pub(super) squares: u128,
+    pub(super) longest: u64,
+}
+
+impl Stalls {
+    pub(super) fn new() -> Result<Stalls, CreationError> {
+        let lengths = Histogram::new_with_bounds(1, LONGEST, 3)?;
+        Ok(Stalls { lengths, count: 0, sum: 0, squares: 0, longest: 0 })
     }
 
-    /// (length, count) below the threshold, ascending, without zeros.
-    pub(super) fn below(&self) -> Vec<(u32, u64)> {
-        (0..self.threshold)
-            .filter_map(|delta| {
-                let count = (0..STEPS).map(|step| self.tables[step * self.threshold + delta]).sum();
-                (count > 0).then_some((delta as u32, count))
-            })
-            .collect()
+    /// Forgets everything, keeping the memory, every page of which it writes to.
+    pub(super) fn reset(&mut self) {
+        self.lengths.reset();
+        (self.count, self.sum, self.squares, self.longest) = (0, 0, 0, 0);
+    }
+
+    pub(super) fn record(&mut self, length: u64) {
+        self.lengths.saturating_record(length);
+        self.count += 1;
+        self.sum += u128::from(length);
+        self.squares += u128::from(length) * u128::from(length);
+        self.longest = self.longest.max(length);
     }
 
     /// (length, count) of the stalls; the last one is the exact maximum.
-    pub(super) fn above(&self) -> Vec<(u64, u64)> {
+    pub(super) fn rows(&self) -> Vec<(u64, u64)> {
         let mut rows: Vec<(u64, u64)> = self
-            .above
+            .lengths
             .iter_recorded()
             .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
             .collect();
@@ -98,16 +84,6 @@ impl Counts {
         }
         rows
     }
-
-    /// Sum of the squares of all deltas.
-    pub(super) fn sum_squares(&self, below: &[(u32, u64)]) -> u128 {
-        let square = |(delta, count): &(u32, u64)| u128::from(*delta).pow(2) * u128::from(*count);
-        below.iter().map(square).sum::<u128>() + self.stalled_squares
-    }
-
-    pub(super) fn longest(&self) -> u64 {
-        self.longest
-    }
 }
 
 #[cfg(test)]
@@ -115,22 +91,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_delta_is_in_exactly_one_account() {
-        let mut counts = Counts::new(Ticks(100)).unwrap();
-        counts.prefault();
-        for delta in [0, 7, 7, 99, 100, 5_000_000] {
-            for step in 0..STEPS {
-                if !counts.count_short(step, delta) {
-                    counts.count_stall(delta);
-                }
-            }
+    fn stalls_are_summed_exactly_and_forgotten_whole() {
+        let mut stalls = Stalls::new().unwrap();
+        stalls.reset();
+        for length in [100, 5_000_000, 5_000_000, u64::MAX] {
+            stalls.record(length);
         }
-        assert_eq!(counts.below(), [(0, 8), (7, 16), (99, 8)]);
-        assert_eq!(counts.above(), [(100, 8), (5_000_000, 8)]);
-        assert_eq!((counts.stalls, counts.stalled), (16, 8 * 5_000_100));
-        let expected = 8 * (2 * 49 + 99 * 99 + 100 * 100 + 5_000_000u128 * 5_000_000);
-        assert_eq!(counts.sum_squares(&counts.below()), expected);
-        counts.reset();
-        assert!(counts.below().is_empty() && counts.above().is_empty());
+        assert_eq!(stalls.rows(), [(100, 1), (5_001_215, 2), (u64::MAX, 1)]);
+        assert_eq!((stalls.count, stalls.longest), (4, u64::MAX));
+        assert_eq!(stalls.sum, 10_000_100 + u128::from(u64::MAX));
+        let squares = 10_000 + 2 * 5_000_000u128.pow(2) + u128::from(u64::MAX).pow(2);
+        assert_eq!(stalls.squares, squares);
+        stalls.reset();
+        assert!(stalls.rows().is_empty() && stalls.sum == 0 && stalls.squares == 0 && stalls.longest == 0);
+    }
+
+    #[test]
+    fn prefaulting_leaves_no_count_behind() {
+        let mut counts = ShortCounts::new(Ticks(100));
+        counts.prefault();
+        assert!(counts.rows().is_empty());
+        drop(counts.deltas());
     }
 }

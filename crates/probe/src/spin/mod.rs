@@ -8,14 +8,14 @@
 mod counts;
 mod thread;
 
+use jitterscope_clock::Clock;
 use jitterscope_model::{CpuId, Gap, ProbeResult, Ticks};
 use jitterscope_platform::PinError;
-use jitterscope_platform::clock::Clock;
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 
 use crate::control::Control;
-use counts::Counts;
+use counts::Stalls;
 use thread::Spinner;
 
 /// How one spin probe is set.
@@ -101,8 +101,8 @@ impl<C: Clock> SpinProbe<C> {
         }
         let (gap_sender, gaps) = RingBuffer::new(settings.queue.max(16));
         let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
-        let counts = Counts::new(settings.threshold)?;
-        let spinner = Spinner::new(settings, counts, gap_sender, interval_sender);
+        let stalls = Stalls::new()?;
+        let spinner = Spinner::new(settings, stalls, gap_sender, interval_sender);
         let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
         Ok((SpinProbe { clock, settings, spinner }, output))
     }

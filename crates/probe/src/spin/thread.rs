@@ -1,24 +1,25 @@
-//! The loop itself, and what it does when something happens.
+//! What happens around the loop, and when something happens in it.
 
-use super::counts::{Counts, STEPS};
+use super::counts::{ShortCounts, Stalls};
 use super::{IntervalMark, SpinSettings};
 use crate::control::Control;
+use jitterscope_clock::{AtMark, Clock, Watcher, spin};
 use jitterscope_model::{Gap, ProbeResult, Ticks};
-use jitterscope_platform::clock::Clock;
 use rtrb::Producer;
 
-/// What the loop does at a mark.
-enum AtMark {
-    /// Go on until this time.
-    Until(u64),
-    /// Leave the loop.
-    End,
+/// A spin probe's memory: what the loop counts in, and all that is kept of what it tells.
+pub(super) struct Spinner {
+    short: ShortCounts,
+    events: Events,
+    start: u64,
+    end: u64,
+    planned_end: u64,
 }
 
-/// Everything that the loop touches.
-pub(super) struct Spinner {
+/// What the loop's watchers keep.
+struct Events {
     settings: SpinSettings,
-    counts: Counts,
+    stalls: Stalls,
     gaps: Producer<Gap>,
     intervals: Producer<IntervalMark>,
     interval: IntervalMark,
@@ -26,9 +27,6 @@ pub(super) struct Spinner {
     /// Whether the interval should have ended and found no room.
     unsent: bool,
     dropped: u64,
-    start: u64,
-    end: u64,
-    planned_end: u64,
     /// The mark between warm-up and measurement, until the queue has taken it.
     beginning: Option<Gap>,
     /// Set when a stall ended on another CPU than it began on.
@@ -38,115 +36,159 @@ pub(super) struct Spinner {
 impl Spinner {
     pub(super) fn new(
         settings: SpinSettings,
-        counts: Counts,
+        stalls: Stalls,
         gaps: Producer<Gap>,
         intervals: Producer<IntervalMark>,
     ) -> Spinner {
-        Spinner {
+        let events = Events {
             settings,
-            counts,
+            stalls,
             gaps,
             intervals,
             interval: IntervalMark::default(),
             next_interval: u64::MAX,
             unsent: false,
             dropped: 0,
-            start: 0,
-            end: 0,
-            planned_end: 0,
             beginning: None,
             moved_to: None,
-        }
+        };
+        let short = ShortCounts::new(settings.threshold);
+        Spinner { short, events, start: 0, end: 0, planned_end: 0 }
     }
 
     /// Faults in all memory. The queues' slots are written through the unused part of their buffers.
     pub(super) fn prefault(&mut self) {
-        self.counts.prefault();
-        fault_in(&mut self.gaps);
-        fault_in(&mut self.intervals);
+        self.short.prefault();
+        self.events.stalls.reset();
+        fault_in(&mut self.events.gaps);
+        fault_in(&mut self.events.intervals);
     }
 
     /// Spins as in the measurement, gaps sent and all, until its start; nothing of it counts.
     pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &Control) {
-        let poll = self.settings.poll.0.max(1);
-        let first = clock.now().0;
-        self.spin(clock, first, first + poll, |_, now| {
-            let start = control.start().0;
-            if now >= start || control.stopped() {
-                AtMark::End
-            } else {
-                AtMark::Until((now + poll).min(start))
-            }
-        });
+        let poll = self.events.settings.poll.0.max(1);
+        let first = clock.now();
+        let mut warm_up = WarmUp { events: &mut self.events, control, poll };
+        spin(clock, &mut self.short.deltas(), &mut warm_up, first, first + poll);
     }
 
     /// Measures until the planned end, until it is stopped, or until the CPU is taken away.
     pub(super) fn measure<C: Clock>(&mut self, clock: C, control: &Control) {
-        self.counts.reset();
-        self.dropped = 0;
+        let events = &mut self.events;
+        self.short.reset();
+        events.stalls.reset();
+        events.dropped = 0;
         self.planned_end = control.end().0;
-        let (poll, interval) = (self.settings.poll.0.max(1), self.settings.interval.0.max(1));
+        let (poll, interval) = (events.settings.poll.0.max(1), events.settings.interval.0.max(1));
         let planned_end = self.planned_end;
-        let first = clock.now().0;
+        let first = clock.now();
         self.start = first;
-        self.beginning = Some(Gap::measurement_begins(Ticks(first)));
-        self.send_beginning();
-        self.next_interval = first.saturating_add(interval);
-        self.interval = IntervalMark { start: Ticks(first), ..IntervalMark::default() };
-        let first_mark = (first + poll).min(self.next_interval).min(planned_end);
-        self.end = self.spin(clock, first, first_mark, |spinner, now| {
-            let ended = now >= planned_end || spinner.moved_to.is_some() || control.stopped();
-            if ended || now >= spinner.next_interval {
-                spinner.close_interval(now);
-            }
-            if ended {
-                AtMark::End
-            } else {
-                AtMark::Until((now + poll).min(spinner.next_interval).min(planned_end))
-            }
-        });
+        events.beginning = Some(Gap::measurement_begins(Ticks(first)));
+        events.send_beginning();
+        events.next_interval = first.saturating_add(interval);
+        events.interval = IntervalMark { start: Ticks(first), ..IntervalMark::default() };
+        let first_mark = (first + poll).min(events.next_interval).min(planned_end);
+        let mut measurement = Measurement { events, control, poll, planned_end };
+        self.end = spin(clock, &mut self.short.deltas(), &mut measurement, first, first_mark);
         // It is measured no more: now there is time to wait for room.
-        while self.unsent && !self.intervals.is_abandoned() {
+        let events = &mut self.events;
+        while events.unsent && !events.intervals.is_abandoned() {
             std::thread::yield_now();
-            self.unsent = self.intervals.push(self.interval).is_err();
+            events.unsent = events.intervals.push(events.interval).is_err();
         }
     }
 
-    /// The loop: reads the clock from `first` on and accounts for every delta; at the first read past
-    /// each mark asks `at_mark` what to do. Returns the last read.
-    #[inline(always)]
-    fn spin<C: Clock>(
-        &mut self,
-        clock: C,
-        first: u64,
-        first_mark: u64,
-        mut at_mark: impl FnMut(&mut Spinner, u64) -> AtMark,
-    ) -> u64 {
-        let mut previous = first;
-        let mut mark = first_mark;
-        loop {
-            // A constant bound: the compiler unrolls it, and `step` becomes a constant offset.
-            for step in 0..STEPS {
-                let now = clock.now().0;
-                let delta = now.wrapping_sub(previous);
-                if !self.counts.count_short(step, delta) {
-                    self.stalled(previous, delta, &mut mark);
-                }
-                previous = now;
-            }
-            if previous >= mark {
-                match at_mark(self, previous) {
-                    AtMark::Until(next) => mark = next,
-                    AtMark::End => return previous,
-                }
-            }
+    /// The account of the measurement.
+    pub(super) fn result(&self) -> ProbeResult {
+        let Spinner { events, .. } = self;
+        let below = self.short.rows();
+        let short: u128 = below.iter().map(|(delta, count)| u128::from(*delta) * u128::from(*count)).sum();
+        let squares: u128 =
+            below.iter().map(|(delta, count)| u128::from(*delta).pow(2) * u128::from(*count)).sum();
+        let above = events.stalls.rows();
+        let shortest_stall = above.first().map_or(0, |row| row.0);
+        ProbeResult {
+            cpu: events.settings.cpu,
+            tid: jitterscope_platform::current_tid(),
+            start: Ticks(self.start),
+            end: Ticks(self.end),
+            planned_end: Ticks(self.planned_end),
+            samples: below.iter().map(|row| row.1).sum::<u64>() + events.stalls.count,
+            sum_ticks: narrow(short + events.stalls.sum),
+            sum_squares: squares + events.stalls.squares,
+            min_ticks: below.first().map_or(shortest_stall, |row| u64::from(row.0)),
+            max_ticks: events.stalls.longest.max(below.last().map_or(0, |row| u64::from(row.0))),
+            threshold_ticks: events.settings.threshold.0,
+            below,
+            above,
+            stalls: events.stalls.count,
+            stalled_ticks: narrow(events.stalls.sum),
+            dropped_records: events.dropped,
+            page_faults: 0,
+            involuntary_switches: 0,
+            ended_early: events.moved_to.map(|cpu| {
+                format!(
+                    "CPU {} was taken away (offline?): the probe was moved to CPU {cpu}",
+                    events.settings.cpu
+                )
+            }),
         }
     }
+}
 
-    #[cold]
-    #[inline(never)]
-    fn stalled(&mut self, start: u64, length: u64, mark: &mut u64) {
-        self.counts.count_stall(length);
+/// Until the measurement's start.
+struct WarmUp<'a> {
+    events: &'a mut Events,
+    control: &'a Control,
+    poll: u64,
+}
+
+impl Watcher for WarmUp<'_> {
+    fn stalled(&mut self, start: u64, length: u64) -> bool {
+        self.events.stalled(start, length)
+    }
+
+    fn at_mark(&mut self, now: u64) -> AtMark {
+        let start = self.control.start().0;
+        if now >= start || self.control.stopped() {
+            AtMark::End
+        } else {
+            AtMark::Until((now + self.poll).min(start))
+        }
+    }
+}
+
+/// From then to the end.
+struct Measurement<'a> {
+    events: &'a mut Events,
+    control: &'a Control,
+    poll: u64,
+    planned_end: u64,
+}
+
+impl Watcher for Measurement<'_> {
+    fn stalled(&mut self, start: u64, length: u64) -> bool {
+        self.events.stalled(start, length)
+    }
+
+    fn at_mark(&mut self, now: u64) -> AtMark {
+        let events = &mut *self.events;
+        let ended = now >= self.planned_end || events.moved_to.is_some() || self.control.stopped();
+        if ended || now >= events.next_interval {
+            events.close_interval(now);
+        }
+        if ended {
+            AtMark::End
+        } else {
+            AtMark::Until((now + self.poll).min(events.next_interval).min(self.planned_end))
+        }
+    }
+}
+
+impl Events {
+    /// Accounts for a stall; true when the thread was found on another CPU, for the first time.
+    fn stalled(&mut self, start: u64, length: u64) -> bool {
+        self.stalls.record(length);
         self.interval.count += 1;
         self.interval.sum = self.interval.sum + Ticks(length);
         self.interval.max = self.interval.max.max(Ticks(length));
@@ -158,10 +200,11 @@ impl Spinner {
         // A CPU that goes offline pushes its threads elsewhere, and no move happens without a gap. The
         // number comes from the vDSO: no system call.
         let cpu = jitterscope_platform::current_cpu();
-        if cpu != self.settings.cpu && self.moved_to.is_none() {
+        let moved = cpu != self.settings.cpu && self.moved_to.is_none();
+        if moved {
             self.moved_to = Some(cpu.0);
-            *mark = start;
         }
+        moved
     }
 
     /// Puts the mark before the first gap of the measurement, as soon as there is room.
@@ -173,7 +216,7 @@ impl Spinner {
         }
     }
 
-    /// Cold like [`Spinner::stalled`]: called once an interval.
+    /// Out of the loop's code: called once an interval.
     #[cold]
     fn close_interval(&mut self, now: u64) {
         self.interval.end = Ticks(now);
@@ -186,40 +229,6 @@ impl Spinner {
         let step = self.settings.interval.0.max(1);
         let behind = now.saturating_sub(self.next_interval) / step;
         self.next_interval = self.next_interval.saturating_add((behind + 1) * step);
-    }
-
-    /// The account of the measurement.
-    pub(super) fn result(&self) -> ProbeResult {
-        let below = self.counts.below();
-        let short: u128 = below.iter().map(|(delta, count)| u128::from(*delta) * u128::from(*count)).sum();
-        let above = self.counts.above();
-        let shortest_stall = above.first().map_or(0, |row| row.0);
-        ProbeResult {
-            cpu: self.settings.cpu,
-            tid: jitterscope_platform::current_tid(),
-            start: Ticks(self.start),
-            end: Ticks(self.end),
-            planned_end: Ticks(self.planned_end),
-            samples: below.iter().map(|row| row.1).sum::<u64>() + self.counts.stalls,
-            sum_ticks: narrow(short + self.counts.stalled),
-            sum_squares: self.counts.sum_squares(&below),
-            min_ticks: below.first().map_or(shortest_stall, |row| u64::from(row.0)),
-            max_ticks: self.counts.longest().max(below.last().map_or(0, |row| u64::from(row.0))),
-            threshold_ticks: self.settings.threshold.0,
-            below,
-            above,
-            stalls: self.counts.stalls,
-            stalled_ticks: narrow(self.counts.stalled),
-            dropped_records: self.dropped,
-            page_faults: 0,
-            involuntary_switches: 0,
-            ended_early: self.moved_to.map(|cpu| {
-                format!(
-                    "CPU {} was taken away (offline?): the probe was moved to CPU {cpu}",
-                    self.settings.cpu
-                )
-            }),
-        }
     }
 }
 

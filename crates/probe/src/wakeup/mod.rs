@@ -11,8 +11,8 @@ mod account;
 use crate::control::Control;
 use crate::spin::{IntervalMark, SpinOutput};
 use account::Account;
+use jitterscope_clock::Clock;
 use jitterscope_model::{CpuId, Gap, Nanos, TickRate, Ticks, WakeupResult};
-use jitterscope_platform::clock::Clock;
 use jitterscope_platform::{PinError, monotonic_now, no_timer_slack, sleep_until};
 use rtrb::{Producer, RingBuffer};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl<C: Clock> WakeupProbe<C> {
         loop {
             sleep_until(deadline)?;
             let woke = monotonic_now();
-            let now = self.clock.now();
+            let now = Ticks(self.clock.now());
             let late = woke.saturating_sub(deadline);
             let gap_length = settings.rate.ticks(late);
             let gap = Gap { start: now - gap_length, length: gap_length };

@@ -22,10 +22,10 @@ use crate::sink::{Rows, Sink};
 use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
 use crate::{after, before};
+use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
     ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, TickRate, Ticks,
 };
-use jitterscope_platform::clock::MonotonicRaw;
 use jitterscope_platform::{
     self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
 };
@@ -353,7 +353,7 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
     };
     match kind {
         #[cfg(target_arch = "x86_64")]
-        ClockKind::Tsc => Pipeline::new(clock::Tsc, rate, set, input),
+        ClockKind::Tsc => Pipeline::new(jitterscope_clock::Tsc, rate, set, input),
         #[cfg(not(target_arch = "x86_64"))]
         ClockKind::Tsc => Pipeline::new(MonotonicRaw, rate, set, input),
         ClockKind::MonotonicRaw => Pipeline::new(MonotonicRaw, rate, set, input),

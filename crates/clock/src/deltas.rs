@@ -1,0 +1,78 @@
+//! The account of short deltas.
+
+/// Steps of the unrolled loop, each with a table of its own: increments of one counter then lie a whole
+/// turn apart, and the store-to-load forwarding between them is off the critical path.
+pub(crate) const STEPS: usize = 8;
+
+/// How often each delta below a threshold was seen, one counter a tick, in the caller's memory.
+#[derive(Debug)]
+pub struct ShortDeltas<'a> {
+    threshold: usize,
+    /// [`STEPS`] tables of `threshold` counters, one behind the other.
+    tables: &'a mut [u64],
+}
+
+impl<'a> ShortDeltas<'a> {
+    /// How many counters a threshold of this many ticks needs.
+    #[must_use]
+    pub fn counters(threshold: usize) -> usize {
+        threshold.saturating_mul(STEPS)
+    }
+
+    /// An account in `tables`, going on from the counts that they hold. The threshold is what their length
+    /// has room for ([`ShortDeltas::counters`]).
+    #[must_use]
+    pub fn within(tables: &'a mut [u64]) -> ShortDeltas<'a> {
+        ShortDeltas { threshold: tables.len() / STEPS, tables }
+    }
+
+    /// Counts a delta in the table of `step`; false when it is too long and was not counted.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, step: usize, delta: u64) -> bool {
+        if delta < self.threshold as u64 {
+            debug_assert!(step < STEPS);
+            // SAFETY: `delta < threshold` was just tested and `step < STEPS` holds at every call (the
+            // unrolled loop's constants), and `tables` holds at least `STEPS * threshold` counters.
+            unsafe { *self.tables.get_unchecked_mut(step * self.threshold + delta as usize) += 1 };
+            true
+        } else {
+            false
+        }
+    }
+
+    /// (length, count) of every delta that was seen, ascending.
+    pub fn seen(tables: &[u64]) -> impl Iterator<Item = (u32, u64)> {
+        let threshold = tables.len() / STEPS;
+        (0..threshold).filter_map(move |delta| {
+            let count: u64 = (0..STEPS).map(|step| tables[step * threshold + delta]).sum();
+            (count > 0).then_some((delta as u32, count))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_add_up_and_a_long_delta_is_refused() {
+        let mut memory = vec![0; ShortDeltas::counters(100)];
+        let mut deltas = ShortDeltas::within(&mut memory);
+        let mut refused = 0;
+        for delta in [0, 7, 7, 99, 100, 5_000_000, u64::MAX] {
+            refused += (0..STEPS).filter(|step| !deltas.count(*step, delta)).count();
+        }
+        assert_eq!(refused, 3 * STEPS);
+        assert_eq!(ShortDeltas::seen(&memory).collect::<Vec<_>>(), [(0, 8), (7, 16), (99, 8)]);
+    }
+
+    #[test]
+    fn memory_that_is_no_whole_number_of_tables_is_not_overrun() {
+        for length in 0..3 * STEPS {
+            let mut memory = vec![0; length];
+            let mut deltas = ShortDeltas::within(&mut memory);
+            let fits = (0..4).filter(|delta| deltas.count(STEPS - 1, *delta)).count();
+            assert_eq!(fits, length / STEPS);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The loops.
+
+use crate::deltas::STEPS;
+use crate::{Clock, ShortDeltas};
+
+/// What the loop does at a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtMark {
+    /// Go on until the clock shows this many ticks.
+    Until(u64),
+    /// Leave the loop.
+    End,
+}
+
+/// Who is told what happens in a loop. What it does then lies inside the next delta.
+pub trait Watcher {
+    /// A delta was at least as long as the threshold: `length` ticks from `start`. True asks for
+    /// [`Watcher::at_mark`] at the end of this turn.
+    fn stalled(&mut self, start: u64, length: u64) -> bool;
+
+    /// The clock shows `now`, at or past the mark.
+    fn at_mark(&mut self, now: u64) -> AtMark;
+}
+
+/// Reads the clock from `first` on and accounts for every delta: the short ones in `deltas`, the others
+/// with the watcher. At the end of the first turn past each mark it asks the watcher what to do. Returns
+/// the last read.
+///
+/// The reads are chained: each ends one delta and begins the next, so that the deltas sum to the time
+/// from `first` to the last read, whatever lies between two of them.
+#[inline(always)]
+pub fn spin<C: Clock>(
+    clock: C,
+    deltas: &mut ShortDeltas<'_>,
+    watcher: &mut impl Watcher,
+    first: u64,
+    first_mark: u64,
+) -> u64 {
+    let mut previous = first;
+    let mut mark = first_mark;
+    loop {
+        // A constant bound: the compiler unrolls it, and `step` becomes a constant offset.
+        for step in 0..STEPS {
+            let now = clock.now();
+            let delta = now.wrapping_sub(previous);
+            if !deltas.count(step, delta) && stalled(watcher, previous, delta) {
+                mark = previous;
+            }
+            previous = now;
+        }
+        if previous >= mark {
+            match watcher.at_mark(previous) {
+                AtMark::Until(next) => mark = next,
+                AtMark::End => return previous,
+            }
+        }
+    }
+}
+
+/// Out of the loop's way: a call of its own, and no part of its code.
+#[cold]
+#[inline(never)]
+fn stalled(watcher: &mut impl Watcher, start: u64, length: u64) -> bool {
+    watcher.stalled(start, length)
+}
+
+/// Reads the clock until it shows `deadline` or more, at least once. Returns the last read.
+#[inline(always)]
+pub fn wait_until<C: Clock>(clock: C, deadline: u64) -> u64 {
+    loop {
+        let now = clock.now();
+        if now >= deadline {
+            return now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        static READS: Cell<u64> = const { Cell::new(0) };
+        static SHOWN: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Advances by 3 ticks a read, by 50 at every tenth.
+    #[derive(Clone, Copy)]
+    struct Uneven;
+
+    impl Clock for Uneven {
+        fn now(self) -> u64 {
+            let read = READS.get() + 1;
+            READS.set(read);
+            SHOWN.set(SHOWN.get() + if read.is_multiple_of(10) { 50 } else { 3 });
+            SHOWN.get()
+        }
+    }
+
+    #[derive(Default)]
+    struct Notes {
+        stalls: Vec<(u64, u64)>,
+        marks: Vec<u64>,
+        end_at: usize,
+        look_at_stall: Option<usize>,
+    }
+
+    impl Watcher for Notes {
+        fn stalled(&mut self, start: u64, length: u64) -> bool {
+            self.stalls.push((start, length));
+            Some(self.stalls.len()) == self.look_at_stall
+        }
+
+        fn at_mark(&mut self, now: u64) -> AtMark {
+            self.marks.push(now);
+            if self.marks.len() == self.end_at { AtMark::End } else { AtMark::Until(now + 1000) }
+        }
+    }
+
+    #[test]
+    fn every_delta_is_in_exactly_one_account_and_they_sum_to_the_whole() {
+        let mut memory = vec![0; ShortDeltas::counters(20)];
+        let mut notes = Notes { end_at: 3, ..Notes::default() };
+        let first = Uneven.now();
+        let last = spin(Uneven, &mut ShortDeltas::within(&mut memory), &mut notes, first, first + 500);
+        let short: u64 = ShortDeltas::seen(&memory).map(|(delta, count)| u64::from(delta) * count).sum();
+        let long: u64 = notes.stalls.iter().map(|stall| stall.1).sum();
+        assert_eq!(short + long, last - first);
+        assert!(notes.stalls.len() > 10 && notes.stalls.iter().all(|stall| stall.1 == 50));
+        let reads: u64 = ShortDeltas::seen(&memory).map(|row| row.1).sum();
+        assert_eq!(reads + notes.stalls.len() as u64, READS.get() - 1);
+        // Each mark is seen within a turn of its time, and the last one ended it.
+        assert_eq!((notes.marks.len(), notes.marks[2]), (3, last));
+        assert!((first + 500..first + 600).contains(&notes.marks[0]));
+        assert!(notes.marks.windows(2).all(|two| (1000..1100).contains(&(two[1] - two[0]))));
+    }
+
+    #[test]
+    fn a_watcher_that_asks_is_heard_at_the_end_of_the_turn() {
+        let mut memory = vec![0; ShortDeltas::counters(20)];
+        let mut notes = Notes { end_at: 1, look_at_stall: Some(2), ..Notes::default() };
+        let last = spin(Uneven, &mut ShortDeltas::within(&mut memory), &mut notes, SHOWN.get(), u64::MAX);
+        let (start, length) = notes.stalls[1];
+        assert_eq!(notes.stalls.len(), 2);
+        assert!(last >= start + length && last <= start + length + 3 * STEPS as u64);
+    }
+
+    #[test]
+    fn waiting_ends_at_the_deadline_or_at_the_first_read() {
+        assert_eq!(wait_until(Uneven, 10), 12);
+        assert_eq!(wait_until(Uneven, 0), 15);
+    }
+}
