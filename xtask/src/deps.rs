@@ -8,11 +8,12 @@ use std::path::Path;
 
 /// Crates in the order in which data flows: each may import those before it, except where `ONLY` says
 /// less.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "model",
     "clock",
     "platform",
     "probe",
+    "inject",
     "trace",
     "attribute",
     "analyze",
@@ -26,11 +27,12 @@ const ORDER: [&str; 14] = [
 ];
 
 /// Crates that may import only these.
-const ONLY: [(&str, &[&str]); 8] = [
+const ONLY: [(&str, &[&str]); 9] = [
     ("model", &[]),
     ("clock", &[]),
     ("platform", &["model", "clock"]),
     ("probe", &["model", "clock", "platform"]),
+    ("inject", &["model", "platform"]),
     ("trace", &["model", "platform"]),
     ("attribute", &["model"]),
     ("analyze", &["model", "attribute"]),
@@ -38,7 +40,7 @@ const ONLY: [(&str, &[&str]); 8] = [
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.
-const MAY_BE_UNSAFE: [&str; 4] = ["clock", "platform", "probe", "trace"];
+const MAY_BE_UNSAFE: [&str; 5] = ["clock", "platform", "probe", "inject", "trace"];
 
 /// The crate of the measuring loop: no dependency at all, and no standard library, so that nothing that
 /// would disturb the measurement can be reached from it.
@@ -147,6 +149,8 @@ mod tests {
         assert!(objection("cli", "novelty").is_some());
         assert_eq!(objection("probe", "clock"), None);
         assert!(objection("clock", "model").is_some());
+        assert!(objection("platform", "inject").is_some());
+        assert!(objection("tune", "inject").is_some());
     }
 
     #[test]

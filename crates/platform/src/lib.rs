@@ -6,7 +6,6 @@
 
 mod access;
 pub mod clock;
-pub mod disturb;
 mod host;
 mod layout;
 mod machine;

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use clap::Args;
-use jitterscope_platform::disturb;
+use jitterscope_inject as inject;
 
 /// Arguments that the parent appends.
 #[derive(Args, Debug)]
@@ -18,6 +18,6 @@ pub struct DisturbArgs {
 /// # Errors
 /// The machine does not allow it, or it failed in the middle.
 pub fn run(args: &DisturbArgs) -> anyhow::Result<Exit> {
-    disturb::run_command(&args.kind, &args.settings, &mut std::io::stdout().lock())?;
+    inject::run_command(&args.kind, &args.settings, &mut std::io::stdout().lock())?;
     Ok(Exit::Ok)
 }

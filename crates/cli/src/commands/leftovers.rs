@@ -3,8 +3,8 @@
 
 use crate::output;
 use crate::places::Places;
+use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
-use jitterscope_platform::disturb::{self, Leftover, LeftoverState};
 use jitterscope_store::Partial;
 use jitterscope_trace::Tracefs;
 
@@ -27,7 +27,7 @@ pub fn look(machine: &Machine, places: &Places) -> PutRight {
         Ok(partials) => found.done.extend(partials.iter().map(unfinished)),
         Err(error) => found.failed.push(format!("unfinished runs cannot be looked for: {error:#}")),
     }
-    found.settings(disturb::leftovers(machine).map_err(|e| e.to_string()));
+    found.settings(inject::leftovers(machine).map_err(|e| e.to_string()));
     found
 }
 
@@ -35,7 +35,7 @@ pub fn look(machine: &Machine, places: &Places) -> PutRight {
 pub fn clean(machine: &Machine, places: &Places) -> PutRight {
     let mut put_right = PutRight::default();
     // First what changes how the machine behaves.
-    put_right.settings(disturb::restore_leftovers(machine).map_err(|e| e.to_string()));
+    put_right.settings(inject::restore_leftovers(machine).map_err(|e| e.to_string()));
     if let Ok(tracefs) = Tracefs::open(machine) {
         let (gone, kept) = tracefs.clean_leftovers();
         put_right.done.extend(gone.iter().map(|l| instance(&l.name)));
@@ -51,7 +51,7 @@ pub fn clean(machine: &Machine, places: &Places) -> PutRight {
 /// is told, and is no reason not to record. Tracing instances are the recorder's to remove.
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
-    put_right.settings(disturb::restore_leftovers(&Machine::host()).map_err(|e| e.to_string()));
+    put_right.settings(inject::restore_leftovers(&Machine::host()).map_err(|e| e.to_string()));
     // A folder that is not fit for runs is the recording's to complain of.
     let any = places.runs().ok().and_then(|runs| jitterscope_store::partials(&runs).ok());
     if any.is_some_and(|partials| !partials.is_empty()) {

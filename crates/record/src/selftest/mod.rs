@@ -1,6 +1,6 @@
 //! Whether a recording finds and names disturbances that were injected on purpose.
 //!
-//! [`score`] is pure: the children's logs ([`jitterscope_platform::disturb`]), the stalls and their
+//! [`score`] is pure: the children's logs ([`jitterscope_inject`]), the stalls and their
 //! attributions go in, a report comes out. [`run()`] starts the children and records them.
 
 mod report;

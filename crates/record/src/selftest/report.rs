@@ -1,8 +1,8 @@
 //! What a selftest found, as data.
 
 use super::PASS_PERCENT;
+use jitterscope_inject::{DisturbKind, Expectation};
 use jitterscope_model::SCHEMA_VERSION;
-use jitterscope_platform::disturb::{DisturbKind, Expectation};
 use serde::{Deserialize, Serialize};
 
 /// Injections within reach for a verdict, when others were not.

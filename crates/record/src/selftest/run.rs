@@ -6,11 +6,11 @@ use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::recording::record;
 use crate::settings::RecordSettings;
-use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks};
-use jitterscope_platform::disturb::{
+use jitterscope_inject::{
     ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
     availability, membarrier,
 };
+use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, choose_clock};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::PathBuf;

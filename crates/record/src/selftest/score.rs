@@ -1,10 +1,10 @@
 //! Matching injections with stalls.
 
 use super::report::{SelftestRow, WrongVerdict};
+use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
     Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, Sender, Stall, TickRate, Ticks,
 };
-use jitterscope_platform::disturb::{Expectation, ExpectedSender, Header, Injection};
 use std::collections::HashMap;
 
 /// The share of the injections that must be found, and named, for a kind to pass.

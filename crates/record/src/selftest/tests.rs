@@ -1,10 +1,8 @@
 use super::*;
+use jitterscope_inject::{DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
     Attribution, ClockKind, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall,
     StallId, Subject, ThreadRef, TickRate, Ticks,
-};
-use jitterscope_platform::disturb::{
-    DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection,
 };
 
 /// One tick is one nanosecond in these tests, and a period is 10 ms.

@@ -1,8 +1,8 @@
 //! A selftest's report as plain text, at most 80 columns wide.
 
 use super::{SelftestReport, SelftestRow};
+use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
-use jitterscope_platform::disturb::DisturbKind;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;

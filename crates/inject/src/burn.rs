@@ -1,8 +1,8 @@
 //! Running for a known time.
 
 use super::Injection;
-use crate::clock;
 use jitterscope_model::{ClockKind, Nanos, TickRate, Ticks};
+use jitterscope_platform::clock;
 
 /// A longer time than this between two clock reads was not spent in our loop: an interrupt, another
 /// thread or the host took it.

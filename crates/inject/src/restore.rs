@@ -5,7 +5,7 @@
 //! to, and only about a file that a disturbance changes.
 
 use super::DisturbError;
-use crate::{FileError, Machine, TrustError, TrustedFolder};
+use jitterscope_platform::{FileError, Machine, TrustError, TrustedFolder};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

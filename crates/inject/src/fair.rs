@@ -5,8 +5,8 @@
 use super::burn::burn;
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, pace};
-use crate::pin_current_thread;
 use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::pin_current_thread;
 
 /// See the module.
 pub(super) struct Fair {

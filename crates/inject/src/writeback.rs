@@ -4,8 +4,8 @@
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::restore::TemporaryValue;
 use super::{DisturbError, Injector, pace};
-use crate::{FileError, Machine, clock};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
+use jitterscope_platform::{FileError, Machine, clock};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};

@@ -33,8 +33,8 @@ pub use plan::{PlannedDisturbance, SelftestPlan};
 pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
 pub use restore::{Leftover, LeftoverState, leftovers, restore_leftovers};
 
-use crate::{Machine, current_tid, name_current_thread, pin_current_thread};
 use jitterscope_model::Nanos;
+use jitterscope_platform::{Machine, current_tid, name_current_thread, pin_current_thread};
 use lifetime::OnOrphaned;
 use protocol::Line;
 use std::io::{self, Write};

@@ -3,8 +3,8 @@
 use super::burn::burn;
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, pace};
-use crate::{Machine, pin_current_thread, set_fifo};
 use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::{Machine, pin_current_thread, set_fifo};
 
 /// The lowest real-time priority: it already stands above every fair thread.
 const PRIORITY: u32 = 1;

@@ -4,10 +4,11 @@
 //! What a kernel trace shows of the injections is checked by the selftest's own integration test; here
 //! the children's lives, their logs, and what they leave of the machine are.
 
-use jitterscope_model::{ClockKind, CulpritKind, Nanos, TickRate};
-use jitterscope_platform::disturb::{
-    self, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection, LeftoverState,
+use jitterscope_inject::{
+    self as inject, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection,
+    LeftoverState,
 };
+use jitterscope_model::{ClockKind, CulpritKind, Nanos, TickRate};
 use jitterscope_platform::{Machine, current_affinity};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     if let [subcommand, kind, settings] = arguments.as_slice()
         && subcommand == "child"
     {
-        return match disturb::run_command(kind, settings, &mut std::io::stdout().lock()) {
+        return match inject::run_command(kind, settings, &mut std::io::stdout().lock()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");
@@ -73,7 +74,7 @@ fn command() -> ChildCommand {
 
 /// `None`, and a line on stderr, where the machine does not allow it.
 fn spawn(kind: DisturbKind, settings: &DisturbSettings) -> Option<ChildHandle> {
-    if let Err(reason) = disturb::availability(kind, &Machine::host(), settings) {
+    if let Err(reason) = inject::availability(kind, &Machine::host(), settings) {
         eprintln!("disturb: SKIPPED {kind}: {reason}");
         return None;
     }
@@ -170,7 +171,7 @@ fn a_killed_child_leaves_a_note_that_puts_things_back() {
     rustix::process::kill_process(raw, rustix::process::Signal::KILL).unwrap();
     drop(child);
     assert_ne!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
-    let leftovers = disturb::restore_leftovers(&machine).unwrap();
+    let leftovers = inject::restore_leftovers(&machine).unwrap();
     assert!(
         leftovers.iter().any(|l| l.state == LeftoverState::Restored && l.file == Path::new(WRITEBACK_MASK)),
         "{leftovers:?}"

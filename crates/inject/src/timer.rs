@@ -2,8 +2,8 @@
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, lifetime, pace};
-use crate::{clock, pin_current_thread};
 use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::{clock, pin_current_thread};
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,

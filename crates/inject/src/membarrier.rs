@@ -3,8 +3,8 @@
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
 use super::{DisturbError, Injector, needs_helper, pace};
-use crate::{Machine, clock};
 use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::{Machine, clock};
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 /// The function that the interrupted CPU runs (`kernel/sched/membarrier.c`).

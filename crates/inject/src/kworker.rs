@@ -3,8 +3,8 @@
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
 use super::{DisturbError, Injector, needs_helper, pace};
-use crate::{FileError, Machine, clock};
 use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::{FileError, Machine, clock};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

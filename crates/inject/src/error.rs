@@ -1,6 +1,6 @@
 //! What can go wrong in a child that disturbs.
 
-use crate::{FileError, PinError, TrustError};
+use jitterscope_platform::{FileError, PinError, TrustError};
 use std::io;
 
 /// Why a disturbance could not be injected.

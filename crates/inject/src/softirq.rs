@@ -3,8 +3,8 @@
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, has_capability, needs_helper, pace, private_net};
-use crate::{Machine, clock};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, Ticks};
+use jitterscope_platform::{Machine, clock};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 
