@@ -2,6 +2,7 @@
 //! mutants | torture`.
 #![forbid(unsafe_code)]
 
+mod aarch64;
 mod bench;
 mod deny;
 mod deps;

@@ -1,4 +1,4 @@
-//! Programs that some tests talk to, from the distribution's packages.
+//! Programs that some checks need, from the distribution's packages.
 
 use crate::{shell, tools};
 
@@ -18,11 +18,31 @@ pub fn install() {
         eprintln!("not installed, so tests of it are skipped: {}", missing.join(", "));
         return;
     }
-    let install = [&["install", "--yes", "--no-install-recommends"][..], &missing[..]].concat();
-    let done = shell::run("apt-get", &["update", "--quiet"]).and_then(|()| shell::run("apt-get", &install));
-    if let Err(error) = done {
+    if let Err(error) = apt(&missing) {
         eprintln!("{error:#}; tests of {} are skipped", missing.join(", "));
     }
+}
+
+/// A C compiler for aarch64, which build scripts of libraries with C code call even for a check.
+const CROSS_COMPILER: &str = "aarch64-linux-gnu-gcc";
+/// It, and the C library's headers.
+const CROSS_PACKAGES: [&str; 2] = ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
+
+/// Installs the C compiler for aarch64 where it is missing; otherwise says what is.
+pub fn cross_compiler() -> Result<(), String> {
+    if is_there(CROSS_COMPILER) {
+        return Ok(());
+    }
+    let wanted = CROSS_PACKAGES.join(", ");
+    if !is_there("apt-get") {
+        return Err(format!("no {CROSS_COMPILER} (Debian has it in {wanted})"));
+    }
+    apt(&CROSS_PACKAGES).map_err(|error| format!("no {CROSS_COMPILER}, and {wanted}: {error:#}"))
+}
+
+fn apt(packages: &[&str]) -> anyhow::Result<()> {
+    let install = [&["install", "--yes", "--no-install-recommends"][..], packages].concat();
+    shell::run("apt-get", &["update", "--quiet"]).and_then(|()| shell::run("apt-get", &install))
 }
 
 fn is_there(program: &str) -> bool {

@@ -38,7 +38,7 @@ fn bring_up_loopback() -> Result<(), DisturbError> {
     // SAFETY: zero is a valid `ifreq`: an empty name and no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+        *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap_or(1);
     // SAFETY: SIOCSIFFLAGS reads an `ifreq` whose name is NUL-terminated; it outlives the call.

@@ -5,7 +5,7 @@
 mod load;
 
 use jitterscope_model::{ClockKind, CpuId, EventKind, KernelEvent, SourceStatus, Ticks};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, clock};
 use jitterscope_trace::tracefs::Leftover;
 use jitterscope_trace::{Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters};
 use std::collections::BTreeMap;
@@ -58,12 +58,6 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
     }
 }
 
-fn rdtsc() -> Ticks {
-    // SAFETY: reading the time stamp counter has no effect; it is not disabled for user code, or this
-    // process would never have got here with the x86-tsc clock on offer.
-    Ticks(unsafe { core::arch::x86_64::_rdtsc() })
-}
-
 fn drain(recorder: &mut Recorder, role: Role) -> Vec<KernelEvent> {
     let mut decoder = Decoder::new(recorder.context()).unwrap();
     let mut events = Vec::new();
@@ -89,13 +83,13 @@ fn instances(tracefs: &Tracefs, pid: u32) -> Vec<String> {
 fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     let _alone = alone();
     let Some((tracefs, settings)) = ready() else { return };
-    let before = rdtsc();
+    let before = clock::now(ClockKind::Tsc);
     let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
     load::run(1, 0, Duration::from_millis(1500));
     recorder.stop().unwrap();
     let local = drain(&mut recorder, Role::Local);
     let senders = drain(&mut recorder, Role::Senders);
-    let after = rdtsc();
+    let after = clock::now(ClockKind::Tsc);
 
     for event in local.iter().chain(&senders) {
         assert!(before < event.time && event.time < after, "{event:?} lies outside {before:?}..{after:?}");
