@@ -1,6 +1,7 @@
 //! Applying a plan: written down first, done, read back.
 
 use crate::hands::Hands;
+use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
 use crate::op::{Op, Outcome, Refusal, classify};
 use crate::permit;
@@ -65,6 +66,8 @@ pub struct Applied {
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// When it is in force, which may be later than it reads back; `None` when it was not made.
+    pub in_force_by: Option<InForceBy>,
 }
 
 /// How a plan ended.
@@ -164,14 +167,17 @@ pub fn apply(
     journal.append(&opening).map_err(StateError::from)?;
     let mut stopped = false;
     for (i, (seq, change)) in (first..).zip(&plan.changes).enumerate() {
-        let outcome = step(hands, &mut journal, seq, change.knob, &change.op)?;
-        journal.append(&[Record::Done { seq, outcome: outcome.clone() }]).map_err(StateError::from)?;
+        let (op, outcome) = step(hands, &mut journal, seq, change.knob, &change.op)?;
+        let at = in_force::realtime_ns();
+        let done = Record::Done { seq, outcome: outcome.clone(), at_realtime_ns: Some(at) };
+        journal.append(&[done]).map_err(StateError::from)?;
         let failed = !outcome.is_success();
         report.applied.push(Applied {
             knob: change.knob,
             path: change.op.what(),
             from: change.op.from_text(),
             to: change.op.to_text(),
+            in_force_by: in_force::applied(hands.machine(), change.knob, &op, &outcome, at),
             outcome,
         });
         if failed && on_refusal == OnRefusal::Stop {
@@ -184,41 +190,47 @@ pub fn apply(
     Ok(report)
 }
 
+/// Takes a step; as it was taken, with what it overwrote, and how it ended.
 fn step(
     hands: &mut dyn Hands,
     journal: &mut Journal,
     seq: u64,
     knob: &str,
     op: &Op,
-) -> Result<Outcome, StateError> {
+) -> Result<(Op, Outcome), StateError> {
     if let Err(forbidden) = permit::check(hands.machine(), knob, op) {
         // What may not be undone is not done, and must not stand in the journal as done.
         let why = forbidden.to_string();
-        journal.append(&[Record::Undone { seq, how: why.clone() }])?;
-        return Ok(Outcome::Refused { class: Refusal::NotPermitted, why });
+        journal.append(&[Record::Undone { seq, how: why.clone(), restored_realtime_ns: None }])?;
+        return Ok((op.clone(), Outcome::Refused { class: Refusal::NotPermitted, why }));
     }
     // What is there now may be newer than the plan: the journal must hold what is overwritten.
     let now = match op.captured(hands.machine()) {
         Ok(now) => now,
         Err(e) if matches!(op, Op::Thread { .. }) => {
-            return Ok(Outcome::Gone { why: format!("it ended before it could be moved ({e})") });
+            return Ok((
+                op.clone(),
+                Outcome::Gone { why: format!("it ended before it could be moved ({e})") },
+            ));
         }
         Err(e) => {
             let (class, why) = classify(op, &e);
-            return Ok(Outcome::Refused { class, why });
+            return Ok((op.clone(), Outcome::Refused { class, why }));
         }
     };
     if let (Op::MakeDir { path, .. }, true) = (&now, hands.machine().exists(op.what())) {
         // Not ours to make, so not ours to remove: the step must not stand in the journal as ours.
         let why = format!("{path} is there already, made by somebody else");
-        journal.append(&[Record::Undone { seq, how: why.clone() }])?;
-        return Ok(Outcome::Refused { class: Refusal::Busy, why });
+        journal.append(&[Record::Undone { seq, how: why.clone(), restored_realtime_ns: None }])?;
+        return Ok((op.clone(), Outcome::Refused { class: Refusal::Busy, why }));
     }
     if now != *op {
         journal.append(&[Record::Intend { seq, knob: knob.to_owned(), op: now.clone() }])?;
     }
     if now.is_already() {
-        return Ok(Outcome::Applied { reads: now.to_text() });
+        let reads = now.to_text();
+        return Ok((now, Outcome::Applied { reads }));
     }
-    Ok(now.perform(hands))
+    let outcome = now.perform(hands);
+    Ok((now, outcome))
 }

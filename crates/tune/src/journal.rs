@@ -21,6 +21,9 @@ use std::path::PathBuf;
 /// The journal's file in the state folder.
 pub const JOURNAL: &str = "journal.jsonl";
 
+/// The journal that was put away last, beside it.
+pub const LAST_JOURNAL: &str = "journal.last.jsonl";
+
 /// Version of the journal's lines; version 1 is read, too. Another's is refused, never guessed at.
 pub const JOURNAL_VERSION: u32 = 2;
 
@@ -75,6 +78,9 @@ pub enum Record {
         /// How it ended.
         #[serde(flatten)]
         outcome: Outcome,
+        /// When, nanoseconds since the epoch; journals of earlier programs do not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_realtime_ns: Option<u64>,
     },
     /// An apply has come to its end.
     End {
@@ -87,6 +93,10 @@ pub enum Record {
         seq: u64,
         /// What was done about it.
         how: String,
+        /// When the original was written back, nanoseconds since the epoch; `None` when that was not needed,
+        /// and in journals of earlier programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restored_realtime_ns: Option<u64>,
     },
 }
 
@@ -133,8 +143,12 @@ pub struct Step {
     pub begin: usize,
     /// How it ended; `None` when it was not taken, or the machine died over it.
     pub outcome: Option<Outcome>,
+    /// When it was taken, nanoseconds since the epoch, where that is known.
+    pub done_at: Option<u64>,
     /// What was done to undo it; `None` while it stands.
     pub undone: Option<String>,
+    /// When the original was written back, nanoseconds since the epoch, where it was and that is known.
+    pub restored_at: Option<u64>,
 }
 
 /// One apply as the journal tells it.
@@ -190,11 +204,26 @@ impl State {
                 let begin = self.begins.len().checked_sub(1).ok_or("a step before any beginning")?;
                 match self.steps.iter_mut().find(|s| s.seq == seq) {
                     Some(step) => step.op = op,
-                    None => self.steps.push(Step { seq, knob, op, begin, outcome: None, undone: None }),
+                    None => self.steps.push(Step {
+                        seq,
+                        knob,
+                        op,
+                        begin,
+                        outcome: None,
+                        done_at: None,
+                        undone: None,
+                        restored_at: None,
+                    }),
                 }
             }
-            Record::Done { seq, outcome } => self.step(seq)?.outcome = Some(outcome),
-            Record::Undone { seq, how } => self.step(seq)?.undone = Some(how),
+            Record::Done { seq, outcome, at_realtime_ns } => {
+                let step = self.step(seq)?;
+                (step.outcome, step.done_at) = (Some(outcome), at_realtime_ns);
+            }
+            Record::Undone { seq, how, restored_realtime_ns } => {
+                let step = self.step(seq)?;
+                (step.undone, step.restored_at) = (Some(how), restored_realtime_ns);
+            }
             Record::End { .. } => {
                 self.begins.last_mut().ok_or("an end before any beginning")?.ended = true;
             }
@@ -303,12 +332,20 @@ impl Journal {
     /// # Errors
     /// It cannot be read, could be somebody else's, or is damaged.
     pub fn load(folder: &TrustedFolder) -> Result<State, JournalError> {
-        Ok(Journal::parsed(folder)?.state)
+        Ok(Journal::parsed(folder, JOURNAL)?.state)
     }
 
-    fn parsed(folder: &TrustedFolder) -> Result<Parsed, JournalError> {
-        let text = folder.read(JOURNAL)?.unwrap_or_default();
-        let damaged = |(line, why)| JournalError::Damaged { path: folder.path().join(JOURNAL), line, why };
+    /// Reads the journal that was put away last; an empty state when there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, could be somebody else's, or is damaged.
+    pub fn load_last(folder: &TrustedFolder) -> Result<State, JournalError> {
+        Ok(Journal::parsed(folder, LAST_JOURNAL)?.state)
+    }
+
+    fn parsed(folder: &TrustedFolder, name: &str) -> Result<Parsed, JournalError> {
+        let text = folder.read(name)?.unwrap_or_default();
+        let damaged = |(line, why)| JournalError::Damaged { path: folder.path().join(name), line, why };
         parse(&text).map_err(damaged)
     }
 
@@ -319,7 +356,7 @@ impl Journal {
     pub fn open(folder: &TrustedFolder) -> Result<Journal, JournalError> {
         let path = folder.path().join(JOURNAL);
         let file = folder.open_or_make(JOURNAL, OFlags::WRONLY | OFlags::APPEND, 0o644)?;
-        let Parsed { chain, whole, .. } = Journal::parsed(folder)?;
+        let Parsed { chain, whole, .. } = Journal::parsed(folder, JOURNAL)?;
         let torn = file.metadata().and_then(|m| match whole as u64 {
             whole if whole < m.len() => file.set_len(whole),
             _ => Ok(()),
@@ -375,9 +412,9 @@ mod tests {
                     effective: None,
                 },
             },
-            Record::Done { seq: 0, outcome: Outcome::Applied { reads: "3600".into() } },
+            Record::Done { seq: 0, outcome: Outcome::Applied { reads: "3600".into() }, at_realtime_ns: None },
             Record::End { stopped: false },
-            Record::Undone { seq: 0, how: "restored".into() },
+            Record::Undone { seq: 0, how: "restored".into(), restored_realtime_ns: None },
         ]
     }
 
@@ -431,7 +468,9 @@ mod tests {
             let (_dir, folder) = folder();
             put(&folder, &text[..text.len() - 3]);
             let mut journal = Journal::open(&folder).unwrap();
-            journal.append(&[Record::Undone { seq: 0, how: "again".into() }]).unwrap();
+            journal
+                .append(&[Record::Undone { seq: 0, how: "again".into(), restored_realtime_ns: None }])
+                .unwrap();
             let state = Journal::load(&folder).unwrap();
             assert_eq!(state.steps[0].undone.as_deref(), Some("again"));
         }
@@ -492,7 +531,8 @@ mod tests {
 
     #[test]
     fn a_seal_is_the_last_field_only() {
-        let tricky = Record::Undone { seq: 0, how: "x\",\"chain\":\"00000000".into() };
+        let tricky =
+            Record::Undone { seq: 0, how: "x\",\"chain\":\"00000000".into(), restored_realtime_ns: None };
         let line = serde_json::to_string(&tricky).unwrap();
         assert_eq!(unsealed(&line), (line.clone(), None));
         assert_eq!(unsealed(&sealed(&line, 0xab)), (line, Some(0xab)));

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Effect};
 use crate::cmdline::BootParam;
 use crate::goal::Goal;
+use crate::in_force::InForce;
 use crate::value::ValueKind;
 use jitterscope_model::Subject;
 use jitterscope_platform::Machine;
@@ -353,6 +354,8 @@ pub struct Knob {
     pub by_hand: &'static str,
     /// What to look at to see that it took effect.
     pub check: &'static str,
+    /// When a change is in force, and when its undoing is.
+    pub in_force: InForce,
     /// What gets in its way.
     pub conflicts: &'static [Conflict],
     /// How these facts were checked.

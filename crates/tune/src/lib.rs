@@ -18,9 +18,11 @@ mod examine;
 pub mod glob;
 mod goal;
 mod hands;
+mod in_force;
 mod interrupts;
 mod journal;
 mod knob;
+mod negligible;
 mod op;
 mod page;
 mod partition;
@@ -44,16 +46,21 @@ pub use evidence::{Evidence, MeasuredCulprit, Win};
 pub use examine::{Examination, KnobState, Left, Scene};
 pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
+pub use in_force::{InForce, InForceBy, LONGEST_UNDOING, Settles, Sign, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{Conflict, Control, Fact, Group, Knob, Profile, Risk, ThreadFamily, Weight};
+pub use negligible::NEGLIGIBLE;
 pub use op::{Op, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;
 pub use persist::BootLine;
-pub use plan::{Change, Plan, PlanError, Select, Skipped, plan};
-pub use rollback::{Drift, OnDrift, RollbackReport, RolledBack, Undoing, is_clean, rollback};
+pub use plan::{Because, Change, Plan, PlanError, Select, Skipped, plan};
+pub use rollback::{
+    Drift, Lasts, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean, rollback,
+    rollback_only,
+};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
-pub use status::{NowIs, Status, StatusApply, StatusEntry, status};
+pub use status::{NowIs, Settling, Status, StatusApply, StatusEntry, status};
 pub use tuning_state::tuning_state;
 pub use value::ValueKind;

@@ -15,6 +15,7 @@ pub fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
         rows.push(("answers", answers(knob)));
     }
     rows.push(("applied", applied(knob)));
+    rows.push(("in force", knob.in_force.describe()));
     rows.push(("kept", kept(knob)));
     rows.push(("reverted", reverted(knob).to_owned()));
     rows.push(("by hand", knob.by_hand.to_owned()));

@@ -1,5 +1,6 @@
 //! Making changes last: drop-in files of our own, never an edit of a user's file.
 
+use crate::catalogue;
 use crate::cmdline::{BootParam, compose, merge};
 use crate::goal::Goal;
 use crate::op::{Op, exact, exact_file};
@@ -51,6 +52,44 @@ pub struct BootLine {
     pub add: Vec<String>,
     /// What remains to be done by hand, in one sentence.
     pub how: String,
+}
+
+/// A drop-in without what some steps wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Without {
+    /// It holds nothing of them.
+    Same,
+    /// What is left.
+    Text(String),
+    /// It holds something that may be others' as well.
+    Shared,
+}
+
+/// The drop-in `path`, which reads `text`, without what these steps (of these knobs) make last.
+#[must_use]
+pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
+    if path == GRUB {
+        let lasts = |knob: &str| catalogue::find(knob).is_some_and(|k| !k.boot.is_empty());
+        let parameters = parameters_in(text);
+        return match steps.iter().any(|(knob, _)| lasts(knob)) && !parameters.is_empty() {
+            true => Without::Shared,
+            false => Without::Same,
+        };
+    }
+    let theirs = |line: &&str| {
+        !steps.iter().any(|(_, op)| match (path, op) {
+            (SYSCTL, Op::Write { path, .. }) if path.starts_with("/proc/sys/") => {
+                line.split_once(" = ").is_some_and(|(name, _)| name == sysctl_name(path))
+            }
+            (TMPFILES, Op::Write { path, .. }) => {
+                line.strip_prefix("w ").is_some_and(|rest| rest.split(' ').next() == Some(path))
+            }
+            (MANAGER, Op::Thread { .. }) => line.starts_with("CPUAffinity="),
+            _ => false,
+        })
+    };
+    let left: String = text.split_inclusive('\n').filter(theirs).collect();
+    if left == text { Without::Same } else { Without::Text(left) }
 }
 
 impl Lasting {

@@ -7,6 +7,7 @@ use crate::evidence::Evidence;
 use crate::examine::{Examination, KnobState, Left, Scene};
 use crate::goal::Goal;
 use crate::knob::{Control, Knob, Place, Profile, Risk, ThreadFamily};
+use crate::negligible::NEGLIGIBLE;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use jitterscope_model::SCHEMA_VERSION;
@@ -64,8 +65,42 @@ impl Serialize for Change {
 pub struct Skipped {
     /// Its id.
     pub knob: &'static str,
+    /// What kind of reason.
+    pub because: Because,
     /// Why there is nothing to do, or what to do instead.
     pub why: String,
+}
+
+/// Why a knob that was asked for has no change in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// It is as wanted.
+    AlreadySo,
+    /// It was to be left out.
+    LeftOut,
+    /// This machine does not have it, or it does not concern these CPUs.
+    NotHere,
+    /// It cannot be read.
+    Unreadable,
+    /// It is set at boot only.
+    NeedsReboot,
+    /// Nothing writes it: it is done by hand.
+    ByHand,
+    /// It must be named.
+    Risk,
+    /// What it answers took too little to matter.
+    Negligible,
+    /// It was changed, but cannot be made to last.
+    ForNow,
+}
+
+impl Because {
+    /// Whether somebody who named the knob did not get it.
+    #[must_use]
+    pub fn is_denial(self) -> bool {
+        !matches!(self, Because::AlreadySo | Because::LeftOut | Because::ForNow)
+    }
 }
 
 /// A plan.
@@ -142,7 +177,11 @@ pub fn plan(
     let mut lasting = Lasting::default();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
-            plan.skipped.push(Skipped { knob: knob.id, why: "left out, as asked".into() });
+            plan.skipped.push(Skipped {
+                knob: knob.id,
+                because: Because::LeftOut,
+                why: "left out, as asked".into(),
+            });
             continue;
         }
         let found = scene.examine(knob);
@@ -194,11 +233,14 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
                     win.total_ns,
                     win.count
                 );
-                if knob.is_tame() {
+                if evidence.is_negligible(win.total_ns) {
+                    let why = format!("{why}: negligible ({NEGLIGIBLE}); name it with --only");
+                    skipped.push(Skipped { knob: knob.id, because: Because::Negligible, why });
+                } else if knob.is_tame() {
                     out.push((knob, why));
                 } else {
                     let why = format!("{why}; its risk is {}: name it with --only", knob.risk.as_str());
-                    skipped.push(Skipped { knob: knob.id, why });
+                    skipped.push(Skipped { knob: knob.id, because: Because::Risk, why });
                 }
             }
             out
@@ -216,17 +258,19 @@ fn take(knob: &'static Knob, found: Examination, why: &str, persist: bool, plan:
         plan.notes.push(format!("{}: {}", knob.id, found.note));
     }
     if found.ops.is_empty() {
-        let why = match (&found.state, &knob.control) {
-            (KnobState::Fine, _) => format!("already so: {}", found.current),
-            (KnobState::Unavailable(why) | KnobState::NotApplicable(why), _) => why.clone(),
-            (KnobState::Unreadable(why), _) => format!("cannot be read: {why}"),
+        let (because, why) = match (&found.state, &knob.control) {
+            (KnobState::Fine, _) => (Because::AlreadySo, format!("already so: {}", found.current)),
+            (KnobState::Unavailable(why) | KnobState::NotApplicable(why), _) => {
+                (Because::NotHere, why.clone())
+            }
+            (KnobState::Unreadable(why), _) => (Because::Unreadable, format!("cannot be read: {why}")),
             (KnobState::Wrong, Control::Boot(_)) if persist => return,
             (KnobState::Wrong, Control::Boot(_)) => {
-                format!("needs a reboot with {}: --persist prepares it", found.wanted)
+                (Because::NeedsReboot, format!("needs a reboot with {}: --persist prepares it", found.wanted))
             }
-            (KnobState::Wrong, _) => format!("by hand: {}", knob.by_hand),
+            (KnobState::Wrong, _) => (Because::ByHand, format!("by hand: {}", knob.by_hand)),
         };
-        plan.skipped.push(Skipped { knob: knob.id, why });
+        plan.skipped.push(Skipped { knob: knob.id, because, why });
         return;
     }
     plan.changes.extend(found.ops.into_iter().map(|op| Change {
@@ -265,7 +309,7 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
         Control::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
         Control::Threads(ThreadFamily::Kernel) | Control::Partition if !found.ops.is_empty() => {
             let why = "for now only: after a boot, isolcpus-domain does it".into();
-            skipped.push(Skipped { knob: knob.id, why });
+            skipped.push(Skipped { knob: knob.id, because: Because::ForNow, why });
         }
         Control::Boot(_) if found.state == KnobState::Wrong => {
             lasting

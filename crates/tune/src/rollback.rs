@@ -1,11 +1,13 @@
-//! Putting everything back, from the journal alone.
+//! Putting everything back, or one knob's part of it, from the journal alone.
 
 use crate::apply::boot_id;
 use crate::hands::Hands;
-use crate::journal::{Record, Step};
-use crate::op::{Op, Outcome, Standing, classify};
+use crate::in_force::{self, InForceBy};
+use crate::journal::{Record, State, Step};
+use crate::op::{Op, Outcome, Standing, classify, exact_file};
 use crate::permit::{self, Forbidden};
-use crate::state_dir::{StateDir, StateError};
+use crate::persist::{self, PERSIST, Without};
+use crate::state_dir::{Locked, StateDir, StateError};
 use crate::threads;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
@@ -96,6 +98,9 @@ pub struct RolledBack {
     /// What became of it.
     #[serde(flatten)]
     pub undoing: Undoing,
+    /// When the original is in force again, which may be later than it reads back; `None` when nothing was
+    /// written back.
+    pub in_force_by: Option<InForceBy>,
 }
 
 /// A rollback.
@@ -111,6 +116,39 @@ pub struct RollbackReport {
     pub rebooted: bool,
     /// Whether a drop-in for the boot loader was removed, so that its configuration must be made anew.
     pub update_boot_loader: bool,
+    /// Changes of other knobs, which stay applied: how many.
+    pub stays: usize,
+    /// Drop-ins of ours that still bring a change back at the next boot, and why.
+    pub lasting: Vec<Lasts>,
+}
+
+/// A drop-in that keeps what was undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lasts {
+    /// The drop-in.
+    pub path: String,
+    /// Why it was left.
+    pub why: String,
+}
+
+/// Why nothing was rolled back.
+#[derive(Debug, thiserror::Error)]
+pub enum RollbackError {
+    /// The state folder or the journal.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Nothing of a knob that was named is applied.
+    #[error("nothing of {} is applied; applied {}", asked.join(", "), applied_text(applied))]
+    NotApplied {
+        /// The knobs of which nothing is applied.
+        asked: Vec<String>,
+        /// Those of which something is.
+        applied: Vec<String>,
+    },
+}
+
+fn applied_text(applied: &[String]) -> String {
+    if applied.is_empty() { "is nothing at all".into() } else { format!("are: {}", applied.join(", ")) }
 }
 
 impl RollbackReport {
@@ -130,22 +168,117 @@ pub fn rollback(
     dir: &StateDir,
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
 ) -> Result<RollbackReport, StateError> {
+    let locked = dir.lock()?;
+    let state = locked.load()?;
+    undo_steps(hands, &locked, &state, &|_| true, on_drift)
+}
+
+/// Puts back what these knobs changed, and takes them out of the drop-ins; all else stays applied, and the
+/// journal goes on telling of it. What cannot be settled stays in the journal. `persist` names the drop-ins.
+///
+/// # Errors
+/// Nothing of one of the knobs is applied; somebody else is changing the machine, or the journal cannot be
+/// read or written.
+pub fn rollback_only(
+    hands: &mut dyn Hands,
+    dir: &StateDir,
+    knobs: &[String],
+    on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
+) -> Result<RollbackReport, RollbackError> {
+    let locked = dir.lock()?;
+    let mut state = locked.load()?;
+    let mut applied: Vec<String> = state.standing().map(|s| s.knob.clone()).collect();
+    applied.sort();
+    applied.dedup();
+    let asked: Vec<String> = knobs.iter().filter(|id| !applied.contains(id)).cloned().collect();
+    if !asked.is_empty() {
+        return Err(RollbackError::NotApplied { asked, applied });
+    }
+    let chosen = |step: &Step| knobs.contains(&step.knob);
+    let mut lasting = Vec::new();
+    if !knobs.iter().any(|id| id == PERSIST) {
+        // Before the values: a rollback that dies in between is repeated, and finds the knob still applied.
+        lasting = forget_at_boot(hands, &locked, &state, &chosen)?;
+        state = locked.load()?;
+    }
+    let mut report = undo_steps(hands, &locked, &state, &chosen, on_drift)?;
+    report.lasting = lasting;
+    Ok(report)
+}
+
+/// Takes what the chosen steps wrote out of the drop-ins, each as a step of its own on top of the one that
+/// made the drop-in. Returns those that still hold something of it.
+fn forget_at_boot(
+    hands: &mut dyn Hands,
+    locked: &Locked,
+    state: &State,
+    chosen: &dyn Fn(&Step) -> bool,
+) -> Result<Vec<Lasts>, StateError> {
+    let undone: Vec<(&str, &Op)> =
+        state.standing().filter(|s| chosen(s)).map(|s| (s.knob.as_str(), &s.op)).collect();
+    let mut lasting = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let mut next = state.next_seq();
+    for step in state.standing().filter(|s| s.knob == PERSIST) {
+        let Op::PutFile { path, from, to, .. } = &step.op else { continue };
+        if seen.contains(&path.as_str()) || permit::check(hands.machine(), PERSIST, &step.op).is_err() {
+            continue;
+        }
+        seen.push(path);
+        let mut lasts = |why: &str| lasting.push(Lasts { path: path.clone(), why: why.into() });
+        let Ok(Some((now, access))) = exact_file(hands.machine(), path) else { continue };
+        let without = match persist::without(path, &now, &undone) {
+            Without::Same => continue,
+            Without::Shared => {
+                lasts("its boot parameters may be those of other knobs too: `--only persist` removes all");
+                continue;
+            }
+            Without::Text(text) => text,
+        };
+        if now != *to && Some(&now) != from.as_ref() {
+            lasts("somebody else has edited it");
+            continue;
+        }
+        let op = Op::PutFile { path: path.clone(), from: Some(now), to: without, access: Some(access) };
+        let mut journal = locked.journal()?;
+        journal.append(&[Record::Intend { seq: next, knob: PERSIST.to_owned(), op: op.clone() }])?;
+        let outcome = op.perform(hands);
+        if let Outcome::Refused { why, .. } = &outcome {
+            lasts(why);
+        }
+        let at_realtime_ns = Some(in_force::realtime_ns());
+        journal.append(&[Record::Done { seq: next, outcome, at_realtime_ns }])?;
+        next += 1;
+    }
+    Ok(lasting)
+}
+
+fn undo_steps(
+    hands: &mut dyn Hands,
+    locked: &Locked,
+    state: &State,
+    chosen: &dyn Fn(&Step) -> bool,
+    on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
+) -> Result<RollbackReport, StateError> {
     let mut report = RollbackReport {
         schema_version: SCHEMA_VERSION,
         steps: Vec::new(),
         inherited_freed: 0,
         rebooted: false,
         update_boot_loader: false,
+        stays: state.standing().filter(|s| !chosen(s)).count(),
+        lasting: Vec::new(),
     };
-    let locked = dir.lock()?;
-    let state = locked.load()?;
     if !state.is_active() {
         return Ok(report);
     }
     let boot = boot_id(hands.machine());
     let mut journal = locked.journal()?;
-    let steps: Vec<(&Step, Result<(), Forbidden>)> =
-        state.standing().map(|s| (s, permit::check(hands.machine(), &s.knob, &s.op))).collect();
+    let steps: Vec<(&Step, Result<(), Forbidden>)> = state
+        .standing()
+        .filter(|s| chosen(s))
+        .map(|s| (s, permit::check(hands.machine(), &s.knob, &s.op)))
+        .collect();
     let sound: Vec<&Step> = steps.iter().filter(|(_, check)| check.is_ok()).map(|(s, _)| *s).collect();
     let of_this_boot =
         |step: &&&Step| state.begins.get(step.begin).is_some_and(|begun| begun.boot_id == boot);
@@ -161,9 +294,13 @@ pub fn rollback(
         } else {
             undo(hands, step, rebooted, on_drift)
         };
+        // A rollback that died after it had written is repeated: the original is back since then at the latest.
+        let written_back = undoing == Undoing::Restored
+            || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
+        let at = written_back.then(in_force::realtime_ns);
         if undoing.is_settled() {
             let how = serde_json::to_string(&undoing).unwrap_or_default();
-            journal.append(&[Record::Undone { seq: step.seq, how }])?;
+            journal.append(&[Record::Undone { seq: step.seq, how, restored_realtime_ns: at }])?;
         }
         report.update_boot_loader |= undoing == Undoing::Restored
             && matches!(&step.op, Op::PutFile { path, .. } if path.starts_with("/etc/default/grub.d/"));
@@ -172,14 +309,20 @@ pub fn rollback(
             path: step.op.what(),
             original: step.op.from_text(),
             undoing,
+            in_force_by: at.and_then(|at| in_force::undone(hands.machine(), &step.knob, &step.op, at)),
         });
     }
     report.inherited_freed = free_heirs(hands, heirs);
-    if report.unsettled().next().is_none() {
+    if report.unsettled().next().is_none() && report.stays == 0 {
         drop(journal);
         locked.put_away()?;
     }
     Ok(report)
+}
+
+/// Whether the step was taken and the machine took it.
+fn was_in_force(step: &Step) -> bool {
+    matches!(step.outcome, Some(Outcome::Applied { .. } | Outcome::Pending { .. }))
 }
 
 /// Whether `op` writes a file of the cgroup that `made` makes.
@@ -206,8 +349,7 @@ fn undo(
     if rebooted && matches!(step.op, Op::Thread { .. }) {
         return Undoing::UndoneByReboot;
     }
-    let is_in_force = matches!(step.outcome, Some(Outcome::Applied { .. } | Outcome::Pending { .. }));
-    let standing = if is_in_force && !rebooted {
+    let standing = if was_in_force(step) && !rebooted {
         step.op.settled(hands.machine(), &Standing::Ours)
     } else {
         step.op.standing(hands.machine())

@@ -1,6 +1,6 @@
 //! The folder that remembers what is in force, and the lock that lets one change the machine at a time.
 
-use crate::journal::{JOURNAL, Journal, JournalError, State};
+use crate::journal::{JOURNAL, Journal, JournalError, LAST_JOURNAL, State};
 use jitterscope_platform::{TrustError, TrustedFolder};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -12,8 +12,6 @@ pub const DEFAULT_STATE_DIR: &str = "/var/lib/jitterscope";
 
 /// Held while the machine is changed.
 const LOCK: &str = "lock";
-/// The journal of the last apply that was rolled back.
-const LAST_JOURNAL: &str = "journal.last.jsonl";
 
 /// The folder of the journal.
 #[derive(Clone, Debug)]
@@ -77,6 +75,17 @@ impl StateDir {
     pub fn look(&self) -> Result<State, StateError> {
         match TrustedFolder::open(&self.path)? {
             Some(folder) => Ok(Journal::load(&folder)?),
+            None => Ok(State::default()),
+        }
+    }
+
+    /// The journal that was put away last, without locking: for looking only.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or somebody else could have written it.
+    pub fn look_at_last(&self) -> Result<State, StateError> {
+        match TrustedFolder::open(&self.path)? {
+            Some(folder) => Ok(Journal::load_last(&folder)?),
             None => Ok(State::default()),
         }
     }

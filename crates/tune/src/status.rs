@@ -1,7 +1,8 @@
 //! What is in force, by whom, and what has drifted.
 
 use crate::apply::boot_id;
-use crate::journal::Who;
+use crate::in_force::{self, InForceBy};
+use crate::journal::{State, Who};
 use crate::op::{Op, Outcome, Standing};
 use crate::permit;
 use crate::state_dir::{StateDir, StateError};
@@ -22,6 +23,8 @@ pub enum NowIs {
     },
     /// As it was before.
     Original,
+    /// A later change of ours stands on it.
+    ChangedAgain,
     /// Somebody else has changed it.
     Drifted {
         /// To.
@@ -62,6 +65,21 @@ pub struct StatusEntry {
     /// How it stands.
     #[serde(flatten)]
     pub standing: NowIs,
+    /// When it is in force, where the journal tells when it was made; else `None`.
+    pub in_force_by: Option<InForceBy>,
+}
+
+/// A change that was rolled back and whose undoing is not yet in force everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Settling {
+    /// The knob.
+    pub knob: String,
+    /// What.
+    pub path: String,
+    /// What it reads again.
+    pub original: String,
+    /// When that is in force.
+    pub in_force_by: InForceBy,
 }
 
 /// One apply in force.
@@ -88,6 +106,10 @@ pub struct Status {
     pub applies: Vec<StatusApply>,
     /// Their changes, in order.
     pub changes: Vec<StatusEntry>,
+    /// Knobs rolled back by themselves while the rest stays applied.
+    pub rolled_back: Vec<String>,
+    /// What was rolled back in this boot and takes its time to be in force, as far as a time limits it.
+    pub settling: Vec<Settling>,
 }
 
 impl Status {
@@ -105,22 +127,55 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
     let state = dir.look()?;
     let boot = boot_id(machine);
     let old = |begin: usize| state.begins.get(begin).is_some_and(|b| b.boot_id != boot);
-    let mut changes: Vec<StatusEntry> = state
-        .standing()
-        .map(|step| StatusEntry {
+    let now = in_force::realtime_ns();
+    // Paths of the changes seen so far, which are the later ones.
+    let mut later: Vec<String> = Vec::new();
+    let mut changes: Vec<StatusEntry> = Vec::new();
+    for step in state.standing() {
+        let path = step.op.what();
+        let mut standing = match permit::check(machine, &step.knob, &step.op) {
+            Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
+            Err(why) => NowIs::Forbidden { why: why.to_string() },
+        };
+        // What it reads is the later change's business.
+        if later.contains(&path) && matches!(standing, NowIs::Drifted { .. } | NowIs::Original) {
+            standing = NowIs::ChangedAgain;
+        }
+        let in_force_by = match (&standing, &step.outcome, step.done_at) {
+            (NowIs::InForce | NowIs::Pending { .. }, Some(outcome), Some(at)) => {
+                in_force::applied(machine, &step.knob, &step.op, outcome, at).map(|by| by.at(now))
+            }
+            _ => None,
+        };
+        changes.push(StatusEntry {
             knob: step.knob.clone(),
-            path: step.op.what(),
+            path: path.clone(),
             original: step.op.from_text(),
             asked: step.op.to_text(),
             since_realtime_ns: state.begins.get(step.begin).map_or(0, |b| b.who.at_realtime_ns),
-            standing: match permit::check(machine, &step.knob, &step.op) {
-                Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
-                Err(why) => NowIs::Forbidden { why: why.to_string() },
-            },
-        })
-        .collect();
+            standing,
+            in_force_by,
+        });
+        later.push(path);
+    }
     changes.reverse();
     let applies = if state.is_active() { state.begins.as_slice() } else { &[] };
+    let still: Vec<&str> = state.standing().map(|s| s.knob.as_str()).collect();
+    let mut rolled_back: Vec<String> = state
+        .steps
+        .iter()
+        .filter(|s| state.is_active() && s.restored_at.is_some() && !still.contains(&s.knob.as_str()))
+        .map(|s| s.knob.clone())
+        .collect();
+    rolled_back.sort();
+    rolled_back.dedup();
+    // The journal before this one tells only what may be settling still: if it cannot be read, nothing is lost.
+    let last = dir.look_at_last().unwrap_or_default();
+    // What was applied anew since is not being undone any more.
+    let settling = settling(machine, &last, &boot, now)
+        .chain(settling(machine, &state, &boot, now))
+        .filter(|s| !later.contains(&s.path))
+        .collect();
     Ok(Status {
         schema_version: SCHEMA_VERSION,
         active: state.is_active(),
@@ -134,6 +189,29 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
             })
             .collect(),
         changes,
+        rolled_back,
+        settling,
+    })
+}
+
+/// What was rolled back in this boot, and for how long what was applied still has its effect.
+fn settling<'a>(
+    machine: &'a Machine,
+    state: &'a State,
+    boot: &'a str,
+    now: u64,
+) -> impl Iterator<Item = Settling> + 'a {
+    state.steps.iter().filter_map(move |step| {
+        let in_this_boot = state.begins.get(step.begin).is_some_and(|b| b.boot_id == boot);
+        let at = step.restored_at.filter(|_| in_this_boot)?;
+        let in_force_by = in_force::undone(machine, &step.knob, &step.op, at)?;
+        let timed = matches!(in_force_by, InForceBy::AtLatest { .. });
+        (timed && in_force_by.is_ahead(now)).then(|| Settling {
+            knob: step.knob.clone(),
+            path: step.op.what(),
+            original: step.op.from_text(),
+            in_force_by,
+        })
     })
 }
 

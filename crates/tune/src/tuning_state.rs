@@ -162,7 +162,7 @@ fn applied(status: Status) -> AppliedTuning {
         original: cut(&change.original),
         asked: cut(&change.asked),
         now: match change.standing {
-            NowIs::InForce => ChangeNow::InForce,
+            NowIs::InForce | NowIs::ChangedAgain => ChangeNow::InForce,
             NowIs::Pending { .. } => ChangeNow::Pending,
             NowIs::Original => ChangeNow::Original,
             NowIs::Drifted { .. } => ChangeNow::Drifted,
@@ -173,9 +173,11 @@ fn applied(status: Status) -> AppliedTuning {
         },
         since_realtime_ns: change.since_realtime_ns,
     };
+    // What a later change of ours stands on is told by that one.
+    let changes = status.changes.into_iter().filter(|change| change.standing != NowIs::ChangedAgain);
     AppliedTuning {
         applies: status.applies.into_iter().map(apply).collect(),
-        changes: status.changes.into_iter().take(MOST_CHANGES).map(change).collect(),
+        changes: changes.take(MOST_CHANGES).map(change).collect(),
         omitted,
     }
 }

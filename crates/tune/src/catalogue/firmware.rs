@@ -2,6 +2,7 @@
 
 use super::observed;
 use crate::answer::{Answer, Target};
+use crate::in_force::InForce;
 use crate::knob::{Control, Fact, Group, Knob, Risk, Weight};
 use jitterscope_model::{CulpritKind, Verdict};
 
@@ -28,6 +29,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "in a virtual machine the firmware's interrupts belong to the host",
         by_hand: "In the firmware set-up: no legacy USB, no patrol scrubbing, fewer correctable-error interrupts, the vendor's low-latency profile. Stop fwupd-refresh.timer, whose queries enter firmware.",
         check: "The SMI count (MSR 0x34 on Intel, `perf stat -e msr/smi/`) stands still during a recording; no stall hits several CPUs at once without an event.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Unverified("no MSR access on this machine"),
     },
@@ -50,6 +52,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "On the host: pin each virtual CPU to a physical one that nobody else uses, keep emulator threads elsewhere, no overcommitment; or take a bare-metal or dedicated instance.",
         check: "Steal in /proc/stat stands still, and the recording's hypervisor share falls.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("this kind of machine: the host is its largest thief"),
     },
@@ -72,6 +75,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "this machine runs no virtual machines",
         by_hand: "kvm.kvmclock_periodic_sync=0 in modprobe.d or on the kernel command line; kvm.halt_poll_ns and lapic_timer_advance to be tested with the guest's load.",
         check: "kvm:kvm_exit counts per second of the isolated CPUs.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Unverified("the parameters exist on 6.18; their effect was not measured"),
     },

@@ -3,6 +3,7 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
 
@@ -44,6 +45,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no interrupt has an affinity to set",
         by_hand: "Write the CPUs to /proc/irq/N/smp_affinity_list. Interrupts that the kernel manages refuse (EIO or EPERM): see isolcpus-managed. Others move only when they next fire: the effective list tells.",
         check: "/proc/interrupts before and after: the counts on the isolated CPUs stand still. effective_affinity_list holds no isolated CPU.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("the interrupt next fires"),
+            Sign::File("effective_affinity_list beside it"),
+        ),
         conflicts: IRQ_WRITERS,
         fact: Fact::Tried("6.18: most move at their next interrupt, the disk's refuse with EPERM"),
     },
@@ -67,6 +72,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel does not offer a default affinity",
         by_hand: "Write the mask to /proc/irq/default_smp_affinity, or boot with irqaffinity=LIST.",
         check: "It reads a mask without isolated CPUs.",
+        in_force: InForce::AT_ONCE.leaving("interrupts set up meanwhile stay where they were put"),
         conflicts: &[],
         fact: Fact::Tried("6.18"),
     },
@@ -89,6 +95,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Put IRQBALANCE_BANNED_CPULIST=LIST into /etc/default/irqbalance (Debian) or /etc/sysconfig/irqbalance (Red Hat) and restart it, or stop it.",
         check: "Interrupt affinities stay as written for a minute.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Unverified(
             "the version of the list form and the meaning of the automatic ban are from its issue tracker, not tried",
@@ -113,6 +120,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no network device has more than one queue",
         by_hand: "ethtool -L DEVICE combined N; lasting through a udev rule or the network configuration.",
         check: "ethtool -l, and the number of rx-* folders under /sys/class/net/DEVICE/queues.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Documented("ethtool's manual; the virtual devices here have one queue"),
     },
@@ -138,6 +146,8 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without RPS",
         by_hand: "Write a mask of housekeeping CPUs (or 0: off) to each rx queue's rps_cpus; lasting through a udev rule.",
         check: "No rps_trigger_softirq call and no NET_RX on the isolated CPUs.",
+        in_force: InForce::AT_ONCE
+            .leaving("a network device that came meanwhile keeps the default that it was made with"),
         conflicts: &[],
         fact: Fact::Tried(
             "6.18, with loopback packets steered to CPU 1; the version of rps_default_mask is from memory",
@@ -163,6 +173,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no network device lets its transmit queues be tied to CPUs",
         by_hand: "Write a mask of housekeeping CPUs to each tx queue's xps_cpus; lasting through a udev rule.",
         check: "No NET_TX softirq on the isolated CPUs.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Documented("the kernel's network scaling text; no such device here"),
     },
@@ -189,6 +200,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no network device offers threaded NAPI",
         by_hand: "Write 1 to /sys/class/net/DEVICE/threaded, then move the threads named napi/DEVICE-N.",
         check: "Threads named napi/* exist and run on housekeeping CPUs.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("the device's queue is next polled"),
+            Sign::Recording("threads napi/*"),
+        ),
         conflicts: &[],
         fact: Fact::Unverified(
             "the file exists on 6.18; the effect was not measured and the first version is from memory",
@@ -217,6 +232,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no block device has it",
         by_hand: "Write 0 to /sys/block/DEVICE/queue/rq_affinity; lasting through a udev rule.",
         check: "No BLOCK softirq on the isolated CPUs.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("a request that is under way has completed"),
+            Sign::ReadsBack,
+        ),
         conflicts: &[],
         fact: Fact::Tried("6.18: writable; the effect was not measured"),
     },
@@ -236,6 +255,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add threadirqs to the kernel command line.",
         check: "Threads named irq/N-* exist for ordinary devices.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Documented("the kernel's list of boot parameters"),
     },

@@ -3,6 +3,7 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
 };
@@ -70,6 +71,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no cpuset controller is mounted, neither cgroup v2 nor v1",
         by_hand: "v2: make a cgroup below the root, write its cpuset.cpus, then `isolated` to cpuset.cpus.partition, and start the program in it. v1: one cpuset for the housekeeping CPUs, and 0 in the root's cpuset.sched_load_balance. With systemd 2026 and later, a unit's CPUSetPartition= does the former.",
         check: "v2: cpuset.cpus.partition reads `isolated` without `invalid`, and the root's cpuset.cpus.isolated names the CPUs. v1: the root's cpuset.sched_load_balance reads 0. A recording shows no foreign thread.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[
             Conflict {
                 with: "isolcpus-domain",
@@ -105,6 +107,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no list of isolated CPUs (built without CPU_ISOLATION)",
         by_hand: "Add isolcpus=domain,LIST to the kernel command line and reboot.",
         check: "/sys/devices/system/cpu/isolated names the CPUs; /proc/1/status lists no isolated CPU under Cpus_allowed_list.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[Conflict {
             with: "cpuset-part",
             why: "Two ways to the same end: take the cpuset where a reboot is not wanted.",
@@ -129,6 +132,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add isolcpus=managed_irq,LIST to the kernel command line and reboot.",
         check: "/proc/interrupts: the device's counts on the isolated CPUs stand still while I/O runs elsewhere.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Unverified(
             "the first version is from memory; accepted by a 6.1 guest's kernel, its effect was not measured",
@@ -159,6 +163,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "this kernel is built without NO_HZ_FULL (there is no cpu/nohz_full)",
         by_hand: "Add nohz_full=LIST to the kernel command line and reboot; it implies rcu_nocbs for the same CPUs.",
         check: "/sys/devices/system/cpu/nohz_full names the CPUs; in a recording, local timer interrupts stop while the probe runs (LOC in /proc/interrupts stands still).",
+        in_force: InForce::AT_BOOT,
         conflicts: &[Conflict { with: "cfs-quota", why: "A CPU quota needs the tick." }],
         fact: Fact::Seen("a 6.1 guest: 0 ticks on the isolated CPU in 3 s of spinning, 840 on CPU 0"),
     },
@@ -178,6 +183,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "only a kernel with full dynticks has tick dependencies",
         by_hand: "The timer:tick_stop event names the dependency: POSIX_TIMER (a CPU-time timer), PERF_EVENTS, SCHED (more than one runnable task), CLOCK_UNSTABLE, RCU. Remove that one.",
         check: "timer:tick_stop says success on the isolated CPUs.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Documented("names of the dependencies as in the event's own format"),
     },
@@ -200,6 +206,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add rcu_nocbs=LIST to the kernel command line (nohz_full implies it), then keep the rcuo threads on housekeeping CPUs: `tune apply --only kthread-aff`.",
         check: "Threads named rcuop/N or rcuos/N exist for the CPUs, and their allowed CPUs are housekeeping ones.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Seen("6.1 and 6.12 guests booted with it"),
     },
@@ -219,6 +226,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add rcu_nocb_poll to the kernel command line.",
         check: "No sched_waking of an rcuo thread from an isolated CPU.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Documented("the kernel's list of boot parameters"),
     },
@@ -242,6 +250,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "this kernel does not offer /sys/kernel/rcu_normal",
         by_hand: "Write 1 to /sys/kernel/rcu_normal, or boot with rcupdate.rcu_normal_after_boot=1.",
         check: "It reads 1; a recording shows no rcu_exp_handler call.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("an expedited grace period that has begun already has ended"),
+            Sign::Recording("rcu_exp_handler"),
+        ),
         conflicts: &[],
         fact: Fact::Tried("6.18; the first version is from memory"),
     },
@@ -265,6 +277,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "this kernel has no such parameter",
         by_hand: "Add rcutree.nohz_full_patience_delay=1000 (milliseconds) to the kernel command line; of use with nohz_full only.",
         check: "The parameter reads 1000 under /sys/module/rcutree/parameters.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Seen("the parameter exists on 6.18; the first version is from the commit's date"),
     },
@@ -284,6 +297,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no kernel thread can be seen (another PID namespace)",
         by_hand: "taskset -p for each. Boot isolation does the same from the start. Threads bound to their CPU (kworker/N, ksoftirqd/N, migration/N, cpuhp/N) refuse: take away their work instead.",
         check: "Cpus_allowed_list in each one's /proc/PID/status holds no isolated CPU.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[Conflict {
             with: "tuned",
             why: "Its scheduler plug-in moves kernel threads as well and puts them back when it stops.",
@@ -308,6 +322,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no other thread can be seen",
         by_hand: "taskset -ap for each process; lasting: CPUAffinity= in a drop-in of /etc/systemd/system.conf.d. Threads that are pinned to isolated CPUs alone are taken to belong there and are left.",
         check: "Cpus_allowed_list of every thread but those meant to be there holds no isolated CPU.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[Conflict {
             with: "systemd",
             why: "A unit with CPUAffinity= or AllowedCPUs= of its own overrides the manager's.",

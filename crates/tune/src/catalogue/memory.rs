@@ -3,6 +3,7 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::InForce;
 use crate::knob::{Control, Fact, Group, Knob, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
@@ -26,6 +27,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: RECORDING_TELLS,
         by_hand: "mlockall(MCL_CURRENT|MCL_FUTURE) and touch every page before the critical part; huge pages through vm.nr_hugepages. Note that madvise(MADV_DONTNEED) then fails with EINVAL.",
         check: "VmLck in /proc/PID/status; page faults of the thread stand still.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: page_fault_user events of a probe, 4.5 us each on average"),
     },
@@ -49,6 +51,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without swapping",
         by_hand: "sysctl -w vm.swappiness=1, or swapoff -a.",
         check: "si and so of vmstat stay 0.",
+        in_force: InForce::AT_ONCE.leaving("what was swapped out stays there until it is touched"),
         conflicts: &[],
         fact: Fact::Seen("6.18 without a swap device"),
     },
@@ -73,6 +76,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: RECORDING_TELLS,
         by_hand: "No munmap, mprotect, madvise or fork in any thread of the process while the critical thread runs; an allocator that keeps what it has; a process of its own for the critical thread.",
         check: "TLB in /proc/interrupts stands still on the isolated CPUs.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: flush_tlb_func, sent by a sibling's munmap"),
     },
@@ -92,6 +96,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: RECORDING_TELLS,
         by_hand: "The sender in the recording names the program. Keep network time stamping on or off for good (tuned's rtentsk helper does so): switching it flips a static key.",
         check: "No do_sync_core call in a recording.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: do_sync_core when tracepoints are enabled"),
     },
@@ -116,6 +121,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: RECORDING_TELLS,
         by_hand: "Stop the tool or restrict it to housekeeping CPUs (turbostat --cpu LIST).",
         check: "No rdmsr call in a recording.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Unverified("no MSR access on this machine; function names from the reference"),
     },
@@ -135,6 +141,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: RECORDING_TELLS,
         by_hand: "The sender in the recording names the program; choose a runtime setting without it (for liburcu another flavour).",
         check: "No ipi_mb call in a recording.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: ipi_mb, sent from another CPU"),
     },
@@ -154,6 +161,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "mitigations=off on the kernel command line, on machines that run nothing but trusted code.",
         check: "/sys/devices/system/cpu/vulnerabilities/*.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Documented("the kernel's list of boot parameters"),
     },
@@ -177,6 +185,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the processor or the kernel does not detect split locks",
         by_hand: "Better repair the program (the kernel's log names it): align what it uses atomically.",
         check: "No split lock message in the kernel's log.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Unverified("the file exists on 6.18; delay and first version are from memory"),
     },
@@ -196,6 +205,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the processor cannot divide its cache (no cat_l3 or cat_l2 flag)",
         by_hand: "Mount resctrl, make a group with ways of its own in schemata, and give it the isolated CPUs (cpus_list).",
         check: "The group's schemata, and llc_occupancy where there is monitoring.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Documented("the kernel's resctrl text; not there on this machine"),
     },

@@ -3,6 +3,7 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
@@ -39,6 +40,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: NO_CPUFREQ,
         by_hand: "Write performance to each CPU's cpufreq/scaling_governor.",
         check: "No power:cpu_frequency event while the program runs.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[Conflict { with: "tuned", why: "Its cpu plug-in sets the governor too." }],
         fact: Fact::Documented("the kernel's CPU frequency text; no cpufreq here"),
     },
@@ -80,6 +82,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: NO_CPUFREQ,
         by_hand: "Write the value of scaling_max_freq to scaling_min_freq, performance to energy_performance_preference, 0 to power/energy_perf_bias.",
         check: "scaling_cur_freq stays at the top while the program runs.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Unverified("no cpufreq here; file names as in the kernel's texts, versions from memory"),
     },
@@ -109,6 +112,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no driver here offers turbo control",
         by_hand: "Write 1 to intel_pstate/no_turbo, or 0 to cpufreq/boost.",
         check: "scaling_cur_freq is constant under full load.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Documented("the kernel's CPU frequency text; not there on this machine"),
     },
@@ -131,6 +135,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: NO_CPUFREQ,
         by_hand: "intel_pstate=passive|disable or amd_pstate=passive|guided|active on the kernel command line, per processor model.",
         check: "scaling_driver names the driver that you chose.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Documented(
             "the kernel's list of boot parameters; which is best is a matter of measurement",
@@ -163,6 +168,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel does not manage idle states of these CPUs (the host does, in a virtual machine)",
         by_hand: "Write 1 to cpuidle/stateN/disable, or hold /dev/cpu_dma_latency open with a 32-bit 0 written to it (for all CPUs, for as long as it is open).",
         check: "power:cpu_idle shows shallow states only.",
+        in_force: InForce::both(Settles::AtNextEvent("a CPU that sleeps has next woken up"), Sign::ReadsBack),
         conflicts: &[Conflict { with: "cstate-cpu", why: "One of the two is enough." }],
         fact: Fact::Documented(
             "the kernel's CPU idle text; machines of this kind have had POLL and haltpoll states, or none",
@@ -188,6 +194,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no such file for the CPUs",
         by_hand: "Write n/a to /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us (0 would mean no restriction).",
         check: "It reads n/a.",
+        in_force: InForce::both(Settles::AtNextEvent("the CPU next goes idle"), Sign::ReadsBack),
         conflicts: &[],
         fact: Fact::Tried("6.18: writable and restored; there is no idle driver here to see the effect of"),
     },
@@ -207,6 +214,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add idle=poll to the kernel command line. cstate-cpu does it for some CPUs only.",
         check: "No power:cpu_idle events.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[Conflict { with: "turbo", why: "Polling CPUs leave no power budget for it." }],
         fact: Fact::Documented("the kernel's list of boot parameters"),
     },
@@ -233,6 +241,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no uncore frequency driver (not an Intel server, not loaded, or a virtual machine)",
         by_hand: "Load intel-uncore-frequency and write max_freq_khz's value to min_freq_khz.",
         check: "Both files read the same.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Unverified("not there on this machine; path from the kernel's text, version from memory"),
     },
@@ -256,6 +265,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without PCIe power management",
         by_hand: "Write performance to /sys/module/pcie_aspm/parameters/policy; firmware that keeps control refuses.",
         check: "The bracketed word.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Tried("6.18"),
     },

@@ -3,9 +3,10 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Want, Weight};
 use crate::value::ValueKind;
-use jitterscope_model::Verdict;
+use jitterscope_model::{Nanos, Verdict};
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -28,6 +29,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no real-time group scheduling controls",
         by_hand: "sysctl -w kernel.sched_rt_runtime_us=-1; matters only when the measured thread is SCHED_FIFO or SCHED_RR.",
         check: "No stalls of about 50 ms, and no `RT throttling activated` in the kernel's log.",
+        in_force: InForce::both(Settles::Within(Nanos(1_000_000_000)), Sign::ReadsBack),
         conflicts: &[],
         fact: Fact::Tried("6.18: a FIFO probe showed stalls of about 50 ms with the default"),
     },
@@ -51,6 +53,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "debugfs is not mounted, or the kernel has no fair server",
         by_hand: "Write 0 to sched/fair_server/cpuN/runtime in debugfs.",
         check: "It reads 0.",
+        in_force: InForce::both(Settles::Within(Nanos(1_000_000_000)), Sign::ReadsBack),
         conflicts: &[],
         fact: Fact::Unverified("the path is from kernel documentation; not tried"),
     },
@@ -78,6 +81,11 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without NUMA balancing",
         by_hand: "sysctl -w kernel.numa_balancing=0",
         check: "It reads 0; no bursts of page_fault_user in a recording.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("a page that was marked already has been touched"),
+            Sign::Recording("page_fault_user"),
+        )
+        .undone(Settles::Immediately),
         conflicts: &[],
         fact: Fact::Tried("6.18"),
     },
@@ -101,6 +109,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no timer migration",
         by_hand: "Test both values with your load: established profiles disagree (tuned's set 0, OpenShift's set 1), which is why no profile of ours has it.",
         check: "Fewer timer_expire_entry events of foreign functions on the isolated CPUs.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("a timer that is armed already has expired"),
+            Sign::ReadsBack,
+        ),
         conflicts: &[Conflict { with: "nohz-full", why: "There 1 is usually better." }],
         fact: Fact::Unverified("writable on 6.18; which value is better depends on the load"),
     },
@@ -120,6 +132,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no cpu controller is mounted",
         by_hand: "Write `max` to the group's cpu.max (v2) or -1 to cpu.cfs_quota_us (v1); in Kubernetes, use the static CPU manager with whole CPUs.",
         check: "nr_throttled in the group's cpu.stat stands still.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Documented("the kernel's bandwidth-control text"),
     },
@@ -142,6 +155,8 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the CPU cannot be taken offline (no online file)",
         by_hand: "Write 0, then 1, to /sys/devices/system/cpu/cpuN/online, before the program starts.",
         check: "The repeated timer_expire_entry of that function on the CPU is gone.",
+        in_force: InForce::both(Settles::Immediately, Sign::Recording("timer functions on the CPU"))
+            .leaving("timers that moved away do not come back"),
         conflicts: &[Conflict { with: "cpuset-part", why: "Blink before the cpuset is made." }],
         fact: Fact::Seen("6.18: offline in 67 ms, online in 40 ms; CPU 0 has no online file"),
     },
@@ -165,6 +180,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel does not offer SMT control",
         by_hand: "Write off to /sys/devices/system/cpu/smt/control, or boot with nosmt; or isolate the sibling named in topology/thread_siblings_list.",
         check: "smt/active reads 0, or the sibling is idle.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Seen("6.18 on a machine without SMT"),
     },

@@ -3,10 +3,12 @@
 use super::observed;
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
 use crate::value::ValueKind;
+use jitterscope_model::Nanos;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -33,6 +35,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without the lockup detector",
         by_hand: "sysctl -w kernel.watchdog_cpumask=LIST of housekeeping CPUs; kernel.watchdog=0 or nosoftlockup at boot switch it off everywhere.",
         check: "No watchdog_timer_fn on the isolated CPUs in 10 s.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Tried("6.18; the first version is from memory"),
     },
@@ -56,6 +59,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without the lockup detector",
         by_hand: "sysctl -w kernel.nmi_watchdog=0",
         check: "It reads 0; NMI in /proc/interrupts stands still.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Seen("6.18 in a virtual machine: reads 0 and cannot be switched on there"),
     },
@@ -75,6 +79,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add tsc=nowatchdog (or tsc=reliable) to the kernel command line. Kernels that trust the TSC do not run the watchdog at all.",
         check: "No clocksource_watchdog among the timer functions of a recording.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Unverified("the first version of nowatchdog; tsc=reliable was seen to work in guests"),
     },
@@ -114,6 +119,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel shows no machine-check controls (virtual machines often have none)",
         by_hand: "Write 0 to check_interval and 1 to ignore_ce under /sys/devices/system/machinecheck/machinecheckN; the interval is one for all CPUs.",
         check: "MCP in /proc/interrupts stands still for ten minutes.",
+        in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Seen("6.1 guest: the files are there; the effect was not measured"),
     },
@@ -125,7 +131,7 @@ pub(super) const KNOBS: &[Knob] = &[
         control: Control::Files(&[Setting::file(
             "/sys/module/edac_core/parameters/edac_mc_poll_msec",
             ValueKind::Number,
-            Want::AtLeast { enough: 60_000, write: 3_600_000 },
+            Want::AtLeast { enough: 60_000, write: 60_000 },
         )]),
         boot: &[],
         answers: &[
@@ -140,6 +146,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no EDAC driver is loaded",
         by_hand: "Write milliseconds to /sys/module/edac_core/parameters/edac_mc_poll_msec, or unload the EDAC driver; GHES polling can only be switched off in firmware or by ghes.disable=1.",
         check: "No edac_mc_workq_function in a recording.",
+        in_force: InForce::both(
+            Settles::WithinReplaced { unit: Nanos(1_000_000), slack: Nanos(10_000_000_000) },
+            Sign::Recording("edac_mc_workq_function"),
+        ),
         conflicts: &[],
         fact: Fact::Unverified("no EDAC here; the lower limit is from memory of the driver"),
     },
@@ -159,6 +169,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add skew_tick=1 to the kernel command line.",
         check: "Tick times of two CPUs in a recording differ.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[Conflict {
             with: "nohz-full",
             why: "With full dynticks there is hardly a tick left to skew.",
@@ -184,6 +195,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "file descriptors of other users' processes cannot be read without root",
         by_hand: "Stop the agent, or confine its events to housekeeping CPUs.",
         check: "PMI in /proc/interrupts stands still on the isolated CPUs.",
+        in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: open events show as anon_inode:[perf_event]"),
     },

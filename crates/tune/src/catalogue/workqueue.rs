@@ -2,8 +2,10 @@
 
 use crate::answer::{Answer, Target};
 use crate::cmdline::{BootParam, BootValue};
+use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
+use jitterscope_model::Nanos;
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -29,6 +31,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no mask for unbound workqueues",
         by_hand: "Write the mask to /sys/devices/virtual/workqueue/cpumask. Bound workers (kworker/N:) cannot be moved: remove what queues their work.",
         check: "No kworker/u* runs on the isolated CPUs in a recording.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("work that is queued or runs there already has ended"),
+            Sign::Recording("kworker/u* on the CPUs"),
+        ),
         conflicts: &[],
         fact: Fact::Tried("6.18; the first versions are from memory"),
     },
@@ -55,6 +61,10 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "no workqueue shows a mask in sysfs",
         by_hand: "Write the mask to /sys/devices/virtual/workqueue/NAME/cpumask (also reached through /sys/bus/workqueue/devices).",
         check: "No wb_workfn on the isolated CPUs while data is written elsewhere.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("work that is queued or runs there already has ended"),
+            Sign::Recording("wb_workfn on the CPUs"),
+        ),
         conflicts: &[],
         fact: Fact::Tried("6.18, with writeback"),
     },
@@ -78,6 +88,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no such parameter",
         by_hand: "Add workqueue.power_efficient=1 to the kernel command line; the parameter is read-only afterwards.",
         check: "/sys/module/workqueue/parameters/power_efficient reads Y.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Seen("6.18: read-only at run time"),
     },
@@ -85,11 +96,11 @@ pub(super) const KNOBS: &[Knob] = &[
         id: "vmstat",
         group: Group::Workqueues,
         title: "Memory statistics",
-        removes: "The bound worker that folds each CPU's memory counters into the global ones, once a second by default.",
+        removes: "Most runs of the bound worker that folds each CPU's memory counters into the global ones: one a minute is left of one a second.",
         control: Control::Files(&[Setting::file(
             "/proc/sys/vm/stat_interval",
             ValueKind::Number,
-            Want::AtLeast { enough: 10, write: 3600 },
+            Want::AtLeast { enough: 10, write: 60 },
         )]),
         boot: &[],
         answers: &[Answer::removes(Target::Work(&["vmstat_update", "vmstat_shepherd"]))],
@@ -99,10 +110,16 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Minor,
         kernel: "any; newer kernels skip isolated CPUs by themselves (unverified)",
         absent: "the kernel keeps no such statistics",
-        by_hand: "sysctl -w vm.stat_interval=3600",
-        check: "No vmstat_update on the isolated CPUs. The first one after the change may still come: it was armed before.",
+        by_hand: "sysctl -w vm.stat_interval=60. No more: what is queued keeps the delay that it was queued with, so undoing 3600 takes up to an hour, and neither vm.stat_refresh nor writing the value again shortens it.",
+        check: "At most one vmstat_update a minute on the isolated CPUs. The first one after the change may still come: it was armed before.",
+        in_force: InForce::both(
+            Settles::WithinReplaced { unit: Nanos(1_000_000_000), slack: Nanos(2_000_000_000) },
+            Sign::Recording("vmstat_update"),
+        ),
         conflicts: &[],
-        fact: Fact::Tried("6.18: from one a second to none"),
+        fact: Fact::Tried(
+            "6.18: what is queued keeps its delay; with 20 undone, the first came 16.8 s later, 21.8 s after it was queued; vm.stat_refresh and a second write changed nothing",
+        ),
     },
     Knob {
         id: "writeback",
@@ -131,6 +148,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no writeback controls",
         by_hand: "sysctl -w vm.dirty_background_ratio=3 vm.dirty_ratio=10; wq-named keeps writeback off the CPUs altogether.",
         check: "Shorter wb_workfn runs in a recording.",
+        in_force: InForce::both(Settles::Within(Nanos(5_000_000_000)), Sign::Recording("wb_workfn")),
         conflicts: &[],
         fact: Fact::Tried("6.18: writable; good values depend on the disk"),
     },
@@ -157,6 +175,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without KSM",
         by_hand: "Write 0 to /sys/kernel/mm/ksm/run; stop ksmtuned, which writes it again.",
         check: "It reads 0, and ksmd does not run.",
+        in_force: InForce::both(Settles::Within(Nanos(1_000_000_000)), Sign::Recording("ksmd")),
         conflicts: &[],
         fact: Fact::Tried("6.18"),
     },
@@ -191,6 +210,8 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without transparent huge pages",
         by_hand: "Write madvise to enabled and defrag; or never, where no program asks for them.",
         check: "The bracketed word in both files; khugepaged does not run.",
+        in_force: InForce::AT_ONCE
+            .leaving("memory that was touched meanwhile stays in small pages until khugepaged collects it"),
         conflicts: &[],
         fact: Fact::Tried("6.18"),
     },
@@ -216,6 +237,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without compaction",
         by_hand: "sysctl -w vm.compaction_proactiveness=0 vm.compact_unevictable_allowed=0",
         check: "kcompactd does not run in a recording.",
+        in_force: InForce::both(Settles::Within(Nanos(1_000_000_000)), Sign::Recording("kcompactd*")),
         conflicts: &[],
         fact: Fact::Tried("6.18; the first versions are from memory"),
     },
@@ -242,6 +264,12 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without KFENCE",
         by_hand: "Write 0 to /sys/module/kfence/parameters/sample_interval.",
         check: "No toggle_allocation_gate work in a recording.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("the sample that is waited for has been taken"),
+            Sign::Recording("toggle_allocation_gate"),
+        )
+        .undone(Settles::Immediately)
+        .leaving("kernels before 5.18 (from memory) refuse to switch it on again, and the rollback says so"),
         conflicts: &[],
         fact: Fact::Unverified("not built into the kernels at hand; the first version is from memory"),
     },
@@ -264,6 +292,7 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "-",
         by_hand: "Add psi=0 to the kernel command line.",
         check: "/proc/pressure is gone.",
+        in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Seen("6.18: psi_avgs_work runs and /proc/pressure is there with psi=1"),
     },

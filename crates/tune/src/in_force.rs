@@ -1,0 +1,371 @@
+//! When a change takes hold, and when its undoing does. A value that reads back is not yet in force where
+//! the kernel goes on with what it queued before.
+
+use crate::catalogue;
+use crate::op::{Op, Outcome};
+use crate::persist::PERSIST;
+use jitterscope_model::Nanos;
+use jitterscope_platform::Machine;
+use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The longest that the undoing of a value which a knob writes may take.
+pub const LONGEST_UNDOING: Nanos = Nanos(120_000_000_000);
+
+/// How long it takes from a write until the value is in force everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settles {
+    /// The write returns when it is.
+    Immediately,
+    /// No longer than this.
+    Within(Nanos),
+    /// As long as the value that is replaced says, because what is queued keeps the delay that it was
+    /// queued with.
+    WithinReplaced {
+        /// What 1 stands for.
+        unit: Nanos,
+        /// What rounding adds to that and to the grain of the kernel's timers, which is up to 8/63 of a delay.
+        slack: Nanos,
+    },
+    /// One by one, each at an event that comes when it comes: which.
+    AtNextEvent(&'static str),
+    /// At the next boot.
+    AfterReboot,
+    /// Nothing is written: it is done by hand.
+    ByHand,
+    /// No limit is known; why.
+    Unbounded(&'static str),
+}
+
+/// What shows that a value is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// The file that was written.
+    ReadsBack,
+    /// This file.
+    File(&'static str),
+    /// A recording, by this.
+    Recording(&'static str),
+    /// The kernel command line.
+    Cmdline,
+    /// What the knob's own check says.
+    Check,
+}
+
+/// When a knob's change is in force, and when its undoing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// After it was applied.
+    pub apply: Settles,
+    /// After it was rolled back.
+    pub rollback: Settles,
+    /// What shows it.
+    pub shown_by: Sign,
+    /// What the time in force leaves behind after the rollback; empty for nothing.
+    pub leaves: &'static str,
+}
+
+impl InForce {
+    /// Both at once, and it reads back.
+    pub const AT_ONCE: InForce = InForce::both(Settles::Immediately, Sign::ReadsBack);
+    /// Both at the next boot.
+    pub const AT_BOOT: InForce = InForce::both(Settles::AfterReboot, Sign::Cmdline);
+    /// Done and undone by hand.
+    pub const BY_HAND: InForce = InForce::both(Settles::ByHand, Sign::Check);
+
+    /// The same for both.
+    #[must_use]
+    pub const fn both(settles: Settles, shown_by: Sign) -> InForce {
+        InForce { apply: settles, rollback: settles, shown_by, leaves: "" }
+    }
+
+    /// The same, but this stays behind after the rollback.
+    #[must_use]
+    pub const fn leaving(mut self, leaves: &'static str) -> InForce {
+        self.leaves = leaves;
+        self
+    }
+
+    /// The same, but the rollback takes this long.
+    #[must_use]
+    pub const fn undone(mut self, rollback: Settles) -> InForce {
+        self.rollback = rollback;
+        self
+    }
+
+    /// Of the knob of this id; `None` when there is none.
+    #[must_use]
+    pub fn of(knob: &str) -> Option<InForce> {
+        // Drop-ins are read at boot.
+        if knob == PERSIST { Some(InForce::AT_BOOT) } else { catalogue::find(knob).map(|k| k.in_force) }
+    }
+
+    /// In words, for documentation.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = if self.apply == self.rollback {
+            format!("applied and rolled back: {}", self.apply.describe())
+        } else {
+            format!("applied: {}; rolled back: {}", self.apply.describe(), self.rollback.describe())
+        };
+        match self.shown_by {
+            Sign::ReadsBack if self.apply == Settles::Immediately => {}
+            Sign::ReadsBack => text.push_str("; shown by the file itself"),
+            Sign::File(file) => text.push_str(&format!("; shown by {file}")),
+            Sign::Recording(what) => text.push_str(&format!("; shown by a recording: {what}")),
+            Sign::Cmdline => text.push_str("; shown by /proc/cmdline"),
+            Sign::Check => {}
+        }
+        if !self.leaves.is_empty() {
+            text.push_str(&format!("; stays behind: {}", self.leaves));
+        }
+        text
+    }
+}
+
+impl Settles {
+    /// In words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Settles::Immediately => "at once".into(),
+            Settles::Within(time) => format!("within {time}"),
+            Settles::WithinReplaced { unit, slack } => format!(
+                "within the time that the replaced value says ({unit} for each 1; a seventh and {slack} more for rounding)"
+            ),
+            Settles::AtNextEvent(event) => format!("when {event}"),
+            Settles::AfterReboot => "at the next boot".into(),
+            Settles::ByHand => "by hand".into(),
+            Settles::Unbounded(why) => format!("no limit is known: {why}"),
+        }
+    }
+
+    /// The longest that it takes when `replaced` is replaced; `None` when no time limits it.
+    #[must_use]
+    pub fn longest(&self, replaced: &str) -> Option<Nanos> {
+        match self {
+            Settles::Immediately => Some(Nanos::ZERO),
+            Settles::Within(time) => Some(*time),
+            Settles::WithinReplaced { unit, slack } => {
+                let value: u64 = replaced.trim().parse().ok()?;
+                let delay = unit.0.checked_mul(value)?;
+                Some(Nanos(delay.checked_add(delay / 7)?.checked_add(slack.0)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// When a value that replaced `replaced` at `at` is in force. `at` and the result are nanoseconds since
+    /// the epoch.
+    fn by(&self, replaced: &str, at: u64) -> InForceBy {
+        match (self, self.longest(replaced)) {
+            (_, Some(Nanos::ZERO)) => InForceBy::Now,
+            (_, Some(within)) => InForceBy::AtLatest {
+                at_realtime_ns: at.saturating_add(within.0),
+                within_ns: within,
+                shown_by: String::new(),
+            },
+            (Settles::AtNextEvent(event), None) => InForceBy::AtEvent { event: (*event).into() },
+            (Settles::AfterReboot, None) => InForceBy::AfterReboot,
+            (Settles::Unbounded(why), None) => InForceBy::Unknown { why: (*why).into() },
+            (_, None) => InForceBy::Unknown { why: format!("it replaced {}", replaced.trim()) },
+        }
+    }
+}
+
+/// When one change, or its undoing, is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "when", rename_all = "snake_case")]
+pub enum InForceBy {
+    /// It is.
+    Now,
+    /// No later than this.
+    AtLatest {
+        /// Nanoseconds since the epoch.
+        at_realtime_ns: u64,
+        /// Counted from the write.
+        within_ns: Nanos,
+        /// What shows it, where that is not the file itself; else empty.
+        shown_by: String,
+    },
+    /// At an event that comes when it comes.
+    AtEvent {
+        /// Which.
+        event: String,
+    },
+    /// At the next boot.
+    AfterReboot,
+    /// That cannot be told.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+impl InForceBy {
+    fn shown(mut self, sign: Sign) -> InForceBy {
+        if let (InForceBy::AtLatest { shown_by, .. }, Sign::Recording(what) | Sign::File(what)) =
+            (&mut self, sign)
+        {
+            *shown_by = what.to_owned();
+        }
+        self
+    }
+
+    /// As it stands at `now`, nanoseconds since the epoch: what was to come by then has come.
+    #[must_use]
+    pub(crate) fn at(self, now: u64) -> InForceBy {
+        match self {
+            InForceBy::AtLatest { at_realtime_ns, .. } if at_realtime_ns <= now => InForceBy::Now,
+            other => other,
+        }
+    }
+
+    /// Whether it still has to come at `now`, nanoseconds since the epoch.
+    #[must_use]
+    pub fn is_ahead(&self, now: u64) -> bool {
+        match self {
+            InForceBy::Now => false,
+            InForceBy::AtLatest { at_realtime_ns, .. } => *at_realtime_ns > now,
+            InForceBy::AtEvent { .. } | InForceBy::AfterReboot | InForceBy::Unknown { .. } => true,
+        }
+    }
+}
+
+/// The time, nanoseconds since the epoch.
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    u64::try_from(since).unwrap_or(u64::MAX)
+}
+
+/// When a change that was made at `at` is in force; `None` when it was not made.
+#[must_use]
+pub(crate) fn applied(
+    machine: &Machine,
+    knob: &str,
+    op: &Op,
+    outcome: &Outcome,
+    at: u64,
+) -> Option<InForceBy> {
+    let in_force = InForce::of(knob)?;
+    match outcome {
+        // Where a file tells what is in force, it has told.
+        Outcome::Applied { .. } if tells(machine, op).is_some() => Some(InForceBy::Now),
+        Outcome::Applied { .. } | Outcome::Pending { .. } => {
+            let replaced = if let Op::Write { from: Some(from), .. } = op { from } else { "" };
+            Some(in_force.apply.by(replaced, at).shown(in_force.shown_by))
+        }
+        Outcome::Ignored { .. } | Outcome::Refused { .. } | Outcome::Gone { .. } => None,
+    }
+}
+
+/// When the original that was written back at `at` is in force again.
+#[must_use]
+pub(crate) fn undone(machine: &Machine, knob: &str, op: &Op, at: u64) -> Option<InForceBy> {
+    let in_force = InForce::of(knob)?;
+    if let (Op::Write { kind, from: Some(from), .. }, Some(now)) = (op, tells(machine, op))
+        && let (Some(now), Some(wanted)) = (kind.cpus(&now), kind.cpus(from))
+        && now.difference(&wanted).is_empty()
+    {
+        return Some(InForceBy::Now);
+    }
+    let replaced = if let Op::Write { to, .. } = op { to } else { "" };
+    Some(in_force.rollback.by(replaced, at).shown(in_force.shown_by))
+}
+
+/// What the file says that tells what is in force, for a change that has one.
+fn tells(machine: &Machine, op: &Op) -> Option<String> {
+    match op {
+        Op::Write { effective: Some(file), .. } => machine.read_trimmed(file).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::{Control, Place, Want};
+
+    #[test]
+    fn every_knob_says_when_it_is_in_force_and_how_that_shows() {
+        for knob in catalogue::all() {
+            let declared = knob.in_force;
+            match knob.control {
+                Control::Look(_) => assert_eq!(declared, InForce::BY_HAND, "{}", knob.id),
+                Control::Boot(_) => assert_eq!(
+                    (declared.apply, declared.rollback),
+                    (Settles::AfterReboot, Settles::AfterReboot),
+                    "{}",
+                    knob.id
+                ),
+                Control::Files(_) | Control::Threads(_) | Control::Partition | Control::Blink => {
+                    for settles in [declared.apply, declared.rollback] {
+                        assert!(!matches!(settles, Settles::ByHand | Settles::AfterReboot), "{}", knob.id);
+                    }
+                }
+            }
+            assert!(!declared.describe().is_empty());
+            // A value that reads back at once does not show what is queued.
+            let queued = matches!(declared.apply, Settles::WithinReplaced { .. });
+            assert!(!(queued && declared.shown_by == Sign::ReadsBack), "{}", knob.id);
+        }
+    }
+
+    /// What a setting writes, as far as it is a number that is known beforehand.
+    fn written(want: &Want) -> Vec<String> {
+        match want {
+            Want::OneOf(values) => values.first().map(|v| (*v).to_owned()).into_iter().collect(),
+            Want::AtLeast { write, .. } | Want::AtMost { write, .. } => vec![write.to_string()],
+            Want::OffIsolated | Want::SameAs(_) | Want::By(..) => vec![],
+        }
+    }
+
+    #[test]
+    fn no_knob_writes_a_value_whose_undoing_has_no_bound() {
+        let mut timed = 0;
+        for knob in catalogue::all() {
+            let rollback = knob.in_force.rollback;
+            assert!(!matches!(rollback, Settles::Unbounded(_)), "{}", knob.id);
+            let values: Vec<String> = match knob.control {
+                Control::Files(settings) => settings.iter().flat_map(|s| written(&s.want)).collect(),
+                _ => vec![],
+            };
+            match rollback {
+                Settles::WithinReplaced { .. } => {
+                    assert!(!values.is_empty(), "{}: which value bounds it?", knob.id);
+                    for value in values {
+                        let longest = rollback.longest(&value).expect("a number");
+                        assert!(longest <= LONGEST_UNDOING, "{}: {value} takes {longest}", knob.id);
+                        timed += 1;
+                    }
+                }
+                Settles::Within(time) => assert!(time <= LONGEST_UNDOING, "{}: {time}", knob.id),
+                _ => {}
+            }
+            // Intervals that the kernel waits out before it looks at a new value are what lingers.
+            if let Control::Files(settings) = knob.control {
+                for setting in settings {
+                    let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
+                    if path.ends_with("stat_interval") || path.ends_with("poll_msec") {
+                        assert!(matches!(rollback, Settles::WithinReplaced { .. }), "{}", knob.id);
+                    }
+                }
+            }
+        }
+        assert!(timed >= 2, "only {timed} values are timed");
+    }
+
+    #[test]
+    fn what_is_replaced_says_how_long_it_takes() {
+        let settles = Settles::WithinReplaced { unit: Nanos(1_000_000_000), slack: Nanos(2_000_000_000) };
+        assert_eq!(settles.longest("60\n"), Some(Nanos(60_000_000_000 / 7 + 62_000_000_000)));
+        assert_eq!(settles.longest("7"), Some(Nanos(10_000_000_000)));
+        assert_eq!(settles.longest("much"), None);
+        assert_eq!(settles.longest("18446744073709551615"), None);
+        let by = settles.by("7", 5);
+        assert!(by.is_ahead(10_000_000_004) && !by.is_ahead(10_000_000_005));
+        assert!(matches!(settles.by("much", 5), InForceBy::Unknown { .. }));
+        assert_eq!(Settles::Immediately.by("x", 5), InForceBy::Now);
+    }
+}

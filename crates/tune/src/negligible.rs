@@ -1,0 +1,57 @@
+//! What is too little to be worth a change.
+
+use crate::evidence::Evidence;
+use jitterscope_model::Nanos;
+
+/// Under one part in this many of the stolen time,
+const OF_STOLEN: u128 = 100;
+/// and under one part in this many of the measured time.
+const OF_MEASURED: u128 = 10_000;
+
+/// In words.
+pub const NEGLIGIBLE: &str = "under 1 % of the stolen time and under 0.01 % of the measured time";
+
+impl Evidence {
+    /// The time that all culprits took.
+    #[must_use]
+    pub fn stolen(&self) -> Nanos {
+        self.culprits.iter().map(|c| c.total_ns).sum()
+    }
+
+    /// Whether it does not matter that culprits took `total`: [`NEGLIGIBLE`].
+    #[must_use]
+    pub fn is_negligible(&self, total: Nanos) -> bool {
+        let total = u128::from(total.0);
+        total * OF_STOLEN < u128::from(self.stolen().0)
+            && total * OF_MEASURED < u128::from(self.measured_ns.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::MeasuredCulprit;
+    use jitterscope_model::{Subject, Work};
+
+    fn evidence(times: &[u64]) -> Evidence {
+        let culprit = |ns: &u64| MeasuredCulprit {
+            subject: Subject::Work(Work { function: Some("some_work".into()), ..Work::default() }),
+            total_ns: Nanos(*ns),
+            count: 1,
+        };
+        let culprits = times.iter().map(culprit).collect();
+        Evidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits }
+    }
+
+    #[test]
+    fn little_of_both_is_negligible_and_much_of_either_is_not() {
+        let busy = evidence(&[6_670, 40_000_000]);
+        assert!(busy.is_negligible(Nanos(6_670)));
+        assert!(!busy.is_negligible(Nanos(40_000_000)));
+        // A hundredth of what was stolen, though little of the whole.
+        assert!(!evidence(&[6_670, 600_000]).is_negligible(Nanos(6_670)));
+        // A ten-thousandth of the whole, though little of what was stolen.
+        assert!(!evidence(&[1_000_000, 400_000_000]).is_negligible(Nanos(1_000_000)));
+        assert!(!evidence(&[]).is_negligible(Nanos(0)));
+    }
+}
