@@ -72,7 +72,7 @@ fn applied_shown_drifted_and_rolled_back() {
     let plan = json(&run(dir.path(), &[&["tune", "plan", "--json"], only.as_slice()].concat()));
     let first = &plan["changes"][0];
     for (key, value) in
-        [("knob", "vmstat"), ("path", "/proc/sys/vm/stat_interval"), ("from", "1"), ("to", "3600")]
+        [("knob", "vmstat"), ("path", "/proc/sys/vm/stat_interval"), ("from", "1"), ("to", "60")]
     {
         assert_eq!(first[key], value);
     }
@@ -82,7 +82,7 @@ fn applied_shown_drifted_and_rolled_back() {
     assert_eq!(applied.status.code(), Some(0), "{applied:?}");
     assert_eq!(json(&applied)["applied"][0]["outcome"], "applied");
     assert_eq!(read("sys/kernel/mm/transparent_hugepage/enabled"), "always [madvise] never\n");
-    assert!(read("etc/sysctl.d/99-zz-jitterscope.conf").contains("vm.stat_interval = 3600\n"));
+    assert!(read("etc/sysctl.d/99-zz-jitterscope.conf").contains("vm.stat_interval = 60\n"));
 
     fs::write(dir.path().join("root/proc/sys/vm/stat_interval"), "7\n").unwrap();
     let status = json(&run(dir.path(), &["tune", "status", "--json"]));

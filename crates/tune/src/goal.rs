@@ -90,6 +90,15 @@ impl Goal {
         Ok(goal)
     }
 
+    /// Of `measured`, as many as can be isolated: all but the boot CPU where the kernel never lets it go, and
+    /// all but the lowest where no other would be left; `None` when none is.
+    #[must_use]
+    pub fn for_advice(machine: &Machine, measured: &CpuSet) -> Option<Goal> {
+        let lowest: CpuSet = measured.first().into_iter().collect();
+        let tries = [measured.clone(), measured.difference(&lowest)];
+        tries.into_iter().find_map(|cpus| Goal::to_apply(machine, cpus).ok())
+    }
+
     /// The CPUs to speak of when the user names none: those the kernel isolates, else the highest one;
     /// with the reason.
     ///
@@ -140,6 +149,21 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu/cpu0")).unwrap();
         std::fs::write(dir.path().join("sys/devices/system/cpu/cpu0/online"), "1\n").unwrap();
         assert!(Goal::to_apply(&m, cpus("0")).is_ok());
+    }
+
+    #[test]
+    fn advice_is_for_cpus_that_a_plan_takes() {
+        let (dir, m) = machine("0-3\n");
+        let advised = |list: &str| Goal::for_advice(&m, &cpus(list)).map(|g| g.isolated);
+        assert_eq!(advised("2-3"), Some(cpus("2-3")));
+        assert_eq!(advised("0-3"), Some(cpus("1-3")));
+        assert_eq!(advised("0,2"), Some(cpus("2")), "the kernel keeps CPU 0");
+        assert_eq!(advised("0"), None);
+        assert_eq!(advised("7"), None);
+        std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu/cpu0")).unwrap();
+        std::fs::write(dir.path().join("sys/devices/system/cpu/cpu0/online"), "1\n").unwrap();
+        assert_eq!(advised("0-3"), Some(cpus("1-3")));
+        assert_eq!(advised("0,2"), Some(cpus("0,2")));
     }
 
     #[test]

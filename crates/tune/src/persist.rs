@@ -3,6 +3,7 @@
 use crate::catalogue;
 use crate::cmdline::{BootParam, compose, merge};
 use crate::goal::Goal;
+use crate::knob::{Control, ThreadFamily};
 use crate::op::{Op, exact, exact_file};
 use jitterscope_platform::Machine;
 use serde::Serialize;
@@ -69,22 +70,26 @@ pub enum Without {
 #[must_use]
 pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
     if path == GRUB {
-        let lasts = |knob: &str| catalogue::find(knob).is_some_and(|k| !k.boot.is_empty());
         let parameters = parameters_in(text);
-        return match steps.iter().any(|(knob, _)| lasts(knob)) && !parameters.is_empty() {
-            true => Without::Shared,
-            false => Without::Same,
+        let holds = |knob: &str| {
+            let boot = catalogue::find(knob).map_or(&[][..], |k| k.boot);
+            boot.iter().any(|p| parameters.split(' ').any(|text| text.split('=').next() == Some(p.key)))
         };
+        return if steps.iter().any(|(knob, _)| holds(knob)) { Without::Shared } else { Without::Same };
     }
     let theirs = |line: &&str| {
-        !steps.iter().any(|(_, op)| match (path, op) {
+        !steps.iter().any(|(knob, op)| match (path, op) {
             (SYSCTL, Op::Write { path, .. }) if path.starts_with("/proc/sys/") => {
                 line.split_once(" = ").is_some_and(|(name, _)| name == sysctl_name(path))
             }
             (TMPFILES, Op::Write { path, .. }) => {
                 line.strip_prefix("w ").is_some_and(|rest| rest.split(' ').next() == Some(path))
             }
-            (MANAGER, Op::Thread { .. }) => line.starts_with("CPUAffinity="),
+            (MANAGER, Op::Thread { .. }) => {
+                let control = catalogue::find(knob).map(|k| k.control);
+                matches!(control, Some(Control::Threads(ThreadFamily::User)))
+                    && line.starts_with("CPUAffinity=")
+            }
             _ => false,
         })
     };

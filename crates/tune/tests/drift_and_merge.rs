@@ -51,18 +51,18 @@ const STAT: &str = "proc/sys/vm/stat_interval";
 
 #[test]
 fn somebody_elses_value_is_shown_asked_about_and_kept_or_overwritten() {
-    for (decision, left) in [(OnDrift::Keep, "60\n"), (OnDrift::Restore, "1\n")] {
+    for (decision, left) in [(OnDrift::Keep, "90\n"), (OnDrift::Restore, "1\n")] {
         let w = world();
         w.apply(&["vmstat", "ksm"], false).unwrap();
-        w.write(STAT, "60\n");
+        w.write(STAT, "90\n");
         let seen = status(&w.machine, &w.state).unwrap();
         assert_eq!(seen.drifted().count(), 1);
-        assert_eq!(seen.drifted().next().unwrap().standing, NowIs::Drifted { reads: "60".into() });
+        assert_eq!(seen.drifted().next().unwrap().standing, NowIs::Drifted { reads: "90".into() });
         // Undecided, it stays in the journal; the rest is restored.
         let report = w.rollback(OnDrift::Later);
         assert_eq!(report.unsettled().count(), 1);
         assert_eq!(w.read("sys/kernel/mm/ksm/run"), "1\n");
-        assert_eq!(w.read(STAT), "60\n");
+        assert_eq!(w.read(STAT), "90\n");
         assert!(status(&w.machine, &w.state).unwrap().active);
         let report = w.rollback(decision);
         assert_eq!(report.unsettled().count(), 0);
@@ -82,7 +82,7 @@ fn a_second_apply_joins_the_first_and_one_rollback_undoes_both() {
     let second = w.apply(&["vmstat", "ksm", "numa-bal"], true).unwrap();
     assert!(second.merged);
     let report = w.rollback(OnDrift::Later);
-    // 3600 -> 5 by somebody, 5 -> 3600 by the second: back to 5, which the first did not write.
+    // 60 -> 5 by somebody, 5 -> 60 by the second: back to 5, which the first did not write.
     assert_eq!(report.unsettled().count(), 1, "{report:?}");
     assert_eq!(w.read(STAT), "5\n");
     w.rollback(OnDrift::Restore);
@@ -139,7 +139,7 @@ fn after_a_reboot_it_says_what_the_reboot_undid_and_removes_what_lasts() {
     }
     fs::remove_dir_all(w.root.join("sys/fs/cgroup/cpuset/jitterscope.housekeeping")).unwrap();
     w.write("proc/sys/kernel/random/boot_id", "22222222-2222-2222-2222-222222222222\n");
-    w.write(STAT, "3600\n");
+    w.write(STAT, "60\n");
     assert_ne!(before, applied);
 
     let seen = status(&w.machine, &w.state).unwrap();
@@ -193,6 +193,6 @@ fn a_damaged_journal_is_never_guessed_at() {
     fs::write(&path, text).unwrap();
     let error = rollback(&mut FakeHands::new(&w.machine), &w.state, &mut |_| OnDrift::Later).unwrap_err();
     assert!(error.to_string().contains("line 2"), "{error}");
-    assert_eq!(w.read(STAT), "3600");
+    assert_eq!(w.read(STAT), "60");
     assert!(w.apply(&["ksm"], false).is_err());
 }

@@ -94,9 +94,9 @@ fn a_forged_journal_changes_nothing_that_its_knobs_do_not_and_the_rest_goes_on()
     let secret = w.put("etc/secret", "secret\n");
     set_mode(&secret, 0o600);
     let precious = w.put("etc/precious", "precious\n");
-    w.put("proc/sys/vm/stat_interval", "3600");
+    w.put("proc/sys/vm/stat_interval", "60");
     w.forge(&[
-        ("vmstat", write(STAT, "number", "1\n", "3600")),
+        ("vmstat", write(STAT, "number", "1\n", "60")),
         ("persist", put_file("/etc/secret", Some("evil\n"), "secret\n")),
         ("persist", put_file("/etc/precious", None, "precious\n")),
     ]);
@@ -130,12 +130,12 @@ fn whatever_no_knob_declares_is_forbidden() {
     let group = "/sys/fs/cgroup/cpuset";
     let long = "1".repeat(5000);
     let cases: Vec<(&str, Value)> = vec![
-        ("of-a-newer-version", write(STAT, "number", "1\n", "3600")),
+        ("of-a-newer-version", write(STAT, "number", "1\n", "60")),
         ("vmstat", write("/proc/sys/kernel/core_pattern", "text", "|/tmp/x", "core")),
-        ("vmstat", write("/proc/sys/vm/../vm/stat_interval", "number", "1\n", "3600")),
-        ("vmstat", write(STAT, "text", "1\n", "3600")),
-        ("vmstat", write(STAT, "number", &long, "3600")),
-        ("vmstat", write(STAT, "number", "1\0", "3600")),
+        ("vmstat", write("/proc/sys/vm/../vm/stat_interval", "number", "1\n", "60")),
+        ("vmstat", write(STAT, "text", "1\n", "60")),
+        ("vmstat", write(STAT, "number", &long, "60")),
+        ("vmstat", write(STAT, "number", "1\0", "60")),
         ("vmstat", put_file("/etc/sysctl.d/99-zz-jitterscope.conf", None, "x")),
         ("vmstat", json!({"do": "blink", "cpu": 3})),
         ("cpu-blink", write("/sys/devices/system/cpu/cpu3/online", "number", "1", "0")),
@@ -245,7 +245,7 @@ fn a_folder_or_journal_that_others_can_write_to_is_neither_read_nor_used() {
         assert_eq!(distrust(w.rollback()), wanted);
         assert_eq!(distrust(status(&w.machine, &w.dir())), wanted);
         assert_eq!(distrust(applied(w.apply(&["ksm"], false))), wanted);
-        assert_eq!(w.machine.read(STAT).unwrap(), "3600");
+        assert_eq!(w.machine.read(STAT).unwrap(), "60");
         set_mode(at, tight);
     }
     assert_eq!(w.rollback().unwrap().unsettled().count(), 0);
@@ -279,7 +279,7 @@ fn an_edited_line_stops_a_rollback_and_a_torn_one_does_not() {
     fs::write(&path, edited).unwrap();
     let error = w.rollback().unwrap_err().to_string();
     assert!(error.contains("line 2") && error.contains("checksum"), "{error}");
-    assert_eq!(w.machine.read(STAT).unwrap(), "3600");
+    assert_eq!(w.machine.read(STAT).unwrap(), "60");
     fs::write(&path, &sound[..sound.len() - 9]).unwrap();
     assert_eq!(w.rollback().unwrap().unsettled().count(), 0);
     assert_eq!(w.machine.read(STAT).unwrap(), "1\n");
@@ -351,7 +351,7 @@ fn a_drop_in_keeps_its_mode_and_owner_through_apply_and_rollback() {
     };
     let before = access();
     w.apply(&["vmstat"], true).unwrap();
-    assert!(fs::read_to_string(&path).unwrap().contains("vm.stat_interval = 3600"));
+    assert!(fs::read_to_string(&path).unwrap().contains("vm.stat_interval = 60"));
     assert_eq!(access(), before, "applied");
     // Somebody opens it to all; a restore takes that back.
     set_mode(&path, 0o666);

@@ -39,7 +39,7 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
 pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
     let evidence = args.scope.evidence(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|(_, cpus)| cpus))?;
+    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
     if let Some(id) = &args.explain {
         let Some(knob) = catalogue::find(id) else {
@@ -57,11 +57,11 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(why) = why.filter(|_| !args.json) {
         output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
     }
-    let audit = audit(&machine, &goal, evidence.as_ref().map(|(e, _)| e));
+    let audit = audit(&machine, &goal, evidence.as_ref().map(|m| &m.evidence));
     if args.json {
         output::json(&audit)?;
     } else {
-        output::result(&audit_text::text(&audit, args.all))?;
+        output::result(&audit_text::text(&audit, args.all, evidence.as_ref().map(|m| m.run.as_str())))?;
     }
     Ok(Exit::Ok)
 }

@@ -1,12 +1,15 @@
 //! An audit, and a knob's page, as text of 80 columns.
 
 use super::tune_words::{counted, named, wrapped};
+use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
-use jitterscope_tune::{Audit, AuditEntry, Effect, Goal, Knob, KnobState, Scene, Win, rows};
+use jitterscope_tune::{
+    Audit, AuditEntry, Because, Effect, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Scene, Win, rows,
+};
 use std::fmt::Write;
 
 /// The whole audit.
-pub fn text(audit: &Audit, all: bool) -> String {
+pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
     let mut out = String::new();
     let housekeeping = if audit.goal.housekeeping.is_empty() {
         "none".to_owned()
@@ -74,26 +77,54 @@ pub fn text(audit: &Audit, all: bool) -> String {
     if !audit.unanswered.is_empty() {
         out.push_str(&wrapped("\nMeasured, and no knob answers it: ", &audit.unanswered.join(", ")));
     }
-    out.push_str("\nOne of them: audit --explain ID. Changes: tune plan --profile isolation.\n");
+    let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
+    out.push_str(&wrapped("\n", &format!("One of them: audit --explain ID. Changes: tune plan {which}.")));
     out
 }
 
-/// The end of a report: the knobs that answer what was measured, and the time each could win back.
-pub fn advice(audit: &Audit, most: usize) -> String {
-    let useful: Vec<&AuditEntry> = audit
-        .knobs
-        .iter()
-        .filter(|k| is_wrong(k) && k.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps))
-        .take(most)
-        .collect();
-    if useful.is_empty() {
-        return "No knob that is turned wrong answers what was measured.\n".into();
+/// The end of a report: what a plan by this run would take, the time that each could win back, and the
+/// command. `audit` is for the CPUs of `plan`; `run` is the run's id.
+pub fn advice(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>, most: usize) -> String {
+    let of = |because: Because| -> Vec<&str> {
+        plan.skipped.iter().filter(|s| s.because == because).map(|s| s.knob).collect()
+    };
+    let at_boot = of(Because::NeedsReboot);
+    let taken = |id: &str| at_boot.contains(&id) || plan.changes.iter().any(|c| c.knob == id);
+    let useful: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| taken(k.id)).collect();
+    let mut out = String::new();
+    if let Some(left_out) = left_out {
+        let text = format!(
+            "{} left out of this advice: somebody must do the machine's own work.",
+            if left_out.len() == 1 {
+                format!("{} is", named(left_out))
+            } else {
+                format!("{} are", named(left_out))
+            }
+        );
+        out.push_str(&wrapped("", &text));
     }
-    let mut out = String::from("Knobs that answer what was measured, and what each could win back:\n");
-    for knob in useful {
+    if useful.is_empty() {
+        out.push_str("No knob that is turned wrong answers what was measured.\n");
+    } else {
+        out.push_str("Knobs that answer what was measured, and what each could win back:\n");
+    }
+    for knob in useful.iter().take(most) {
         let Some(win) = &knob.win else { continue };
         let text = format!("{}: {} ({}, risk {})", knob.title, won(win), knob.how, knob.risk.as_str());
         out.push_str(&wrapped(&format!("  {:<17}", knob.id), &text));
+    }
+    if useful.len() > most {
+        let _ = writeln!(out, "  and {} more", useful.len() - most);
+    }
+    let negligible = of(Because::Negligible);
+    if !negligible.is_empty() {
+        out.push_str(&wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", "))));
+    }
+    if !useful.is_empty() {
+        let cpus = left_out.map_or(String::new(), |_| format!(" --cpus {}", plan.goal.isolated));
+        let persist = if plan.changes.is_empty() { " --persist" } else { "" };
+        let _ = writeln!(out, "See the changes: jitterscope tune plan --run {run}{cpus}{persist}");
+        let _ = writeln!(out, "Make them:       sudo jitterscope tune apply --run {run}{cpus}{persist}");
     }
     out
 }
@@ -214,7 +245,7 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
 mod tests {
     use super::*;
     use jitterscope_model::{Nanos, Subject, Work};
-    use jitterscope_tune::{Evidence, MeasuredCulprit, audit, catalogue};
+    use jitterscope_tune::{Evidence, MeasuredCulprit, Select, audit, catalogue, plan};
     use std::fs;
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -250,14 +281,16 @@ mod tests {
         let audit = audit(&machine, &goal, Some(&evidence));
         assert_eq!(audit.knobs[0].id, "vmstat");
         for all in [false, true] {
-            let text = text(&audit, all);
+            let text = text(&audit, all, Some("r1"));
             assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
             assert!(
                 text.contains("wins  up to 123 us, 10 times, 1.000/s from kworker vmstat_update"),
                 "{text}"
             );
         }
-        let advice = advice(&audit, 3);
+        let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false).unwrap();
+        let advice = advice(&audit, &plan, "r1", None, 3);
+        assert!(advice.ends_with("sudo jitterscope tune apply --run r1\n"), "{advice}");
         assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
     }
 

@@ -15,7 +15,7 @@ use jitterscope_record::stall_timeline;
 use jitterscope_report::timeline::{self, StallKind, TimelineView};
 use jitterscope_report::{Style, json, load_by, load_periods, load_redacted, load_worst, text};
 use jitterscope_store::{RunReader, resolve};
-use jitterscope_tune::{Goal, audit};
+use jitterscope_tune::{Goal, Select, audit, plan};
 use serde_json::json;
 use std::path::Path;
 
@@ -141,9 +141,15 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let run = RunReader::open(path)?;
-    let Ok(goal) = Goal::to_audit(&machine, run.manifest().probe.cpus.clone()) else { return Ok(None) };
-    let audit = audit(&machine, &goal, Some(&evidence_of(&run)?));
-    Ok(Some(audit_text::advice(&audit, ADVICE)))
+    let cpus = &run.manifest().probe.cpus;
+    // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
+    let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
+    let left_out = cpus.difference(&goal.isolated);
+    let evidence = evidence_of(&run)?;
+    let audit = audit(&machine, &goal, Some(&evidence));
+    let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false)?;
+    let left_out = Some(&left_out).filter(|cpus| !cpus.is_empty());
+    Ok(Some(audit_text::advice(&audit, &plan, &run.manifest().id.to_string(), left_out, ADVICE)))
 }
 
 fn print_stall(path: &Path, rank: usize, as_json: bool, redact: Redact) -> anyhow::Result<()> {

@@ -2,15 +2,15 @@
 
 use super::audit::goal_error;
 use super::tune_text;
-use super::tune_words::{Scope, named};
+use super::tune_words::{Scope, counted, named};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Outcome, Plan, PlanError,
-    Profile, Refusal, Select, StateDir, Who, apply, plan, rollback, status,
+    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError, Profile,
+    RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
 };
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ enum TuneCommand {
     Plan(PlanArgs),
     /// Apply the changes; every original is written down first
     Apply(ApplyArgs),
-    /// Put everything back as it was
+    /// Put everything, or what some knobs changed, back as it was
     Rollback(RollbackArgs),
     /// Show what is applied, by whom, and what somebody else has changed since
     Status(StatusArgs),
@@ -111,6 +111,9 @@ struct ApplyArgs {
 struct RollbackArgs {
     #[command(flatten)]
     state: State,
+    /// Only what these knobs changed, by id, and their lines in drop-ins; `persist` names the drop-ins
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    only: Vec<String>,
     /// Do not ask; values that somebody else has changed since are left for --force or --keep
     #[arg(short, long)]
     yes: bool,
@@ -148,7 +151,9 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Plan(args) => {
             let (plan, _) = make(args, places)?;
-            shown(args.json, &plan, || tune_text::plan(&plan, args.persist))?;
+            shown(args.json, &plan, || {
+                tune_text::plan(&plan) + &tune_text::how_to_apply(&plan, args.persist)
+            })?;
             Ok(Exit::Ok)
         }
         TuneCommand::Apply(args) => run_apply(args, places),
@@ -171,7 +176,7 @@ fn shown(as_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> St
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
     let machine = args.scope.machine();
     let evidence = args.scope.evidence(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|(_, cpus)| cpus))?;
+    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
     if let Some(why) = why.filter(|_| !args.json) {
         output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
@@ -182,7 +187,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
         (Some(ProfileName::Power), ..) => Select::Profile(Profile::Power),
         (Some(ProfileName::All), ..) => Select::All,
         (None, false, _) => Select::Only(args.only.clone()),
-        (None, true, Some((evidence, _))) => Select::Evidence(evidence),
+        (None, true, Some(measured)) => Select::Evidence(measured.evidence),
         (None, true, None) => {
             let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
             return Err(UsageError(text.into()).into());
@@ -215,8 +220,8 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     if plan.changes.is_empty() {
         output::talk("nothing to change");
     } else if !args.yes {
-        output::talk_page(&tune_text::plan(&plan, args.plan.persist));
-        if !ask(&format!("Apply {} changes?", plan.changes.len()))? {
+        output::talk_page(&tune_text::plan(&plan));
+        if !ask(&format!("Apply {}?", counted(plan.changes.len(), "change")))? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
         }
@@ -225,11 +230,21 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut hands = MachineHands::new(&machine);
     let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
     shown(args.plan.json, &report, || tune_text::applied(&plan, &report))?;
-    // What the kernel manages itself is listed, and is nobody's failure.
-    let failed = report.failures().any(|f| {
-        !matches!(f.outcome, Outcome::Refused { class: Refusal::Managed, .. }) || report.not_tried > 0
-    });
-    Ok(if failed { Exit::Failed } else { Exit::Ok })
+    let refused = tune_text::refused(&report)
+        .into_iter()
+        .chain(denied(&args.plan, &plan))
+        .chain((report.not_tried > 0).then(|| format!("{} not tried", counted(report.not_tried, "change"))));
+    let refused: Vec<String> = refused.collect();
+    // The last line, and not code 0: no script goes on as if it had what it asked for.
+    anyhow::ensure!(refused.is_empty(), "not applied: {}", refused.join("; "));
+    Ok(Exit::Ok)
+}
+
+/// Knobs that were named and that the plan could do nothing for.
+fn denied(args: &PlanArgs, plan: &Plan) -> Vec<String> {
+    let named = |knob: &str| args.only.iter().any(|id| id == knob);
+    let denied = plan.skipped.iter().filter(|s| named(s.knob) && s.because.is_denial());
+    denied.map(|s| format!("{}: {}", s.knob, s.why)).collect()
 }
 
 fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
@@ -248,16 +263,29 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
     let dir = StateDir::at(&args.state.state_dir);
     let now = status(&machine, &dir)?;
-    if !now.active {
+    for id in args.only.iter().filter(|id| *id != "persist" && catalogue::find(id).is_none()) {
+        let similar = catalogue::similar(id);
+        let hint = if similar.is_empty() {
+            String::new()
+        } else {
+            format!("; did you mean {}?", similar.join(", "))
+        };
+        return Err(UsageError(format!("there is no knob '{id}'{hint}")).into());
+    }
+    if !now.active && args.only.is_empty() {
         output::talk("nothing is applied: there is nothing to roll back");
         if args.json {
             output::json(&now)?;
         }
         return Ok(Exit::Ok);
     }
-    if !args.yes {
+    if !args.yes && now.active {
         output::talk_page(&tune_text::status(&now));
-        if !ask("Put all of it back?")? {
+        let question = match args.only.as_slice() {
+            [] => "Put all of it back?".to_owned(),
+            only => format!("Put back what {} changed?", only.join(", ")),
+        };
+        if !ask(&question)? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
         }
@@ -282,7 +310,14 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
             },
         }
     };
-    let report = rollback(&mut MachineHands::new(&machine), &dir, &mut decide)?;
+    let hands = &mut MachineHands::new(&machine);
+    let report = match args.only.as_slice() {
+        [] => rollback(hands, &dir, &mut decide)?,
+        only => rollback_only(hands, &dir, only, &mut decide).map_err(|e| match e {
+            RollbackError::NotApplied { .. } => UsageError(e.to_string()).into(),
+            RollbackError::State(e) => anyhow::Error::from(e),
+        })?,
+    };
     shown(args.json, &report, || tune_text::rolled_back(&report))?;
     Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
 }

@@ -3,8 +3,8 @@
 use super::tune_words::{counted, named, wrapped};
 use jitterscope_model::visible;
 use jitterscope_tune::{
-    ApplyReport, BootLine, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport, Status, Undoing,
-    called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport,
+    Status, Undoing, called,
 };
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -24,7 +24,7 @@ fn family(path: &str) -> Option<&'static str> {
 }
 
 /// A plan.
-pub fn plan(plan: &Plan, persist: bool) -> String {
+pub fn plan(plan: &Plan) -> String {
     let mut out = format!(
         "Plan for {} (housekeeping: {}): {}\n",
         named(&plan.goal.isolated),
@@ -72,14 +72,16 @@ pub fn plan(plan: &Plan, persist: bool) -> String {
     for note in &plan.notes {
         out.push_str(&wrapped("\nNote: ", note));
     }
-    if !plan.changes.is_empty() {
-        let last = if persist { "" } else { " (so that it lasts: --persist)" };
-        out.push_str(&wrapped(
-            "\n",
-            &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."),
-        ));
-    }
     out
+}
+
+/// What to do with a plan that was only shown.
+pub fn how_to_apply(plan: &Plan, persist: bool) -> String {
+    if plan.changes.is_empty() {
+        return String::new();
+    }
+    let last = if persist { "" } else { " (so that it lasts: --persist)" };
+    wrapped("\n", &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."))
 }
 
 fn more(out: &mut String, alike: usize) {
@@ -113,11 +115,25 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
     let gone = count(|o| matches!(o, Outcome::Gone { .. }));
     let managed = count(|o| matches!(o, Outcome::Refused { class: Refusal::Managed, .. }));
     let refused = report.failures().count() - managed;
-    let mut out = format!(
-        "Applied for {}: {done} in force, {pending} pending, {managed} managed by the kernel,\n{refused} refused, {gone} gone{}\n",
-        named(&plan.goal.isolated),
-        if report.merged { " (added to what was applied before)" } else { "" }
-    );
+    let counts: Vec<String> = [
+        (done, "made"),
+        (pending, "pending"),
+        (managed, "left to the kernel, which manages them"),
+        (refused, "refused"),
+        (gone, "gone meanwhile"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{n} {what}"))
+    .collect();
+    let cpus = named(&plan.goal.isolated);
+    let mut out = match counts.as_slice() {
+        [] => format!("Nothing was applied for {cpus}: there was nothing to change.\n"),
+        _ => {
+            let merged = if report.merged { " (added to what was applied before)" } else { "" };
+            wrapped("", &format!("Changes for {cpus}: {}{merged}", counts.join(", ")))
+        }
+    };
     let mut knobs: Vec<(&str, usize, usize)> = Vec::new();
     for a in &report.applied {
         let ok = usize::from(a.outcome.is_success());
@@ -140,17 +156,10 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
     });
     let pending: Vec<(String, String)> = pending.collect();
     listed(&mut out, "Pending", pending.iter().map(|(a, b)| (a.as_str(), b.as_str())));
-    let failed: Vec<(String, String)> = report
-        .failures()
-        .map(|a| {
-            let why = match &a.outcome {
-                Outcome::Refused { why, .. } | Outcome::Gone { why } => why.clone(),
-                Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
-                _ => String::new(),
-            };
-            (format!("{} -> {}", a.path, a.to), why)
-        })
-        .collect();
+    let later = report.applied.iter().filter(|a| matches!(a.outcome, Outcome::Applied { .. }));
+    later_in_force(&mut out, "In force later", later.map(|a| (a.knob, a.in_force_by.as_ref())));
+    let failed: Vec<(String, String)> =
+        report.failures().map(|a| (format!("{} -> {}", a.path, a.to), refusal(&a.outcome))).collect();
     listed(&mut out, "Refused", failed.iter().map(|(a, b)| (a.as_str(), b.as_str())));
     listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
     if report.not_tried > 0 {
@@ -168,6 +177,66 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
     out
 }
 
+/// Knobs whose values are in force only later, each with when.
+fn later_in_force<'a>(
+    out: &mut String,
+    title: &str,
+    changes: impl Iterator<Item = (&'a str, Option<&'a InForceBy>)>,
+) {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for (knob, by) in changes {
+        // Drop-ins are for the next boot, as everybody expects.
+        let Some(by) = by.filter(|by| !matches!(by, InForceBy::Now | InForceBy::AfterReboot)) else {
+            continue;
+        };
+        let row = (knob, when(by));
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    listed(out, title, rows.iter().map(|(knob, when)| (*knob, when.as_str())));
+}
+
+/// When something is in force, in words.
+fn when(by: &InForceBy) -> String {
+    match by {
+        InForceBy::Now => "now".into(),
+        InForceBy::AtLatest { at_realtime_ns, within_ns, shown_by } => {
+            let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(*at_realtime_ns));
+            let shown = if shown_by.is_empty() { String::new() } else { format!("; {shown_by} shows it") };
+            format!("by {at}, within {within_ns}: what is queued keeps its old delay{shown}")
+        }
+        InForceBy::AtEvent { event } => format!("when {event}"),
+        InForceBy::AfterReboot => "at the next boot".into(),
+        InForceBy::Unknown { why } => format!("that cannot be told: {why}"),
+    }
+}
+
+/// What an apply did not get, a text each. What the kernel manages itself counts only where nothing else was
+/// done: it is nobody's failure that a disk's queues stay where they are.
+pub fn refused(report: &ApplyReport) -> Vec<String> {
+    let any = report.applied.iter().any(|a| a.outcome.is_success());
+    let managed = |o: &Outcome| matches!(o, Outcome::Refused { class: Refusal::Managed, .. });
+    let failures: Vec<_> = report.failures().filter(|a| !any || !managed(&a.outcome)).collect();
+    let mut texts: Vec<String> = failures
+        .iter()
+        .take(SHOWN_OF_A_KIND)
+        .map(|a| format!("{} {} -> {}: {}", a.knob, a.path, a.to, refusal(&a.outcome)))
+        .collect();
+    if failures.len() > SHOWN_OF_A_KIND {
+        texts.push(format!("and {} more", failures.len() - SHOWN_OF_A_KIND));
+    }
+    texts
+}
+
+fn refusal(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Refused { why, .. } | Outcome::Gone { why } => why.clone(),
+        Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
+        Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
+    }
+}
+
 /// A rollback.
 pub fn rolled_back(report: &RollbackReport) -> String {
     let count = |wanted: fn(&Undoing) -> bool| report.steps.iter().filter(|s| wanted(&s.undoing)).count();
@@ -182,7 +251,17 @@ pub fn rolled_back(report: &RollbackReport) -> String {
             let _ = write!(out, ", {n} {words}");
         }
     }
+    if report.stays > 0 {
+        let _ = write!(out, "; {} stay applied", counted(report.stays, "change"));
+    }
     let mut out = wrapped("", &out);
+    let steps = report.steps.iter().map(|s| (s.knob.as_str(), s.in_force_by.as_ref()));
+    later_in_force(&mut out, "In force again later", steps);
+    listed(
+        &mut out,
+        "Comes back at the next boot",
+        report.lasting.iter().map(|l| (l.path.as_str(), l.why.as_str())),
+    );
     let tell = |wanted: fn(&Undoing) -> Option<&str>| -> Vec<(String, String)> {
         report
             .steps
@@ -224,10 +303,12 @@ pub fn rolled_back(report: &RollbackReport) -> String {
 
 /// What is in force.
 pub fn status(status: &Status) -> String {
-    if !status.active {
-        return "Nothing is applied.\n".into();
-    }
     let mut out = String::new();
+    if !status.active {
+        out.push_str("Nothing is applied.\n");
+        settling(&mut out, status);
+        return out;
+    }
     for apply in &status.applies {
         let at =
             humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(apply.who.at_realtime_ns));
@@ -247,7 +328,13 @@ pub fn status(status: &Status) -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for change in &status.changes {
         let now = match &change.standing {
-            NowIs::InForce => "in force".to_owned(),
+            NowIs::InForce => {
+                match change.in_force_by.as_ref().filter(|by| matches!(by, InForceBy::AtLatest { .. })) {
+                    Some(by) => format!("set, in force {}", when(by)),
+                    None => "in force".to_owned(),
+                }
+            }
+            NowIs::ChangedAgain => "changed again since, by us".into(),
             NowIs::Pending { effective } => format!("pending, still {effective}"),
             NowIs::Original => format!("back at {}", change.original),
             NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
@@ -272,12 +359,22 @@ pub fn status(status: &Status) -> String {
         rows.push((format!("{count} {kind}"), now));
     }
     listed(&mut out, "Changes", rows.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    if !status.rolled_back.is_empty() {
+        out.push_str(&wrapped("\n", &format!("Rolled back by itself: {}", status.rolled_back.join(", "))));
+    }
+    settling(&mut out, status);
     let drifted = status.drifted().count();
     if drifted > 0 {
         let _ = write!(out, "\n{} changed by somebody else since.\n", counted(drifted, "value"));
     }
     out.push_str("\nBack to what was: tune rollback.\n");
     out
+}
+
+/// What was rolled back and has its effect still.
+fn settling(out: &mut String, status: &Status) {
+    let rows = status.settling.iter().map(|s| (s.knob.as_str(), Some(&s.in_force_by)));
+    later_in_force(out, "Rolled back, in force again later", rows);
 }
 
 /// Interrupts before and after: `before->after` where a CPU's count rose.

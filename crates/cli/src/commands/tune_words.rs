@@ -25,6 +25,16 @@ pub struct Scope {
     root: Option<PathBuf>,
 }
 
+/// What a run measured.
+pub struct Measured {
+    /// Its id.
+    pub run: String,
+    /// What it measured, by culprit.
+    pub evidence: Evidence,
+    /// On which CPUs.
+    pub cpus: CpuSet,
+}
+
 impl Scope {
     /// The machine to look at.
     pub fn machine(&self) -> Machine {
@@ -35,10 +45,12 @@ impl Scope {
     ///
     /// # Errors
     /// There is no such run, or it cannot be read.
-    pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<(Evidence, CpuSet)>> {
+    pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
         let Some(run) = &self.run else { return Ok(None) };
         let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
-        Ok(Some((evidence_of(&reader)?, reader.manifest().probe.cpus.clone())))
+        let manifest = reader.manifest();
+        let (run, cpus) = (manifest.id.to_string(), manifest.probe.cpus.clone());
+        Ok(Some(Measured { run, evidence: evidence_of(&reader)?, cpus }))
     }
 
     /// The CPUs, and why these when nobody named them.
