@@ -99,3 +99,55 @@ fn applied_shown_drifted_and_rolled_back() {
     assert!(!dir.path().join("root/etc/tmpfiles.d").exists());
     assert_eq!(json(&run(dir.path(), &["tune", "status", "--json"]))["active"], false);
 }
+
+#[test]
+fn one_knob_is_rolled_back_by_itself() {
+    let dir = machine();
+    let read = |file: &str| fs::read_to_string(dir.path().join("root").join(file)).unwrap();
+    let only = ["--only", "vmstat,thp", "--cpus", "3"];
+    let applied = run(dir.path(), &[&["tune", "apply", "--yes"], only.as_slice()].concat());
+    let text = String::from_utf8_lossy(&applied.stdout).into_owned();
+    assert!(
+        text.starts_with("Changes for CPU 3: 2 made\n") && text.contains("In force later\n  - vmstat: by "),
+        "{text}"
+    );
+    for (id, code) in [("no-such", 2), ("ksm", 2), ("vmstat", 0), ("vmstat", 2)] {
+        let rolled = run(dir.path(), &["tune", "rollback", "--yes", "--only", id]);
+        assert_eq!(rolled.status.code(), Some(code), "{id}: {rolled:?}");
+    }
+    assert_eq!(read("proc/sys/vm/stat_interval"), "1\n");
+    assert_eq!(read("sys/kernel/mm/transparent_hugepage/enabled"), "always [madvise] never\n");
+    let status = json(&run(dir.path(), &["tune", "status", "--json"]));
+    assert_eq!((&status["active"], &status["rolled_back"][0]), (&Value::from(true), &Value::from("vmstat")));
+    assert_eq!(status["settling"][0]["knob"], "vmstat");
+    assert_eq!(status["settling"][0]["in_force_by"]["when"], "at_latest");
+    let text = run(dir.path(), &["tune", "status"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("Rolled back by itself: vmstat\n"), "{text}");
+    assert_eq!(run(dir.path(), &["tune", "rollback", "--yes"]).status.code(), Some(0));
+    // Nothing is applied, and yet it has its effect.
+    let text = run(dir.path(), &["tune", "status"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.starts_with("Nothing is applied.\n\nRolled back, in force again later\n  - vmstat: by "),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_was_named_and_not_done_is_an_error_with_the_last_word() {
+    let dir = machine();
+    let last_word = |ids: &str| {
+        let output = run(dir.path(), &["tune", "apply", "--yes", "--only", ids, "--cpus", "3"]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text.lines().last().unwrap_or_default().to_owned())
+    };
+    let (code, said) = last_word("psi,vmstat");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("not applied: psi: ") && !said.contains("vmstat"), "{said}");
+    // As it is wanted already: nothing was refused.
+    let (code, said) = last_word("vmstat");
+    assert_eq!((code, said.as_str()), (Some(0), "nothing to change"));
+    let (code, said) = last_word("governor");
+    assert!(code == Some(1) && said.contains("not applied: governor: "), "{said}");
+}
