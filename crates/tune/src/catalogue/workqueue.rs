@@ -7,6 +7,26 @@ use crate::knob::{Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, Wan
 use crate::value::ValueKind;
 use jitterscope_model::Nanos;
 
+/// Work on the kernel's power-efficient queues, which alone become unbound. All other work is bound and stays
+/// so, or is unbound already. From memory of the kernel's source.
+const POWER_EFFICIENT: &[&str] = &[
+    "neigh_periodic_work",
+    "neigh_managed_work",
+    "check_lifetime",
+    "gc_worker",
+    "nft_rhash_gc",
+    "flow_offload_work_gc",
+    "do_cache_clean",
+    "disk_events_workfn",
+    "phy_state_machine",
+    "sync_hw_clock",
+    "fb_flashcursor",
+    "hub_init_func*",
+    "thermal_zone_device_check",
+    "crda_timeout_work",
+    "reg_check_chans_work",
+];
+
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
         id: "wq-unbound",
@@ -79,7 +99,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &["Y"],
         )),
         boot: &[BootParam { key: "workqueue.power_efficient", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(Target::Work(&["*"]))],
+        answers: &[Answer::lessens(Target::Work(POWER_EFFICIENT))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Cache locality of that work.",
@@ -90,7 +110,7 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "/sys/module/workqueue/parameters/power_efficient reads Y.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Seen("6.18: read-only at run time"),
+        fact: Fact::Unverified("6.18: read-only at run time; which work it concerns is from memory"),
     },
     Knob {
         id: "vmstat",

@@ -1,0 +1,35 @@
+//! What a plan by evidence takes: what answers, and no more than is worth it.
+
+mod support;
+
+use jitterscope_model::{Nanos, Subject, Work};
+use jitterscope_tune::{Because, Evidence, MeasuredCulprit, Select, catalogue, plan};
+use support::{Cgroups, build, folder, goal};
+
+fn work(function: &str, ns: u64) -> MeasuredCulprit {
+    let subject = Subject::Work(Work { function: Some(function.into()), ..Work::default() });
+    MeasuredCulprit { subject, total_ns: Nanos(ns), count: 1 }
+}
+
+#[test]
+fn power_efficient_queues_are_not_credited_with_work_that_is_never_on_them() {
+    let knob = catalogue::find("wq-powereff").unwrap();
+    let answers = |function: &str| knob.answers(&work(function, 1).subject).is_some();
+    assert!(answers("neigh_periodic_work"));
+    // Bound for good, and unbound from the start.
+    assert!(!answers("vmstat_update") && !answers("wb_workfn"));
+}
+
+#[test]
+fn what_is_negligible_is_left_out_and_named() {
+    let dir = folder();
+    let machine = build(dir.path(), Cgroups::V1);
+    let culprits = vec![work("vmstat_update", 40_000_000), work("wb_workfn", 6_670)];
+    let evidence = Evidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits };
+    let plan = plan(&machine, &goal(&machine), &Select::Evidence(evidence), &[], false).unwrap();
+    assert!(plan.changes.iter().all(|c| c.knob == "vmstat"), "{:?}", plan.changes);
+    assert!(!plan.changes.is_empty());
+    let left: Vec<&str> =
+        plan.skipped.iter().filter(|s| s.because == Because::Negligible).map(|s| s.knob).collect();
+    assert!(left.contains(&"wq-named"), "{:?}", plan.skipped);
+}
