@@ -1,0 +1,7 @@
+//! The machine against CPUs on paper whose truth is known.
+
+mod common;
+mod differential;
+mod healing;
+mod properties;
+mod speed;
