@@ -68,8 +68,6 @@ pub struct Senders {
     callers: Index<(u64, KernelAddr), KernelAddr>,
     queuers: Index<u64, Name>,
     reschedules: Index<CpuId, KernelAddr>,
-    /// Threads that moved, and where to.
-    arrivals: Index<i32, CpuId>,
     /// Threads that only read the clock.
     spinners: BTreeSet<i32>,
 }
@@ -88,7 +86,6 @@ impl Senders {
             EventKind::IpiSendCpu { target, callsite, callback } if *callback == KernelAddr(0) => {
                 self.reschedules.insert(*target, event, *callsite);
             }
-            EventKind::SchedMigrate { task, to, .. } => self.arrivals.insert(task.tid, event, *to),
             _ => {}
         }
     }
@@ -96,12 +93,6 @@ impl Senders {
     /// This thread only reads the clock: it raises no softirq, so one on top of it is not its doing.
     pub fn spins(&mut self, tid: i32) {
         self.spinners.insert(tid);
-    }
-
-    /// Whether a thread came to this CPU from another one after `from` and not after `until`.
-    pub(crate) fn has_arrived(&self, tid: i32, cpu: CpuId, from: Ticks, until: Ticks) -> bool {
-        let moves = self.arrivals.sent.get(&tid);
-        moves.is_some_and(|moves| moves.iter().any(|s| s.what == cpu && from < s.time && s.time <= until))
     }
 
     /// Who woke a thread before `time`.

@@ -1,9 +1,10 @@
 //! One stall, frame by frame.
 
-use crate::culprits::Scene;
+use crate::culprits::{self, Naming};
 use crate::lexicon::Lexicon;
+use crate::occupancy::{Machine, NameTable, Outcome, Record, Window};
 use crate::senders::Senders;
-use crate::timeline::{Frame, Timeline};
+use crate::windows::Named;
 use jitterscope_model::{EventKind, KernelEvent, Stall, TickRate, Ticks, TimelineItem, TimelineRow};
 
 /// The frames and the telling records of a stall, in order of time. `events` are those of the stall's
@@ -16,32 +17,44 @@ pub fn timeline_rows<'e>(
     rate: TickRate,
     lexicon: &dyn Lexicon,
 ) -> Vec<TimelineRow> {
-    let timeline = Timeline::build(stall, events, rate, senders);
-    let scene = Scene { stall, timeline: &timeline, senders, lexicon };
+    let events: Vec<&KernelEvent> = events.into_iter().filter(|event| stall.contains(event.time)).collect();
+    let mut names = NameTable::default();
+    let mut machine = Machine::new(rate);
+    machine.running(stall.victim.tid, stall.start);
+    let mark = machine.open_mark(stall.start);
+    for event in &events {
+        machine.record(&Record::new(event, &mut names));
+    }
+    let mut window = Window::default();
+    machine.close_mark(mark, stall.end, &mut window);
+    let (cpu, victim) = (stall.cpu, stall.victim.tid);
+    let naming = Naming { cpu, victim, names: &names, senders, lexicon, folded: false };
+    let named = Named::new(&window, naming);
     let at = |time: Ticks| rate.nanos(time.since(stall.start));
-    let mut rows: Vec<TimelineRow> = timeline
-        .frames
+    let frames: Vec<u32> = (0..window.frames.len() as u32).filter(|index| named.counts(*index)).collect();
+    let depth = |index| std::iter::successors(named.outside(index), |outer| named.outside(*outer)).count();
+    let mut rows: Vec<TimelineRow> = frames
         .iter()
-        .enumerate()
-        .map(|(index, frame)| {
-            let culprit = (frame.rule.culprit)(frame, &scene);
-            let names_it = |child: &Frame| child.parent == Some(index) && (frame.rule.named_by)(child);
-            let named_inside = timeline.frames.iter().any(names_it);
-            let ended = frame.closed || frame.rule.endless;
+        .map(|index| {
+            let frame = window.frame(*index);
+            let culprit = culprits::culprit_while_open(frame, &naming);
+            let named_inside = window.named_by(*index).is_some();
+            let ended = frame.outcome == Outcome::Closed || frame.class.is_endless();
             TimelineRow {
-                depth: frame.depth,
+                depth: depth(*index),
                 start: at(frame.start),
                 end: ended.then(|| at(frame.end)),
                 item: TimelineItem::Frame { culprit, ended, named_inside },
             }
         })
         .collect();
-    for event in &timeline.events {
+    let frames: Vec<_> = frames.into_iter().map(|index| window.frame(index)).collect();
+    for event in &events {
         // What another thread does in its own time is not the victim's tale.
-        let elsewhere =
-            timeline.frames.iter().any(|f| f.is_thread() && f.start < event.time && event.time < f.end);
+        let mut around = frames.iter().filter(|f| f.start < event.time && event.time < f.end);
+        let depth = around.clone().count();
+        let elsewhere = around.any(|frame| frame.class.is_root());
         if let Some(item) = instant(&event.kind, lexicon).filter(|_| !elsewhere) {
-            let depth = timeline.frames.iter().filter(|f| f.start < event.time && event.time < f.end).count();
             rows.push(TimelineRow { depth, start: at(event.time), end: None, item });
         }
     }

@@ -170,6 +170,11 @@ impl Frame {
         }
     }
 
+    /// A work item that a worker had under way.
+    pub(crate) fn item(tid: i32, work: u64, function: u64, begun: Ticks) -> Frame {
+        Frame { key: work, subject: function, ..Frame::root(Class::Work, tid, begun) }
+    }
+
     /// What a record opens inside another frame.
     pub(crate) fn inside(class: Class, record: &Record, at: Ticks) -> Frame {
         Frame { key: record.key, subject: record.subject, ..Frame::root(class, record.tid, at) }
@@ -199,6 +204,11 @@ impl Frame {
                 Class::Call => self.key == record.key && self.subject == record.subject,
                 _ => self.key == record.key,
             }
+    }
+
+    /// Whether it is a thread's turn.
+    pub(crate) fn is_turn(&self) -> bool {
+        self.class == Class::Turn
     }
 
     /// From first entry to last exit.

@@ -41,7 +41,6 @@ pub(crate) struct Machine {
     known: Ticks,
     inferred: Option<Inferred>,
     unrecorded: u64,
-    unmatched: u64,
 }
 
 impl Machine {
@@ -56,11 +55,11 @@ impl Machine {
             known: Ticks(0),
             inferred: None,
             unrecorded: 0,
-            unmatched: 0,
         }
     }
 
     /// Folds what is kept beyond so many bytes.
+    #[cfg(test)]
     #[must_use]
     pub(crate) fn with_cap(mut self, bytes: usize) -> Machine {
         self.ring.set_cap(bytes);
@@ -72,19 +71,22 @@ impl Machine {
         self.unrecorded
     }
 
-    /// Exits without an entry.
-    pub(crate) fn unmatched_exits(&self) -> u64 {
-        self.unmatched
-    }
-
     /// Bytes of slices and frames that are kept now.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.ring.bytes()
     }
 
     /// Whose turn it is, as far as is known: the frame at the bottom.
+    #[cfg(test)]
     pub(crate) fn turn(&self) -> &Frame {
         self.ring.root()
+    }
+
+    /// Whether an interrupt or a softirq is under way.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        let interrupts = |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
+        self.ring.stack[1..].iter().any(|index| interrupts(self.ring.frame(*index).class))
     }
 
     /// Takes in a record.
@@ -123,10 +125,10 @@ impl Machine {
         self.began = Some(beside);
     }
 
-    /// A thread comes to this CPU from another one, or begins or ends elsewhere: what it left open here is
+    /// A thread comes to this CPU from another one, or its id begins again: what it left open here before is
     /// not open any more.
-    pub(crate) fn arrived(&mut self, tid: i32) {
-        self.parked.take(tid);
+    pub(crate) fn arrived(&mut self, tid: i32, at: Ticks) {
+        self.parked.forget_before(tid, at);
     }
 
     /// Records between two times were lost: nothing of what stood is known any more.
@@ -195,6 +197,9 @@ impl Machine {
 
     /// Something that a thread had under way when it left, as if that had been recorded.
     pub(crate) fn park(&mut self, tid: i32, at: Ticks, frame: Frame) {
+        if self.ring.root().class == Class::Turn && self.ring.root().tid == tid {
+            return;
+        }
         let mut left = Left::new(at);
         left.push(frame);
         self.parked.put(tid, left);
@@ -282,10 +287,7 @@ impl Machine {
                 self.unwind(depth + 1, at);
                 self.ring.pop(at, Outcome::Closed);
             }
-            None => {
-                self.unmatched += 1;
-                self.point(at, beside);
-            }
+            None => self.point(at, beside),
         }
     }
 

@@ -63,6 +63,13 @@ impl Parked {
         if self.threads.is_empty() { None } else { self.threads.remove(&tid) }
     }
 
+    /// What a thread left open before `at` is not open any more.
+    pub(crate) fn forget_before(&mut self, tid: i32, at: Ticks) {
+        if self.threads.get(&tid).is_some_and(|left| left.at < at) {
+            self.threads.remove(&tid);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.threads.clear();
     }

@@ -11,7 +11,7 @@ use jitterscope_model::Ticks;
 use std::collections::VecDeque;
 
 /// Bytes of slices and frames before the oldest are folded into sums.
-const CAP_BYTES: usize = 2 << 20;
+const CAP_BYTES: usize = 4 << 20;
 /// Frames that are not needed any more are left where they are until there are so many.
 const WORTH_MOVING: usize = 1024;
 
@@ -66,6 +66,7 @@ impl Ring {
     }
 
     /// Another limit than the usual one.
+    #[cfg(test)]
     pub(super) fn set_cap(&mut self, bytes: usize) {
         (self.cap, self.fold_at) = (bytes, bytes);
     }

@@ -59,6 +59,20 @@ impl Window {
         }
     }
 
+    /// Begins the window earlier than the CPU can tell of.
+    pub(crate) fn begin_at(&mut self, from: Ticks) {
+        if from >= self.from {
+            return;
+        }
+        let frame = self.frames.len() as u32;
+        let not_seen =
+            Frame { outcome: Outcome::Closed, end: self.from, ..Frame::nobody(Class::NotSeen, from) };
+        self.frames.push(not_seen);
+        let slice = Slice { start: from, end: self.from, frame, began: None, ended: None, folded: false };
+        self.slices.insert(0, slice);
+        self.from = from;
+    }
+
     /// A frame of this window.
     pub(crate) fn frame(&self, index: u32) -> &Frame {
         &self.frames[index as usize]
@@ -91,6 +105,7 @@ impl Window {
             return None;
         }
         let inside = self.frames.iter().enumerate().skip(index as usize + 1);
+        let inside = inside.take_while(|(_, child)| child.start <= frame.end);
         inside
             .filter(|(_, child)| names_it(child))
             .max_by_key(|(at, child)| (child.gross(), std::cmp::Reverse(*at)))

@@ -1,10 +1,8 @@
 //! Whatever the kernel seems to have done: the parts of a stall sum to its length, and nothing panics.
 
 use crate::common::*;
-use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints, Senders, Timeline};
-use jitterscope_model::{
-    CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, Stall, TickRate, Ticks,
-};
+use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints};
+use jitterscope_model::{EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, TickRate, Ticks};
 use proptest::prelude::*;
 
 fn kind() -> impl Strategy<Value = EventKind> {
@@ -88,22 +86,5 @@ proptest! {
         }
         a.finish(&[]);
         prop_assert_eq!(a.events_in_gaps().events, total);
-    }
-
-    #[test]
-    fn frames_nest_and_stay_inside_their_stall(events in events()) {
-        let s = Stall { cpu: CpuId(1), ..stall(500, 4000) };
-        let timeline = Timeline::build(&s, &events, TickRate::NANOSECONDS, &Senders::default());
-        for frame in &timeline.frames {
-            prop_assert!(s.start <= frame.start && frame.start <= frame.end && frame.end <= s.end);
-        }
-        // A frame one deeper lies inside the nearest shallower one opened before it.
-        for (i, frame) in timeline.frames.iter().enumerate() {
-            if frame.depth > 0 {
-                let parent = timeline.frames[..i].iter().rev().find(|f| f.depth == frame.depth - 1);
-                let parent = parent.expect("a nested frame has a parent");
-                prop_assert!(parent.start <= frame.start && frame.end <= parent.end);
-            }
-        }
     }
 }

@@ -402,7 +402,13 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
     let mut senders = jitterscope_attribute::Senders::default();
     senders.note(&events[2]);
     let rate = jitterscope_model::TickRate::NANOSECONDS;
-    let rows = jitterscope_attribute::timeline_rows(&stall(1000, 9500), &events, &senders, rate, &Names);
+    let rows = jitterscope_attribute::timeline_rows(
+        &stall(1000, 9500),
+        &with_current(&events),
+        &senders,
+        rate,
+        &Names,
+    );
     let shown: Vec<String> = rows
         .iter()
         .map(|r| {

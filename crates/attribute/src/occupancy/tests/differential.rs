@@ -1,4 +1,4 @@
-//! The machine against the frames of single stalls that attribution was built on before it.
+//! The machine against another reading of the same records ([`older`](super::older)).
 //!
 //! Where the older way is right the two agree. Where they are meant to differ:
 //! - a record names a thread whose turn it cannot be: the older way went on with the turn that was known, the
@@ -11,9 +11,8 @@
 //!   whatever was open as if its exit had been seen, the machine says that it was not.
 
 use super::common::*;
+use super::older::{Frame, Timeline};
 use crate::occupancy::{Class, Machine, Window};
-use crate::senders::Senders;
-use crate::timeline::{Frame, Timeline};
 use jitterscope_model::{Comm, EventKind, KernelEvent, Stall, StallId, ThreadRef, TickRate, Ticks};
 use jitterscope_model::{CpuId, TaskRef};
 use proptest::prelude::*;
@@ -44,9 +43,9 @@ fn before_of(victim: i32, events: &[KernelEvent], rate: TickRate) -> Suffered {
 fn older(victim: i32, events: &[KernelEvent], (from, until): (u64, u64), rate: TickRate) -> Suffered {
     let victim = ThreadRef { tid: victim, comm: Comm::new("victim") };
     let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(from), end: Ticks(until) };
-    let timeline = Timeline::build(&stall, events, rate, &Senders::default());
+    let timeline = Timeline::build(&stall, events, rate);
     let stretches = timeline.stretches.iter();
-    joined(stretches.map(|s| (s.start.0, s.end.0, s.frame.map(|at| what(&timeline.frames[at])))))
+    joined(stretches.map(|(from, to, frame)| (from.0, to.0, frame.map(|at| what(&timeline.frames[at])))))
 }
 
 fn what(frame: &Frame) -> (Class, u64) {
@@ -96,6 +95,7 @@ fn suffered(victim: i32, window: &Window) -> Suffered {
     }))
 }
 
+#[allow(dead_code)]
 #[path = "../../../../trace/tests/support/fixture.rs"]
 mod fixture;
 

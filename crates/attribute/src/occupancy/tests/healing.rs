@@ -254,7 +254,7 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
         }
         begun.iter().for_each(|record| machine.record(record));
         if moved {
-            machine.arrived(50);
+            machine.arrived(50, Ticks(400));
         }
         let mark = machine.open_mark(Ticks(500));
         records(&back).iter().for_each(|record| machine.record(record));

@@ -3,5 +3,6 @@
 mod common;
 mod differential;
 mod healing;
+mod older;
 mod properties;
 mod speed;

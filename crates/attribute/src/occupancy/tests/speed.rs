@@ -2,9 +2,8 @@
 //! `cargo test --release -p jitterscope-attribute --lib speed -- --ignored --nocapture`.
 
 use super::common::*;
+use super::older::Timeline;
 use crate::occupancy::Window;
-use crate::senders::Senders;
-use crate::timeline::{Suspended, Timeline};
 use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent};
 use jitterscope_model::{Stall, StallId, ThreadRef, TickRate, Ticks};
 use std::hint::black_box;
@@ -50,14 +49,13 @@ fn speed() {
     };
 
     let victim = ThreadRef { tid: VICTIM, comm: Comm::new("victim") };
-    let (senders, mut suspended) = (Senders::default(), Suspended::new());
     let begin = Instant::now();
     for (n, events) in stalls.iter().enumerate() {
         let (start, end) = (Ticks(n as u64 * 1000), Ticks(n as u64 * 1000 + 420));
         let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
-        black_box(Timeline::build_with(&stall, events, TickRate::NANOSECONDS, &senders, &mut suspended));
+        black_box(Timeline::build(&stall, events, TickRate::NANOSECONDS));
     }
-    let before = told("frames of single stalls", begin);
+    let before = told("the older reading, stall by stall", begin);
 
     let mut names = names();
     let begin = Instant::now();
