@@ -86,6 +86,8 @@ pub struct Attributor {
     tally: EventTally,
     /// That of the stall being attributed.
     window: Window,
+    /// Stalled time of which only sums were kept.
+    folded: Ticks,
 }
 
 impl Attributor {
@@ -100,6 +102,7 @@ impl Attributor {
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
             window: Window::default(),
+            folded: Ticks(0),
         }
     }
 
@@ -120,13 +123,11 @@ impl Attributor {
         self
     }
 
-    /// The work items that sleep on a CPU at `until`, as far as their workers did not come back from another
-    /// CPU by then.
-    pub fn sleeping_works(&mut self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
-        let Attributor { cpus, tally, .. } = self;
-        let Some(of) = cpus.get_mut(&cpu) else { return Vec::new() };
-        of.feed.advance(until, false, |at| tally.event(cpu, at, false));
-        let feed = &of.feed;
+    /// The work items that slept on a CPU when its last stall ended, as far as their workers did not come back
+    /// from another CPU by `until`.
+    #[must_use]
+    pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
+        let Some(feed) = self.cpus.get(&cpu).map(|cpu| &cpu.feed) else { return Vec::new() };
         feed.machine
             .parked()
             .filter(|(tid, left, _)| !feed.arrives(*tid, *left, until))
@@ -269,6 +270,20 @@ impl Attributor {
         self.forget(Ticks(u64::MAX));
     }
 
+    /// Stalled time in which more happened than is kept: each culprit's sum is exact there, the order of events
+    /// and their senders are not known.
+    #[must_use]
+    pub fn folded(&self) -> Ticks {
+        self.folded
+    }
+
+    /// Switches that must have been and are not recorded, by CPU.
+    #[must_use]
+    pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
+        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.feed.machine.unrecorded_switches()));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Events of measured CPUs inside and outside their gaps.
     #[must_use]
     pub fn events_in_gaps(&self) -> EventsInGaps {
@@ -299,6 +314,7 @@ impl Attributor {
         feed.machine.close_mark(mark, stall.end, window);
         // A stall may have begun before the one before it had ended.
         window.begin_at(stall.start);
+        self.folded = self.folded + window.folded();
         feed.machine.running(stall.victim.tid, stall.end);
         inside
     }

@@ -24,6 +24,8 @@ pub(super) struct Cpus {
     names: NameTable,
     /// Memory of the last answer, for the next.
     window: Window,
+    /// Time of which only sums were kept.
+    folded: Ticks,
 }
 
 /// Who asks, and who can tell names.
@@ -35,7 +37,13 @@ pub(super) struct Asking<'a> {
 
 impl Cpus {
     pub(super) fn new(rate: TickRate) -> Cpus {
-        Cpus { rate, cpus: HashMap::new(), names: NameTable::default(), window: Window::default() }
+        Cpus {
+            rate,
+            cpus: HashMap::new(),
+            names: NameTable::default(),
+            window: Window::default(),
+            folded: Ticks(0),
+        }
     }
 
     fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
@@ -93,6 +101,7 @@ impl Cpus {
     ) -> Vec<Slice> {
         let mut window = std::mem::take(&mut self.window);
         self.cpu(cpu).machine.close_mark(mark, to, &mut window);
+        self.folded = self.folded + window.folded();
         let slices = self.slices(&mut window, cpu, (from, to), asking);
         self.window = window;
         slices
@@ -148,6 +157,11 @@ impl Cpus {
     pub(super) fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
         self.forget_interrupt(cpu);
         self.cpu(cpu).machine.lost(from, to);
+    }
+
+    /// Time of which only sums were kept.
+    pub(super) fn folded(&self) -> Ticks {
+        self.folded
     }
 
     /// Switches that must have been and are not recorded.

@@ -135,6 +135,13 @@ impl ThreadFollower {
         self.cpus.unrecorded_switches()
     }
 
+    /// Time that followed threads waited in which more happened than is kept: each culprit's sum is exact there,
+    /// the order of events and their senders are not known.
+    #[must_use]
+    pub fn folded(&self) -> Ticks {
+        self.cpus.folded()
+    }
+
     /// A record, of the measured CPUs or of a sender.
     pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         self.now = self.now.max(event.time);

@@ -444,3 +444,58 @@ fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
     assert_eq!(shown(&got)[1], "thread/unseen 3900");
     assert_eq!(got.parts[1].confidence, jitterscope_model::Confidence::Low);
 }
+
+#[test]
+fn a_program_that_begins_in_the_middle_of_a_turn_names_it() {
+    let mut a = attributor(false);
+    let shell = task(300, "sh", 120);
+    let program = task(300, "sha1sum", 120);
+    let events = [switch(1000, victim(), shell), switch(9000, program, victim())];
+    let got = attribute(&mut a, &stall(1000, 9000), &events);
+    assert_eq!(shown(&got), ["thread/sha1sum 8000"]);
+}
+
+#[test]
+fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
+    let mut a = attributor(false);
+    let (seen, unseen) = (task(200, "seen", 120), task(201, "unseen", 120));
+    let in_time_of = |tid, event: KernelEvent| KernelEvent { tid, ..event };
+    let events = [
+        switch(1000, victim(), seen),
+        in_time_of(200, enter(1500, "local_timer")),
+        in_time_of(200, exit(1600, "local_timer")),
+        in_time_of(201, enter(7000, "local_timer")),
+        in_time_of(201, exit(7100, "local_timer")),
+        switch(9000, unseen, victim()),
+    ];
+    for event in &events {
+        a.event(in_time_of(event.tid, event.clone()));
+    }
+    let s = stall(1000, 9000);
+    a.announce(CPU, Gap { start: s.start, length: s.length() });
+    let got = a.attribute(&s, &OutsideHints::default(), &Names);
+    assert_eq!(
+        shown(&got),
+        [
+            "thread/seen 500",
+            "timer/local_timer 200",
+            "unresolved/unrecorded switch 5400",
+            "thread/unseen 1900",
+        ]
+    );
+    assert_eq!(a.unrecorded_switches().into_iter().collect::<Vec<_>>(), [(CPU, 1)]);
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_thread() {
+    let mut a = attributor(false);
+    let worker = task(50, "kworker/1:2", 120);
+    let worker_event = |time, kind| KernelEvent { tid: 50, ..at(time, kind) };
+    let dead = EventKind::SchedSwitch { prev: worker, prev_state: 0x80 | 0x10, next: victim() };
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    let begun = [switch(1000, victim(), worker), worker_event(1200, start), worker_event(3000, dead)];
+    attribute(&mut a, &stall(1000, 3000), &begun);
+    let again = [switch(7000, victim(), worker), switch(8000, worker, victim())];
+    let got = attribute(&mut a, &stall(7000, 8000), &again);
+    assert_eq!(shown(&got), ["kworker/kworker/1:2 1000"]);
+}
