@@ -162,6 +162,10 @@ impl Attributor {
             changes.push_back(event.time);
         }
         cpu_of(&mut self.cpus, event.cpu, rate).feed.event(&event, &mut self.names);
+        if matches!(event.kind, EventKind::SchedSwitch { .. }) {
+            // A wake-up of before a sleep is not that of the turn after it.
+            self.senders.note(&event);
+        }
     }
 
     /// An event of a sender, from any CPU.

@@ -26,6 +26,7 @@ use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, TaskRef};
 pub(crate) use idle::idle_exit;
 pub(crate) use loss::lost;
 pub(crate) use outside::{OutsideQuestion, edge, unseen};
+pub(crate) use rt_throttle::{throttled, throttled_turns};
 pub(crate) use switch::context_switch;
 pub(crate) use thread::subject as thread_subject;
 pub(crate) use timer::local_timer;

@@ -1,6 +1,6 @@
 //! Another thread got the CPU: `sched_switch` away from the victim and back.
 
-use super::{Kind, Naming, rt_throttle};
+use super::{Kind, Naming};
 use crate::occupancy::Frame;
 use jitterscope_model::{Culprit, Evidence, SchedClass, Subject, Work, Worker};
 
@@ -8,10 +8,7 @@ use jitterscope_model::{Culprit, Evidence, SchedClass, Subject, Work, Worker};
 pub(super) static TURN: Kind = Kind { evidence: Evidence::SwitchRecords, culprit: name };
 
 fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
-    if let Some(throttled) = rt_throttle::name(frame, naming) {
-        return throttled;
-    }
-    let sender = naming.senders.waker(frame.tid, frame.start, naming.lexicon);
+    let sender = naming.senders.waker(frame.tid, naming.cpu, frame.start, naming.lexicon);
     Culprit { sender: sender.filter(|_| !naming.folded), subject: subject(frame, naming) }
 }
 

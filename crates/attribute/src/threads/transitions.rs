@@ -187,7 +187,7 @@ impl ThreadFollower {
             State::Runnable { .. } | State::Exited => return,
         }
         self.account(task.tid, event.time);
-        let waker = self.senders.waker(task.tid, event.time, lexicon);
+        let waker = self.senders.waker(task.tid, target, event.time, lexicon);
         self.wait_for(task.tid, event.time, target, waker, false);
         if let Some(thread) = self.threads.get_mut(&task.tid) {
             thread.cpu.get_or_insert(target);

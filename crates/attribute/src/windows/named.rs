@@ -11,6 +11,8 @@ pub(crate) struct Named<'a> {
     pub(crate) naming: Naming<'a>,
     /// Whether some of the frames stand for many.
     folded: bool,
+    /// By frame: whether throttling gave that turn to its thread.
+    throttled: Vec<bool>,
     /// By frame.
     known: RefCell<Vec<Option<Culprit>>>,
 }
@@ -18,7 +20,8 @@ pub(crate) struct Named<'a> {
 impl<'a> Named<'a> {
     pub(crate) fn new(window: &'a Window, naming: Naming<'a>) -> Named<'a> {
         let known = RefCell::new(vec![None; window.frames.len()]);
-        Named { window, naming, folded: window.folded() > Ticks(0), known }
+        let throttled = culprits::throttled_turns(window, naming.victim);
+        Named { window, naming, folded: window.folded() > Ticks(0), throttled, known }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -60,10 +63,19 @@ impl<'a> Named<'a> {
         if let Some(known) = self.known.borrow()[index as usize].clone() {
             return known;
         }
-        let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
-        let found = culprits::culprit_of(self.frame(namer), &self.naming_of(namer));
+        let found = self.throttled(index).unwrap_or_else(|| {
+            let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
+            culprits::culprit_of(self.frame(namer), &self.naming_of(namer))
+        });
         self.known.borrow_mut()[index as usize] = Some(found.clone());
         found
+    }
+
+    /// What a thread does in a turn that it owes to throttling, a worker its items included.
+    fn throttled(&self, index: u32) -> Option<Culprit> {
+        let root = self.window.root(index);
+        let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
+        (own && self.throttled[root as usize]).then(|| culprits::throttled(self.frame(root), &self.naming))
     }
 
     /// A frame whose exit is missing has no name, whatever is inside.
@@ -74,6 +86,9 @@ impl<'a> Named<'a> {
 
     /// Whom to blame for a frame that goes on beyond the window.
     pub(crate) fn culprit_while_open(&self, index: u32) -> Culprit {
+        if let Some(throttled) = self.throttled(index) {
+            return throttled;
+        }
         let namer = self.window.named_by(index).unwrap_or(index);
         culprits::culprit_while_open(self.frame(namer), &self.naming_of(namer))
     }

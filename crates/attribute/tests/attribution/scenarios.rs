@@ -327,6 +327,61 @@ fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
 }
 
 #[test]
+fn throttling_is_inherited_over_the_turns_of_a_stall() {
+    let rt_victim = task(VICTIM, "js-spin/1", 10);
+    let (migration, worker, fair) =
+        (task(20, "migration/1", 0), task(50, "kworker/1:2", 120), task(200, "make", 120));
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    // A worker slips in before the thread that the CPU was taken for, and an urgent thread before both.
+    let events = [
+        switch(1000, rt_victim, migration),
+        switch(1500, migration, worker),
+        at(1600, start),
+        at(2000, EventKind::WorkEnd { work: 9 }),
+        switch(2000, worker, fair),
+        at(3000, EventKind::VectorEntry { vector: "local_timer".into() }),
+        at(3100, EventKind::VectorExit { vector: "local_timer".into() }),
+        switch(51_000, fair, rt_victim),
+    ];
+    let got = attribute(&mut attributor(false), &stall(1000, 51_000), &events);
+    assert_eq!(
+        shown(&got),
+        [
+            "thread/migration/1 500",
+            "rt_throttle/RT throttling 500",
+            "rt_throttle/RT throttling 48900",
+            "timer/local_timer 100",
+        ]
+    );
+    // Who sleeps is not throttled.
+    let asleep = EventKind::SchedSwitch { prev: rt_victim, prev_state: 1, next: worker };
+    let events = [at(1000, asleep), switch(2000, worker, fair), switch(5000, fair, rt_victim)];
+    let got = attribute(&mut attributor(false), &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["kworker/kworker/1:2 1000", "thread/make 3000"]);
+}
+
+#[test]
+fn a_wake_up_of_an_earlier_stay_is_not_told() {
+    let noise = task(200, "noise", 120);
+    let waking = |time, tid, target| KernelEvent {
+        cpu: CpuId(0),
+        tid,
+        ..at(time, EventKind::SchedWaking { task: noise, target })
+    };
+    let asleep = |time| at(time, EventKind::SchedSwitch { prev: noise, prev_state: 1, next: victim() });
+    let mut a = attributor(false);
+    a.sender_event(&waking(900, 300, CPU));
+    let first = attribute(&mut a, &stall(1000, 2000), &[switch(1000, victim(), noise), asleep(2000)]);
+    assert_eq!(first.parts[0].culprit.sender.as_ref().unwrap().tid, 300);
+    // Meanwhile it ran elsewhere; its next wake-up is recorded for that CPU, and it moves here.
+    let moved = EventKind::SchedMigrate { task: noise, from: CpuId(0), to: CPU };
+    a.sender_event(&KernelEvent { cpu: CpuId(0), tid: 301, ..at(8900, moved) });
+    let again = attribute(&mut a, &stall(9000, 9500), &[switch(9000, victim(), noise), asleep(9500)]);
+    assert_eq!(shown(&again), ["thread/noise 500"]);
+    assert_eq!(again.parts[0].culprit.sender, None);
+}
+
+#[test]
 fn lost_records_withhold_the_verdict_only_near_the_loss() {
     let mut a = attributor(false);
     a.lost(CPU, Ticks(1500), Ticks(1600));
