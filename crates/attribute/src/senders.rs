@@ -114,7 +114,8 @@ impl Senders {
         let sent = self.wakers.before(tid, time)?;
         let slept = self.sleeps.before(tid, time).is_some_and(|sleep| sleep.time > sent.time);
         let came = self.arrivals.before((tid, cpu), time).is_some_and(|arrival| arrival.time > sent.time);
-        (!slept && !(came && sent.what == cpu)).then(|| self.sender(sent, None, lexicon))
+        let earlier_stay = slept || (came && sent.what == cpu);
+        (!earlier_stay).then(|| self.sender(sent, None, lexicon))
     }
 
     /// Who called a function on this CPU before `time`.
