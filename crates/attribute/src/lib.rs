@@ -27,5 +27,5 @@ pub use lexicon::Lexicon;
 pub use senders::Senders;
 pub use tally::EventTally;
 pub use threads::{Episode, EpisodeKind, FollowerSettings, Following, Start, ThreadFollower};
-pub use view::timeline_rows;
+pub use view::{TimelineOf, timeline_rows};
 pub use windows::{MessageWindow, Slice, split_message};

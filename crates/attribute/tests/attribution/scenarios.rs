@@ -1,7 +1,7 @@
 //! Stalls as they occur, and who must be blamed for them.
 
 use crate::common::*;
-use jitterscope_attribute::OutsideHints;
+use jitterscope_attribute::{OutsideHints, TimelineOf};
 use jitterscope_model::{
     CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, SchedClass,
     Subject, Ticks, TimelineItem,
@@ -457,13 +457,9 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
     let mut senders = jitterscope_attribute::Senders::default();
     senders.note(&events[2]);
     let rate = jitterscope_model::TickRate::NANOSECONDS;
-    let rows = jitterscope_attribute::timeline_rows(
-        &stall(1000, 9500),
-        &with_current(&events),
-        &senders,
-        rate,
-        &Names,
-    );
+    let stalled = stall(1000, 9500);
+    let of = TimelineOf { stall: &stalled, spins: true, producer: None };
+    let rows = jitterscope_attribute::timeline_rows(&of, &with_current(&events), &senders, rate, &Names);
     let shown: Vec<String> = rows
         .iter()
         .map(|r| {
