@@ -25,7 +25,8 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
         manifest.results.iter().for_each(|result| senders.spins(result.tid));
     }
     let measures = |tid| manifest.results.iter().any(|result| result.tid == tid);
-    let produces = |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
+    let produces =
+        |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
     let of = TimelineOf {
         stall,
         spins: manifest.wakeups.is_empty() && measures(stall.victim.tid),
