@@ -1,15 +1,17 @@
 //! Attribution of a whole recording, stall by stall, in bounded memory.
 
 use crate::costs::EdgeCosts;
-use crate::culprits::{self, OutsideQuestion, Scene};
+use crate::culprits::{self, Naming, OutsideQuestion};
+use crate::feed::Feed;
 use crate::lexicon::Lexicon;
+use crate::occupancy::{Class, Frame, NameTable, Window};
 use crate::senders::Senders;
-use crate::split;
 use crate::tally::EventTally;
-use crate::timeline::{Left, Suspended, Timeline};
+use crate::windows::late_wakeup::{self, Woken};
+use crate::windows::{Named, gap};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, EventKind, EventsInGaps, Evidence, ExecutionContext, Gap, KernelEvent,
-    Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
+    Attribution, Confidence, CpuId, EventKind, EventsInGaps, Evidence, Gap, KernelAddr, KernelEvent, Nanos,
+    Part, Phase, SleepingWork, Stall, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,20 +46,32 @@ const KEPT_LOSSES: usize = 256;
 const KEPT_GAPS: usize = 4096;
 /// Wake-ups remembered a CPU: those of a late wake-up are among the last.
 const KEPT_WAKINGS: usize = 1024;
+/// Changes of frequency remembered a CPU.
+const KEPT_FREQUENCY_CHANGES: usize = 256;
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cpu {
-    /// Events not yet inside an attributed stall, in order.
-    pending: VecDeque<KernelEvent>,
-    suspended: Suspended,
+    feed: Feed,
     /// Windows in which records were lost.
     losses: VecDeque<(Ticks, Ticks)>,
     recent: VecDeque<Gap>,
-    /// Wake-ups on this CPU, recorded where the waker ran.
-    wakings: VecDeque<KernelEvent>,
-    frequency_change: Option<Ticks>,
+    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority.
+    wakings: VecDeque<(i32, Woken)>,
+    frequency_changes: VecDeque<Ticks>,
+}
+
+impl Cpu {
+    fn new(rate: TickRate) -> Cpu {
+        Cpu {
+            feed: Feed::new(rate),
+            losses: VecDeque::new(),
+            recent: VecDeque::new(),
+            wakings: VecDeque::new(),
+            frequency_changes: VecDeque::new(),
+        }
+    }
 }
 
 /// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
@@ -66,9 +80,14 @@ struct Cpu {
 pub struct Attributor {
     settings: AttributorSettings,
     cpus: BTreeMap<CpuId, Cpu>,
+    names: NameTable,
     senders: Senders,
     costs: EdgeCosts,
     tally: EventTally,
+    /// That of the stall being attributed.
+    window: Window,
+    /// Stalled time of which only sums were kept.
+    folded: Ticks,
 }
 
 impl Attributor {
@@ -78,9 +97,12 @@ impl Attributor {
         Attributor {
             settings,
             cpus: BTreeMap::new(),
+            names: NameTable::default(),
             senders: Senders::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
+            window: Window::default(),
+            folded: Ticks(0),
         }
     }
 
@@ -95,36 +117,25 @@ impl Attributor {
     #[must_use]
     pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
         for row in works {
-            let kind = EventKind::WorkStart { work: row.work, function: row.function };
-            let opening = KernelEvent {
-                time: row.begun,
-                cpu: row.cpu,
-                tid: row.tid,
-                context: ExecutionContext::Thread,
-                kind,
-            };
-            if let Some(rule) = culprits::rule_opened_by(&opening) {
-                let suspended = &mut self.cpus.entry(row.cpu).or_default().suspended;
-                let left = Left { at: row.left, frames: Vec::new() };
-                suspended.entry(row.tid).or_insert(left).frames.push((rule, opening));
-            }
+            let frame = Frame::item(row.tid, row.work, row.function.0, row.begun);
+            cpu_of(&mut self.cpus, row.cpu, self.settings.rate).feed.parked(row.tid, row.left, frame);
         }
         self
     }
 
-    /// The work items that sleep on a CPU now, as far as their workers did not come back from another CPU
-    /// by `until`.
+    /// The work items that slept on a CPU when its last stall ended, as far as their workers did not come back
+    /// from another CPU by `until`.
     #[must_use]
     pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
-        let suspended = self.cpus.get(&cpu).into_iter().flat_map(|of| &of.suspended);
-        suspended
-            .filter(|(tid, left)| !self.senders.has_arrived(**tid, cpu, left.at, until))
-            .flat_map(|(tid, left)| left.frames.iter().map(move |f| (*tid, left.at, &f.1)))
-            .filter_map(|(tid, left, opening)| match opening.kind {
-                EventKind::WorkStart { work, function } => {
-                    Some(SleepingWork { cpu, tid, left, begun: opening.time, work, function })
-                }
-                _ => None,
+        let Some(feed) = self.cpus.get(&cpu).map(|cpu| &cpu.feed) else { return Vec::new() };
+        feed.machine
+            .parked()
+            .filter(|(tid, left, _)| !feed.arrives(*tid, *left, until))
+            .flat_map(|(tid, left, frames)| frames.into_iter().map(move |frame| (tid, left, frame)))
+            .filter(|(.., frame)| frame.class == Class::Work)
+            .map(|(tid, left, frame)| {
+                let (work, function) = (frame.key, KernelAddr(frame.subject));
+                SleepingWork { cpu, tid, left, begun: frame.opened, work, function }
             })
             .collect()
     }
@@ -142,28 +153,43 @@ impl Attributor {
 
     /// An event of a measured CPU.
     pub fn event(&mut self, event: KernelEvent) {
+        let rate = self.settings.rate;
         if let EventKind::CpuFrequency { target, .. } = event.kind {
-            self.cpus.entry(target).or_default().frequency_change = Some(event.time);
+            let changes = &mut cpu_of(&mut self.cpus, target, rate).frequency_changes;
+            if changes.len() >= KEPT_FREQUENCY_CHANGES {
+                changes.pop_front();
+            }
+            changes.push_back(event.time);
         }
-        self.cpus.entry(event.cpu).or_default().pending.push_back(event);
+        cpu_of(&mut self.cpus, event.cpu, rate).feed.event(&event, &mut self.names);
+        if matches!(event.kind, EventKind::SchedSwitch { .. }) {
+            // A wake-up of before a sleep is not that of the turn after it.
+            self.senders.note(&event);
+        }
     }
 
     /// An event of a sender, from any CPU.
     pub fn sender_event(&mut self, event: &KernelEvent) {
-        if let EventKind::SchedWaking { target, .. } = event.kind {
-            let wakings = &mut self.cpus.entry(target).or_default().wakings;
-            if wakings.len() >= KEPT_WAKINGS {
-                wakings.pop_front();
+        match event.kind {
+            EventKind::SchedWaking { task, target } => {
+                let wakings = &mut cpu_of(&mut self.cpus, target, self.settings.rate).wakings;
+                if wakings.len() >= KEPT_WAKINGS {
+                    wakings.pop_front();
+                }
+                wakings.push_back((task.tid, Woken { at: event.time, prio: task.prio }));
             }
-            wakings.push_back(event.clone());
+            EventKind::SchedMigrate { task, to, .. } => {
+                cpu_of(&mut self.cpus, to, self.settings.rate).feed.arrived(task.tid, event.time);
+            }
+            _ => {}
         }
         self.senders.note(event);
     }
 
     /// Records of a CPU were lost between two times: stalls that touch them get no verdict.
     pub fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
-        let cpu = self.cpus.entry(cpu).or_default();
-        cpu.suspended.clear();
+        let cpu = cpu_of(&mut self.cpus, cpu, self.settings.rate);
+        cpu.feed.lost(from, to);
         if cpu.losses.len() >= KEPT_LOSSES {
             cpu.losses.pop_front();
         }
@@ -172,7 +198,7 @@ impl Attributor {
 
     /// A gap that will be attributed soon, so that stalls of other CPUs can be seen to begin with it.
     pub fn announce(&mut self, cpu: CpuId, gap: Gap) {
-        let recent = &mut self.cpus.entry(cpu).or_default().recent;
+        let recent = &mut cpu_of(&mut self.cpus, cpu, self.settings.rate).recent;
         if recent.len() >= KEPT_GAPS {
             recent.pop_front();
         }
@@ -182,62 +208,60 @@ impl Attributor {
 
     /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
     pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
-        let timeline = self.take_timeline(stall);
-        if !timeline.events.is_empty() {
-            let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
-            split::learn(&scene, &mut self.costs);
+        if self.look(stall, true) > 0 {
+            let Attributor { window, names, senders, costs, .. } = self;
+            gap::learn(&Named::new(window, naming(stall, names, senders, lexicon)), costs);
         }
     }
 
     /// Passes over a stall that is neither warm-up nor measured: its events are gone, nothing is learnt.
     pub fn pass_over(&mut self, stall: &Stall) {
-        self.take_timeline(stall);
+        self.look(stall, true);
     }
 
     /// Splits a late wake-up, whose victim slept when it began.
     pub fn attribute_wakeup(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Attribution {
         let rate = self.settings.rate;
-        let mut events = self.take_events(stall);
+        self.look(stall, false);
         if self.is_near_loss(stall) {
             return whole(stall, lost(stall, rate).in_phase(Phase::LostRecords));
         }
-        let wakings = &mut self.cpus.entry(stall.cpu).or_default().wakings;
+        let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, rate).wakings;
         // Each CPU's are in order, all CPUs' together are not.
-        wakings.retain(|waking| {
-            let inside = stall.contains(waking.time);
-            if inside {
-                events.push(waking.clone());
+        let mut woken = Vec::new();
+        wakings.retain(|(tid, waking)| {
+            if *tid == stall.victim.tid && stall.contains(waking.at) {
+                woken.push(*waking);
             }
-            waking.time > stall.end
+            waking.at > stall.end
         });
-        events.sort_by_key(|event| event.time);
-        crate::wakeup::attribute_wakeup(stall, &events, rate, lexicon)
+        woken.sort_by_key(|waking| waking.at);
+        let naming = naming(stall, &self.names, &self.senders, lexicon);
+        late_wakeup::split(stall, &self.window, &woken, &naming, rate)
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
         for (id, cpu) in &mut self.cpus {
-            let count = cpu.pending.partition_point(|event| event.time < before);
-            for event in cpu.pending.drain(..count) {
-                self.tally.event(*id, event.time, false);
-            }
+            cpu.feed.advance(before, false, |at| self.tally.event(*id, at, false));
         }
     }
 
     /// Splits a spinning thread's stall among its culprits, exactly.
     pub fn attribute(&mut self, stall: &Stall, hints: &OutsideHints, lexicon: &dyn Lexicon) -> Attribution {
         self.senders.spins(stall.victim.tid);
-        let timeline = self.take_timeline(stall);
+        let inside = self.look(stall, true);
         let rate = self.settings.rate;
         if self.is_near_loss(stall) {
             return whole(stall, lost(stall, rate));
         }
-        if timeline.events.is_empty() {
+        if inside == 0 {
             return whole(stall, culprits::unseen(&self.question(stall, hints)));
         }
-        let scene = Scene { stall, timeline: &timeline, senders: &self.senders, lexicon };
-        let attribution = split::split(&scene, &self.costs, self.settings.virtual_machine, rate);
-        split::learn(&scene, &mut self.costs);
+        let Attributor { settings, window, names, senders, costs, .. } = self;
+        let named = Named::new(window, naming(stall, names, senders, lexicon));
+        let attribution = gap::split(stall, &named, costs, settings.virtual_machine, rate);
+        gap::learn(&named, costs);
         attribution
     }
 
@@ -248,6 +272,20 @@ impl Attributor {
             self.tally.end(*cpu, *until);
         }
         self.forget(Ticks(u64::MAX));
+    }
+
+    /// Stalled time in which more happened than is kept: each culprit's sum is exact there, the order of events
+    /// and their senders are not known.
+    #[must_use]
+    pub fn folded(&self) -> Ticks {
+        self.folded
+    }
+
+    /// Switches that must have been and are not recorded, by CPU.
+    #[must_use]
+    pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
+        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.feed.machine.unrecorded_switches()));
+        all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Events of measured CPUs inside and outside their gaps.
@@ -262,22 +300,27 @@ impl Attributor {
         &self.costs
     }
 
-    /// Takes the events up to the stall's end: those inside become its timeline.
-    fn take_timeline(&mut self, stall: &Stall) -> Timeline {
-        let events = self.take_events(stall);
-        let cpu = self.cpus.entry(stall.cpu).or_default();
-        Timeline::build_with(stall, &events, self.settings.rate, &self.senders, &mut cpu.suspended)
-    }
-
-    /// Takes the events up to the stall's end and counts them.
-    fn take_events(&mut self, stall: &Stall) -> Vec<KernelEvent> {
-        let cpu = self.cpus.entry(stall.cpu).or_default();
-        let count = cpu.pending.partition_point(|e| e.time <= stall.end);
-        let events: Vec<KernelEvent> = cpu.pending.drain(..count).collect();
-        for event in &events {
-            self.tally.event(stall.cpu, event.time, stall.contains(event.time));
+    /// Feeds the stall's CPU to the stall's end, and fills the window with what it did in between; how many
+    /// records lie inside. A spinning victim ran when the stall began, any did when it ended.
+    fn look(&mut self, stall: &Stall, spins: bool) -> u64 {
+        let Attributor { settings, cpus, tally, window, .. } = self;
+        let feed = &mut cpu_of(cpus, stall.cpu, settings.rate).feed;
+        feed.advance(stall.start, false, |at| tally.event(stall.cpu, at, false));
+        if spins {
+            feed.machine.running(stall.victim.tid, stall.start);
         }
-        events
+        let mark = feed.machine.open_mark(stall.start);
+        let mut inside = 0;
+        feed.advance(stall.end, true, |at| {
+            inside += 1;
+            tally.event(stall.cpu, at, true);
+        });
+        feed.machine.close_mark(mark, stall.end, window);
+        // A stall may have begun before the one before it had ended.
+        window.begin_at(stall.start);
+        self.folded = self.folded + window.folded();
+        feed.machine.running(stall.victim.tid, stall.end);
+        inside
     }
 
     fn is_near_loss(&self, stall: &Stall) -> bool {
@@ -297,7 +340,7 @@ impl Attributor {
                 **id != stall.cpu && cpu.recent.iter().rev().any(|g| close(g.start, stall.start, together))
             })
             .count();
-        let cpu = self.cpus.entry(stall.cpu).or_default();
+        let cpu = cpu_of(&mut self.cpus, stall.cpu, rate);
         let before = cpu.recent.partition_point(|g| g.start < stall.start);
         let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);
         OutsideQuestion {
@@ -307,10 +350,27 @@ impl Attributor {
             measured: self.settings.measured,
             smi: hints.smi,
             untraced: &hints.untraced,
-            frequency_change: cpu.frequency_change.is_some_and(|at| close(at, stall.start, near)),
+            frequency_change: cpu
+                .frequency_changes
+                .iter()
+                .any(|at| *at <= stall.end && close(*at, stall.start, near)),
             adjacent,
         }
     }
+}
+
+/// What is kept of a CPU.
+fn cpu_of(cpus: &mut BTreeMap<CpuId, Cpu>, cpu: CpuId, rate: TickRate) -> &mut Cpu {
+    cpus.entry(cpu).or_insert_with(|| Cpu::new(rate))
+}
+
+fn naming<'a>(
+    stall: &Stall,
+    names: &'a NameTable,
+    senders: &'a Senders,
+    lexicon: &'a dyn Lexicon,
+) -> Naming<'a> {
+    Naming { cpu: stall.cpu, victim: stall.victim.tid, names, senders, lexicon, folded: false }
 }
 
 /// A stall that has one culprit, or none.

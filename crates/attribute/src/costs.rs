@@ -4,7 +4,8 @@
 //! records of a stall never fill it. The smallest edge of each class that was ever seen bounds that cost
 //! from above: no stall is granted more than it, whatever it has.
 
-use jitterscope_model::{EdgeCostRow, EventKind, KernelEvent, Ticks};
+use crate::occupancy::Beside;
+use jitterscope_model::{EdgeCostRow, Ticks};
 
 /// The classes of edge: where it lies, and beside which record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,28 +59,26 @@ impl Edge {
         }
     }
 
-    pub(crate) fn lead(first: &KernelEvent) -> Edge {
-        match first.kind {
-            EventKind::VectorEntry { .. } | EventKind::IrqEntry { .. } => Edge::LeadInterrupt,
-            EventKind::SchedSwitch { .. } => Edge::LeadSwitch,
+    pub(crate) fn lead(first: Beside) -> Edge {
+        match first {
+            Beside::InterruptEntry => Edge::LeadInterrupt,
+            Beside::Switch => Edge::LeadSwitch,
             _ => Edge::LeadOther,
         }
     }
 
-    pub(crate) fn hole(next: &KernelEvent) -> Edge {
-        match next.kind {
-            EventKind::SchedSwitch { .. } => Edge::HoleSwitch,
-            EventKind::SoftirqEntry { .. } => Edge::HoleSoftirq,
+    pub(crate) fn hole(next: Beside) -> Edge {
+        match next {
+            Beside::Switch => Edge::HoleSwitch,
+            Beside::SoftirqEntry => Edge::HoleSoftirq,
             _ => Edge::HoleOther,
         }
     }
 
-    pub(crate) fn trail(last: &KernelEvent) -> Edge {
-        match last.kind {
-            EventKind::VectorExit { .. } | EventKind::IrqExit { .. } | EventKind::SoftirqExit { .. } => {
-                Edge::TrailInterrupt
-            }
-            EventKind::SchedSwitch { .. } => Edge::TrailSwitch,
+    pub(crate) fn trail(last: Beside) -> Edge {
+        match last {
+            Beside::InterruptExit => Edge::TrailInterrupt,
+            Beside::Switch => Edge::TrailSwitch,
             _ => Edge::TrailOther,
         }
     }

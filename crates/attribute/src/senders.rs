@@ -11,6 +11,9 @@ const PER_KEY: usize = 32;
 /// Keys kept a kind before those not used lately are dropped.
 const KEYS: usize = 1024;
 
+/// Sleep states of a switch; the bit above them marks a preempted thread, which is runnable.
+const TASK_STATES: u64 = 0xff;
+
 #[derive(Clone, Debug)]
 struct Sent<T> {
     time: Ticks,
@@ -64,12 +67,15 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
 /// An index over the records of the sending side.
 #[derive(Clone, Debug, Default)]
 pub struct Senders {
-    wakers: Index<i32, ()>,
+    /// By the thread woken, with the CPU where it had run before.
+    wakers: Index<i32, CpuId>,
+    /// When threads went to sleep.
+    sleeps: Index<i32, ()>,
+    /// When threads came to a CPU.
+    arrivals: Index<(i32, CpuId), ()>,
     callers: Index<(u64, KernelAddr), KernelAddr>,
     queuers: Index<u64, Name>,
     reschedules: Index<CpuId, KernelAddr>,
-    /// Threads that moved, and where to.
-    arrivals: Index<i32, CpuId>,
     /// Threads that only read the clock.
     spinners: BTreeSet<i32>,
 }
@@ -78,7 +84,11 @@ impl Senders {
     /// Takes note of a record, if it is one of a sender.
     pub fn note(&mut self, event: &KernelEvent) {
         match &event.kind {
-            EventKind::SchedWaking { task, .. } => self.wakers.insert(task.tid, event, ()),
+            EventKind::SchedWaking { task, target } => self.wakers.insert(task.tid, event, *target),
+            EventKind::SchedMigrate { task, to, .. } => self.arrivals.insert((task.tid, *to), event, ()),
+            EventKind::SchedSwitch { prev, prev_state, .. } if *prev_state & TASK_STATES != 0 => {
+                self.sleeps.insert(prev.tid, event, ());
+            }
             EventKind::CsdQueued { function, csd, callsite, .. } => {
                 self.callers.insert((*csd, *function), event, *callsite);
             }
@@ -88,7 +98,6 @@ impl Senders {
             EventKind::IpiSendCpu { target, callsite, callback } if *callback == KernelAddr(0) => {
                 self.reschedules.insert(*target, event, *callsite);
             }
-            EventKind::SchedMigrate { task, to, .. } => self.arrivals.insert(task.tid, event, *to),
             _ => {}
         }
     }
@@ -98,15 +107,15 @@ impl Senders {
         self.spinners.insert(tid);
     }
 
-    /// Whether a thread came to this CPU from another one after `from` and not after `until`.
-    pub(crate) fn has_arrived(&self, tid: i32, cpu: CpuId, from: Ticks, until: Ticks) -> bool {
-        let moves = self.arrivals.sent.get(&tid);
-        moves.is_some_and(|moves| moves.iter().any(|s| s.what == cpu && from < s.time && s.time <= until))
-    }
-
-    /// Who woke a thread before `time`.
-    pub(crate) fn waker(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.wakers.before(tid, time).map(|sent| self.sender(sent, None, lexicon))
+    /// Who woke a thread that was put on a CPU at `time`: after it last slept, or nobody. A wake-up is recorded
+    /// with the CPU where the thread had run before: one that names this CPU is of an earlier stay, if the
+    /// thread has come here from another one since.
+    pub(crate) fn waker(&self, tid: i32, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+        let sent = self.wakers.before(tid, time)?;
+        let slept = self.sleeps.before(tid, time).is_some_and(|sleep| sleep.time > sent.time);
+        let came = self.arrivals.before((tid, cpu), time).is_some_and(|arrival| arrival.time > sent.time);
+        let earlier_stay = slept || (came && sent.what == cpu);
+        (!earlier_stay).then(|| self.sender(sent, None, lexicon))
     }
 
     /// Who called a function on this CPU before `time`.
@@ -184,7 +193,7 @@ mod tests {
         for event in [waking(300, 3, 9), waking(100, 1, 9), waking(200, 2, 9)] {
             senders.note(&event);
         }
-        let at = |time| senders.waker(9, Ticks(time), &NoNames).map(|s| s.tid);
+        let at = |time| senders.waker(9, CpuId(1), Ticks(time), &NoNames).map(|s| s.tid);
         assert_eq!([at(99), at(100), at(250), at(1000)], [None, Some(1), Some(2), Some(3)]);
     }
 
@@ -195,6 +204,33 @@ mod tests {
             senders.note(&waking(n, 1, i32::try_from(n).unwrap()));
         }
         assert!(senders.wakers.sent.len() <= KEYS);
-        assert!(senders.waker(99_999, Ticks(100_000), &NoNames).is_some());
+        assert!(senders.waker(99_999, CpuId(1), Ticks(100_000), &NoNames).is_some());
+    }
+
+    #[test]
+    fn a_wake_up_before_the_thread_slept_again_is_not_that_of_its_turn() {
+        let task = |tid| TaskRef { tid, comm: Comm::new("x"), prio: 120 };
+        let slept = |time, cpu, prev_state| {
+            let kind = EventKind::SchedSwitch { prev: task(9), prev_state, next: task(0) };
+            let context = ExecutionContext::Thread;
+            KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid: 9, context, kind }
+        };
+        let moved = |time, to| {
+            let kind = EventKind::SchedMigrate { task: task(9), from: CpuId(1 - to), to: CpuId(to) };
+            KernelEvent { kind, ..waking(time, 4, 9) }
+        };
+        let waker = |events: &[KernelEvent], cpu| {
+            let mut senders = Senders::default();
+            events.iter().for_each(|event| senders.note(event));
+            senders.waker(9, CpuId(cpu), Ticks(1000), &NoNames).map(|sender| sender.tid)
+        };
+        assert_eq!(waker(&[waking(100, 3, 9), slept(50, 1, 1)], 1), Some(3));
+        assert_eq!(waker(&[waking(100, 3, 9), slept(200, 1, 1)], 1), None);
+        // It was preempted: it did not sleep.
+        assert_eq!(waker(&[waking(100, 3, 9), slept(200, 1, 0)], 1), Some(3));
+        assert_eq!(waker(&[waking(100, 3, 9), slept(200, 1, 0x100)], 1), Some(3));
+        // Woken where it had run, and put elsewhere: that is its wake-up. Not so when it came back since.
+        assert_eq!(waker(&[waking(100, 3, 9), moved(101, 0)], 0), Some(3));
+        assert_eq!(waker(&[waking(100, 3, 9), moved(300, 0), moved(900, 1)], 1), None);
     }
 }

@@ -6,6 +6,9 @@ use serde::Serialize;
 /// One line of a stall's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TimelineRow {
+    /// Where, when more than one CPU is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuId>,
     /// How many frames it is nested in.
     pub depth: usize,
     /// From the start of the stall.

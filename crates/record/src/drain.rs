@@ -15,6 +15,7 @@ use jitterscope_model::{
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use jitterscope_store::StoreError;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Longest stall that an interval's histogram tells apart: an hour, in nanoseconds.
@@ -225,12 +226,16 @@ impl<S: Rows> Drain<S> {
             edge_costs: self.costs_at_start,
             sleeping_works: self.sleeping_at_start,
             costs: SelfNoise::default(),
+            unrecorded_switches: BTreeMap::new(),
+            folded: Nanos::ZERO,
             sink: self.sink,
         };
         if let Some(mut evidence) = self.evidence {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
             found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
+            let (unrecorded, folded) = evidence.limits();
+            (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
             let entry = evidence.costs().get(Edge::LeadInterrupt);
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);
             found.costs.exit_cost_ns = rate.nanos(evidence.costs().get(Edge::TrailInterrupt).smallest);
@@ -261,6 +266,10 @@ pub(crate) struct Found<S> {
     pub(crate) edge_costs: Vec<EdgeCostRow>,
     /// Work items that slept then.
     pub(crate) sleeping_works: Vec<SleepingWork>,
+    /// Switches that the kernel did not record, by CPU.
+    pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
+    /// Stalled time of which only sums were kept.
+    pub(crate) folded: Nanos,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,
 }

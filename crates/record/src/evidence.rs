@@ -10,6 +10,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::TraceContext;
+use std::collections::BTreeMap;
 
 /// The kernel events of a recording, attributed stall by stall.
 pub(crate) struct Evidence {
@@ -113,6 +114,11 @@ impl Evidence {
 
     pub(crate) fn costs(&self) -> &EdgeCosts {
         self.gaps.attributor.costs()
+    }
+
+    /// Switches that the kernel did not record, and stalled time of which only sums were kept.
+    pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
+        (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())
     }
 
     /// The state of the sources, with their losses. After the last drain.

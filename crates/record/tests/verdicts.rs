@@ -208,6 +208,19 @@ fn pipeline() {
     check("pipeline");
 }
 
+/// Stalls of which attribution says something else by now than when the fixtures were recorded, and why.
+fn changed(kind: &str, stall: u64) -> Option<&'static str> {
+    match (kind, stall) {
+        ("spin", 37) | ("pipeline", 20..=49) => {
+            Some("tokio-rt-worker left the CPU by a switch that has no record: not all of that time was its")
+        }
+        ("spin", 31 | 86 | 123 | 150 | 153) => {
+            Some("rcu_preempt came from another CPU: the wake-up that was named was that of an earlier stay")
+        }
+        _ => None,
+    }
+}
+
 /// What the recorder said live is what its pages say.
 #[test]
 fn the_fixtures_replay_as_they_were_recorded() {
@@ -218,7 +231,11 @@ fn the_fixtures_replay_as_they_were_recorded() {
         replay(&run, &mut |stall, attribution| {
             // The recorder of these runs described culprits in words, which say less than a replay does today.
             let recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
-            assert_eq!(recorded, told::stall(stall, attribution.as_ref(), kind), "{kind}");
+            let replayed = told::stall(stall, attribution.as_ref(), kind);
+            match changed(kind, stall.id.0) {
+                Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),
+                None => assert_eq!(recorded, replayed, "{kind}"),
+            }
         })
         .unwrap();
         assert!(stalls.next().is_none() && attributions.next().is_none(), "{kind}");

@@ -59,7 +59,7 @@ pub struct TimelineView {
     pub start_realtime_ns: u64,
     /// Start, since that of the measurement.
     pub start_offset: Nanos,
-    /// Frames and instants, in order of their start; a frame before what is nested in it.
+    /// Frames and instants, CPU by CPU in order of their start; a frame before what is nested in it.
     pub rows: Vec<TimelineRow>,
     /// Its parts, largest first.
     pub parts: Vec<Part>,
@@ -110,7 +110,12 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", micros(at), "", " ".repeat(BAR + 3)))
     };
     line(&edge(Nanos::ZERO, from));
+    let mut cpu = None;
     for row in &view.rows {
+        if let Some(here) = row.cpu.filter(|here| cpu != Some(*here)) {
+            line(&style.paint(Tone::Dim, &format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1))));
+            cpu = Some(here);
+        }
         line(&frame(row, view.duration, style));
     }
     line(&edge(view.duration, to));

@@ -356,6 +356,7 @@ fn hostile_names_are_tamed() {
 #[test]
 fn a_stall_as_a_timeline() {
     let row = |depth, start, end: Option<u64>, item: TimelineItem| TimelineRow {
+        cpu: None,
         depth,
         start: Nanos(start),
         end: end.map(Nanos),
@@ -544,4 +545,37 @@ fn a_pipeline_in_trouble() {
         .warnings
         .push(Warning { id: "journal-disk-full".into(), text: "The journal's disk was full.".into() });
     insta::assert_snapshot!(shown(&scenario));
+}
+
+#[test]
+fn a_timeline_of_several_cpus_says_where_each_row_was() {
+    let row = |cpu, name: &str| TimelineRow {
+        cpu: Some(CpuId(cpu)),
+        depth: 0,
+        start: Nanos(100),
+        end: Some(Nanos(900)),
+        item: TimelineItem::Frame {
+            culprit: part(CulpritKind::Thread, name, "", 1).culprit,
+            ended: true,
+            named_inside: false,
+        },
+    };
+    let view = TimelineView {
+        stall: StallId(1),
+        cpu: CpuId(1),
+        kind: StallKind::SlowMessage,
+        victim: "reader".into(),
+        duration: Nanos(1000),
+        start_realtime_ns: 0,
+        start_offset: Nanos(0),
+        rows: vec![row(1, "reader"), row(1, "make"), row(0, "writer")],
+        parts: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let text = timeline::render(&view, Style::default());
+    let told: Vec<&str> = text.lines().skip(4).map(|line| line.rsplit("  ").next().unwrap().trim()).collect();
+    let place = |what: &str| told.iter().position(|line| line.contains(what)).expect(what);
+    assert!(place("CPU 1") < place("thread reader") && place("thread make") < place("CPU 0"), "{text}");
+    assert!(place("CPU 0") < place("thread writer"), "{text}");
+    assert_eq!(told.iter().filter(|line| line.contains("CPU")).count(), 2, "{text}");
 }

@@ -1,20 +1,17 @@
-//! Exceptions of the victim itself: page faults and machine checks. Neither has an exit record.
+//! Exceptions of the victim itself: page faults and machine checks. Neither has an exit record: they last until
+//! the next exception or the end of the stall.
 
-use super::{Rule, by_none, unnamed};
-use jitterscope_model::{CulpritKind, EventKind, Evidence, Subject};
+use super::Kind;
+use jitterscope_model::{Evidence, Subject};
 
-/// Frames of exceptions: from the record until the next exception or the end of the stall.
-pub(super) static FAULT: Rule = Rule {
+/// Page faults.
+pub(super) static FAULT: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
-    opens: |kind| matches!(kind, EventKind::PageFault { .. } | EventKind::MachineCheck { .. }),
-    closes: |_, event| matches!(event.kind, EventKind::PageFault { .. } | EventKind::MachineCheck { .. }),
-    endless: true,
-    victims_only: true,
-    sleeps: true,
-    named_by: by_none,
-    culprit: |frame, _| match frame.opening.kind {
-        EventKind::PageFault { user, .. } => Subject::PageFault { user }.into(),
-        EventKind::MachineCheck { bank } => Subject::MachineCheck { bank: Some(bank) }.into(),
-        _ => unnamed(CulpritKind::Unresolved),
-    },
+    culprit: |frame, _| Subject::PageFault { user: frame.key == 1 }.into(),
+};
+
+/// Machine checks.
+pub(super) static MACHINE_CHECK: Kind = Kind {
+    evidence: Evidence::ExceptionRecord,
+    culprit: |frame, _| Subject::MachineCheck { bank: u32::try_from(frame.key).ok() }.into(),
 };

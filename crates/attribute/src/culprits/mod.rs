@@ -1,14 +1,16 @@
 //! The kinds of culprit, one file each, and the table of them.
 //!
-//! A [`Rule`] says which record opens a frame of its kind, which closes it, and how the frame is named. A
-//! new kind is one new file and one line in [`RULES`].
+//! Which records open and close a frame is [`occupancy`](crate::occupancy)'s affair; a [`Kind`] says what the
+//! frame rests on, and who is to blame for it.
 
 mod exception;
+mod idle;
 mod ipi;
 mod irq;
 mod kworker;
 mod loss;
 mod nmi;
+mod nobody;
 mod outside;
 mod rt_throttle;
 mod softirq;
@@ -17,106 +19,89 @@ mod thread;
 mod timer;
 
 use crate::lexicon::Lexicon;
+use crate::occupancy::{Class, Frame, NameId, NameTable, Outcome};
 use crate::senders::Senders;
-use crate::timeline::{Frame, Timeline};
-use jitterscope_model::{Culprit, CulpritKind, EventKind, Evidence, KernelEvent, Name, Stall, Subject};
+use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, TaskRef};
 
+pub(crate) use idle::idle_exit;
 pub(crate) use loss::lost;
-pub(crate) use nmi::NMI;
 pub(crate) use outside::{OutsideQuestion, edge, unseen};
+pub(crate) use rt_throttle::{throttled, throttled_turns};
 pub(crate) use switch::context_switch;
-pub(crate) use thread::{THREAD, subject as thread_subject};
+pub(crate) use thread::subject as thread_subject;
+pub(crate) use timer::local_timer;
 
-/// How frames of one kind open, close and are named.
-#[derive(Debug)]
-pub(crate) struct Rule {
+/// What frames of one class are, to whom asks for a name.
+pub(crate) struct Kind {
     /// The tracepoints that it rests on, for the evidence column.
     pub(crate) evidence: Evidence,
-    /// Whether this record opens such a frame.
-    pub(crate) opens: fn(&EventKind) -> bool,
-    /// Whether the second record closes the frame that the first one opened.
-    pub(crate) closes: fn(&KernelEvent, &KernelEvent) -> bool,
-    /// There is no exit record: the frame lasts until the next thing that must end it, and its extent is
-    /// known only to medium confidence.
-    pub(crate) endless: bool,
-    /// Such frames count only in the victim's own context: what another thread suffers is that thread's
-    /// time.
-    pub(crate) victims_only: bool,
-    /// Whether the thread that it runs in may be switched out meanwhile, and the frame go on when the
-    /// thread does. Hardware interrupts cannot; on PREEMPT_RT softirqs can.
-    pub(crate) sleeps: bool,
-    /// Whether a frame nested in this one names it: the timer function names the timer interrupt.
-    pub(crate) named_by: fn(&Frame) -> bool,
     /// Whom to blame.
-    pub(crate) culprit: fn(&Frame, &Scene<'_>) -> Culprit,
+    pub(crate) culprit: fn(&Frame, &Naming<'_>) -> Culprit,
 }
+
+/// What the kernel's own trace calls a thread whose name it does not know.
+const UNNAMED: &str = "<...>";
 
 /// What naming a frame may look at.
-pub(crate) struct Scene<'a> {
-    pub(crate) stall: &'a Stall,
-    pub(crate) timeline: &'a Timeline,
+#[derive(Clone, Copy)]
+pub(crate) struct Naming<'a> {
+    /// The CPU of the frame.
+    pub(crate) cpu: CpuId,
+    /// Thread id of the victim.
+    pub(crate) victim: i32,
+    pub(crate) names: &'a NameTable,
     pub(crate) senders: &'a Senders,
     pub(crate) lexicon: &'a dyn Lexicon,
+    /// The frame stands for many of its kind: one sender would be told for all.
+    pub(crate) folded: bool,
 }
 
-/// Rules that records other than `sched_switch` and `nmi_handler` open. Those two open [`THREAD`] and
-/// [`NMI`] frames by themselves, for they say more than "it begins".
-const RULES: [&Rule; 8] = [
-    &timer::LOCAL_TIMER,
-    &timer::FUNCTION,
-    &irq::HANDLER,
-    &softirq::SOFTIRQ,
-    &ipi::VECTOR,
-    &ipi::FUNCTION,
-    &kworker::WORK,
-    &exception::FAULT,
-];
+impl Naming<'_> {
+    /// A thread as its turn's records name it; by its id where they do not.
+    pub(crate) fn task(&self, frame: &Frame) -> TaskRef {
+        let comm = self.names.comm(frame.named());
+        let asked = || self.lexicon.comm(frame.tid).map_or(Comm::new(UNNAMED), |name| Comm::new(&name));
+        TaskRef { tid: frame.tid, comm: comm.unwrap_or_else(asked), prio: frame.prio.into() }
+    }
 
-/// The rule whose frames this record opens.
-pub(crate) fn rule_opened_by(event: &KernelEvent) -> Option<&'static Rule> {
-    RULES.into_iter().find(|rule| (rule.opens)(&event.kind))
+    /// The text of an interrupt's or vector's name.
+    fn text(&self, id: u64) -> Name {
+        let known = u32::try_from(id).ok().and_then(|id| self.names.name(NameId(id)));
+        known.cloned().unwrap_or_else(|| "unknown".into())
+    }
+}
+
+/// The kind of a class.
+pub(crate) fn kind(class: Class) -> &'static Kind {
+    match class {
+        Class::Turn => &thread::TURN,
+        Class::Unrecorded => &nobody::UNRECORDED,
+        Class::NotSeen => &nobody::NOT_SEEN,
+        Class::Lost => &loss::LOST,
+        Class::Work => &kworker::WORK,
+        Class::Softirq => &softirq::SOFTIRQ,
+        Class::HrtimerFunction => &timer::HIGH_RESOLUTION,
+        Class::WheelFunction => &timer::WHEEL,
+        Class::Fault => &exception::FAULT,
+        Class::MachineCheck => &exception::MACHINE_CHECK,
+        Class::LocalTimer => &timer::LOCAL_TIMER,
+        Class::Vector => &ipi::VECTOR,
+        Class::Call => &ipi::FUNCTION,
+        Class::Irq => &irq::HANDLER,
+        Class::Nmi => &nmi::HANDLER,
+        Class::Idle => &idle::STATE,
+    }
 }
 
 /// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown. Not
 /// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
 /// record. Kernels have been met that record no switch away from some threads.
-pub(crate) fn culprit_of(index: usize, scene: &Scene<'_>) -> Culprit {
-    let frame = &scene.timeline.frames[index];
-    if !frame.closed && !frame.rule.endless && !frame.is_thread() {
-        return outside::left_open(&frame.rule.evidence);
-    }
-    named(index, scene)
+pub(crate) fn culprit_of(frame: &Frame, naming: &Naming<'_>) -> Culprit {
+    let seen = frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root();
+    if seen { culprit_while_open(frame, naming) } else { outside::left_open(&kind(frame.class).evidence) }
 }
 
 /// Whom to blame for a frame that is known to go on beyond what is looked at.
-pub(crate) fn culprit_while_open(index: usize, scene: &Scene<'_>) -> Culprit {
-    named(index, scene)
-}
-
-fn named(index: usize, scene: &Scene<'_>) -> Culprit {
-    let frame = &scene.timeline.frames[index];
-    let naming_child = scene
-        .timeline
-        .frames
-        .iter()
-        .enumerate()
-        .filter(|(_, child)| {
-            let ended = child.closed || !frame.closed;
-            child.parent == Some(index) && ended && (frame.rule.named_by)(child)
-        })
-        .max_by_key(|(at, child)| (child.gross(), std::cmp::Reverse(*at)));
-    match naming_child {
-        Some((child, _)) => named(child, scene),
-        None => (frame.rule.culprit)(frame, scene),
-    }
-}
-
-/// No frame names another of this kind.
-pub(crate) fn by_none(_: &Frame) -> bool {
-    false
-}
-
-/// A frame that was not opened by what its rule is for: no table of rules makes one.
-fn unnamed(kind: CulpritKind) -> Culprit {
-    Subject::Unknown { kind: kind.as_str().into(), name: "unknown".into(), detail: Name::default() }.into()
+pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit {
+    (kind(frame.class).culprit)(frame, naming)
 }

@@ -1,22 +1,10 @@
 //! A softirq: `softirq_entry` to `_exit`.
 
-use super::{Rule, timer, unnamed};
-use jitterscope_model::{CulpritKind, EventKind, Evidence, Subject};
+use super::Kind;
+use jitterscope_model::{Evidence, Subject};
 
-/// Frames of softirqs; a timer function run by one names it.
-pub(super) static SOFTIRQ: Rule = Rule {
+/// Softirqs; a timer function run by one names it.
+pub(super) static SOFTIRQ: Kind = Kind {
     evidence: Evidence::SoftirqRecords,
-    opens: |kind| matches!(kind, EventKind::SoftirqEntry { .. }),
-    closes: |opening, event| match (&opening.kind, &event.kind) {
-        (EventKind::SoftirqEntry { vec }, EventKind::SoftirqExit { vec: ended }) => vec == ended,
-        _ => false,
-    },
-    endless: false,
-    victims_only: false,
-    sleeps: true,
-    named_by: timer::is_function,
-    culprit: |frame, _| match frame.opening.kind {
-        EventKind::SoftirqEntry { vec } => Subject::Softirq(vec).into(),
-        _ => unnamed(CulpritKind::Softirq),
-    },
+    culprit: |frame, _| Subject::Softirq(u32::try_from(frame.key).unwrap_or(u32::MAX)).into(),
 };

@@ -1,54 +1,33 @@
 //! The local timer interrupt and the timer functions that it, or the TIMER softirq, runs.
 
-use super::{Rule, by_none, unnamed};
-use crate::timeline::Frame;
-use jitterscope_model::{CulpritKind, EventKind, Evidence, KernelAddr, Subject, TimerSource};
-
-const VECTOR: &str = "local_timer";
+use super::{Kind, Naming};
+use crate::occupancy::Frame;
+use jitterscope_model::{Culprit, Evidence, KernelAddr, Subject, TimerSource};
 
 /// The interrupt itself; the longest function that it ran names it.
-pub(super) static LOCAL_TIMER: Rule = Rule {
+pub(super) static LOCAL_TIMER: Kind = Kind {
     evidence: Evidence::LocalTimerRecords,
-    opens: |kind| matches!(kind, EventKind::VectorEntry { vector } if &**vector == VECTOR),
-    closes: |opening, event| match (&opening.kind, &event.kind) {
-        (EventKind::VectorEntry { .. }, EventKind::VectorExit { vector }) => &**vector == VECTOR,
-        _ => false,
-    },
-    endless: false,
-    victims_only: false,
-    sleeps: false,
-    named_by: is_function,
-    culprit: |_, _| Subject::Timer { function: None, source: Some(TimerSource::Interrupt) }.into(),
+    culprit: |_, _| local_timer(Some(TimerSource::Interrupt)).into(),
 };
 
-/// One timer function: of a high-resolution timer, or of the timer wheel.
-pub(super) static FUNCTION: Rule = Rule {
+/// The function of a high-resolution timer.
+pub(super) static HIGH_RESOLUTION: Kind = Kind {
     evidence: Evidence::TimerRecords,
-    opens: |kind| matches!(kind, EventKind::HrtimerEntry { .. } | EventKind::TimerEntry { .. }),
-    closes: |opening, event| match (&opening.kind, &event.kind) {
-        (EventKind::HrtimerEntry { hrtimer, .. }, EventKind::HrtimerExit { hrtimer: ended }) => {
-            hrtimer == ended
-        }
-        (EventKind::TimerEntry { timer, .. }, EventKind::TimerExit { timer: ended }) => timer == ended,
-        _ => false,
-    },
-    endless: false,
-    victims_only: false,
-    sleeps: true,
-    named_by: by_none,
-    culprit: |frame, scene| {
-        let ran = |function: KernelAddr, source| {
-            Subject::Timer { function: Some(scene.lexicon.function(function)), source: Some(source) }.into()
-        };
-        match frame.opening.kind {
-            EventKind::HrtimerEntry { function, .. } => ran(function, TimerSource::HighResolution),
-            EventKind::TimerEntry { function, .. } => ran(function, TimerSource::Wheel),
-            _ => unnamed(CulpritKind::Timer),
-        }
-    },
+    culprit: |frame, naming| function(frame, naming, TimerSource::HighResolution),
 };
 
-/// Whether a frame is a timer function.
-pub(super) fn is_function(frame: &Frame) -> bool {
-    matches!(frame.opening.kind, EventKind::HrtimerEntry { .. } | EventKind::TimerEntry { .. })
+/// The function of a timer of the wheel.
+pub(super) static WHEEL: Kind = Kind {
+    evidence: Evidence::TimerRecords,
+    culprit: |frame, naming| function(frame, naming, TimerSource::Wheel),
+};
+
+fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Culprit {
+    let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
+    Subject::Timer { function, source: Some(source) }.into()
+}
+
+/// The interrupt, of which no function is looked at.
+pub(crate) fn local_timer(source: Option<TimerSource>) -> Subject {
+    Subject::Timer { function: None, source }
 }

@@ -1,17 +1,18 @@
 //! The state machine: records in, episodes and accounts out.
 
+use super::Episode;
 use super::account::Account;
-use super::cpu::Cpu;
+use super::cpus::Cpus;
 use super::state::{Start, State, Thread};
-use super::{Episode, MessageWindow, split_message};
 use crate::culprits;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
+use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
     Attribution, Comm, Confidence, CpuId, EventKind, Evidence, KernelEvent, Nanos, Part, Phase, StallId,
     TaskRef, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Losses remembered.
 const MOST_LOSSES: usize = 256;
@@ -52,7 +53,7 @@ pub struct ThreadFollower {
     pub(super) settings: FollowerSettings,
     pub(super) threads: BTreeMap<i32, Thread>,
     pub(super) ended: Vec<Thread>,
-    pub(super) cpus: HashMap<CpuId, Cpu>,
+    pub(super) cpus: Cpus,
     pub(super) senders: Senders,
     pub(super) finished: Vec<Episode>,
     pub(super) from: Ticks,
@@ -67,10 +68,10 @@ impl ThreadFollower {
     #[must_use]
     pub fn new(settings: FollowerSettings) -> ThreadFollower {
         ThreadFollower {
+            cpus: Cpus::new(settings.rate),
             settings,
             threads: BTreeMap::new(),
             ended: Vec::new(),
-            cpus: HashMap::new(),
             senders: Senders::default(),
             finished: Vec::new(),
             from: Ticks(u64::MAX),
@@ -131,8 +132,14 @@ impl ThreadFollower {
     /// nothing of some threads, so that others seem to leave a CPU that they were never put on.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        let some = self.cpus.iter().filter(|(_, cpu)| cpu.unrecorded > 0);
-        some.map(|(id, cpu)| (*id, cpu.unrecorded)).collect()
+        self.cpus.unrecorded_switches()
+    }
+
+    /// Time that followed threads waited in which more happened than is kept: each culprit's sum is exact there,
+    /// the order of events and their senders are not known.
+    #[must_use]
+    pub fn folded(&self) -> Ticks {
+        self.cpus.folded()
     }
 
     /// A record, of the measured CPUs or of a sender.
@@ -142,7 +149,8 @@ impl ThreadFollower {
         match &event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => {
                 self.switched_out(event, prev, *prev_state);
-                self.cpus.entry(event.cpu).or_default().record(event);
+                self.cpus.forget_interrupt(event.cpu);
+                self.cpus.record(event, false);
                 self.meet(next, event.time);
                 self.switched_in(event, next, lexicon);
             }
@@ -182,7 +190,7 @@ impl ThreadFollower {
                 thread.state = State::Unknown { lossy: true };
             }
         }
-        self.cpus.entry(cpu).or_default().lost();
+        self.cpus.lost(cpu, at, to);
     }
 
     /// Episodes that are complete by now.

@@ -2,7 +2,8 @@
 
 use super::Episode;
 use super::account::Account;
-use super::cpu::Bookmark;
+use crate::occupancy::Mark;
+use crate::windows::Slice;
 use jitterscope_model::{CpuId, Sender, ThreadRef, Ticks};
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 pub(super) struct Leg {
     pub(super) cpu: CpuId,
     pub(super) from: Ticks,
-    pub(super) mark: Bookmark,
+    pub(super) mark: Mark,
 }
 
 /// What a thread is doing.
@@ -37,7 +38,7 @@ pub(super) enum State {
         /// Where it waits now.
         leg: Leg,
         /// Who had the CPUs where it waited before.
-        before: Vec<super::Slice>,
+        before: Vec<Slice>,
         /// The first CPU where it waited.
         first_cpu: CpuId,
         /// Who woke it.

@@ -1,12 +1,12 @@
 //! What each record does to the threads that it touches.
 
-use super::cpu::Cpu;
-use super::episode::{Naming, slices};
+use super::cpus::Asking;
 use super::follower::{Following, ThreadFollower};
 use super::state::{Leg, Start, State, Thread};
-use super::{Episode, EpisodeKind, Slice};
-use crate::culprits;
+use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
+use crate::occupancy::Mark;
+use crate::windows::Slice;
 use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks};
 
 /// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
@@ -20,6 +20,7 @@ const MOST_HISTORY: usize = 1 << 14;
 
 impl ThreadFollower {
     pub(super) fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, is_thread: bool) {
+        self.cpus.begun(tid, event.time);
         let known = |thread: &Thread| !matches!(thread.state, State::Unknown { lossy: false });
         if self.threads.get(&tid).is_some_and(known) {
             // Whoever bore this id before has ended unseen.
@@ -44,7 +45,7 @@ impl ThreadFollower {
     fn retire(&mut self, tid: i32) {
         if let Some(mut thread) = self.threads.remove(&tid) {
             if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Exited) {
-                self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+                self.cpus.release(leg.cpu, leg.mark);
             }
             self.finished.extend(thread.pending.take());
             self.ended.push(thread);
@@ -64,7 +65,7 @@ impl ThreadFollower {
                 // Its being put on the CPU was not seen.
                 let unseen = std::mem::replace(&mut thread.state, State::Unknown { lossy: true });
                 if let State::Runnable { leg, .. } = unseen {
-                    self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+                    self.cpus.release(leg.cpu, leg.mark);
                 }
             }
             _ => thread.state = State::Unknown { lossy: true },
@@ -96,15 +97,15 @@ impl ThreadFollower {
     /// A wait after a wake-up begins.
     fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waker: Option<Sender>, guessed: bool) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let leg = Leg { cpu, from, mark: self.cpus.entry(cpu).or_default().open() };
+        let leg = Leg { cpu, from, mark: self.cpus.open(cpu, from) };
         thread.state =
             State::Runnable { preempted: false, guessed, leg, before: Vec::new(), first_cpu: cpu, waker };
     }
 
     /// A wait begins with the switch itself.
     fn preempted(&mut self, event: &KernelEvent, tid: i32) {
-        let cpu = self.cpus.entry(event.cpu).or_default();
-        let leg = Leg { cpu: event.cpu, from: event.time, mark: cpu.open_before_switch() };
+        let mark = self.cpus.open(event.cpu, event.time);
+        let leg = Leg { cpu: event.cpu, from: event.time, mark };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = State::Runnable {
                 preempted: true,
@@ -141,7 +142,9 @@ impl ThreadFollower {
     /// A thread is charged for its running. Kernels have been met that record no switch away from some
     /// idle threads: then this tells when the thread was put on the CPU.
     pub(super) fn charged(&mut self, event: &KernelEvent, tid: i32, ran: Nanos, lexicon: &dyn Lexicon) {
-        let Some(thread) = self.threads.get(&tid) else { return };
+        let followed = self.threads.contains_key(&event.tid);
+        let ended = self.cpus.record(event, followed);
+        let Some(thread) = self.threads.get(&tid) else { return self.seen(event, [None, ended], lexicon) };
         let since = event.time - self.settings.rate.ticks(ran);
         let unseen = match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
@@ -157,7 +160,7 @@ impl ThreadFollower {
         if unseen && event.tid == tid {
             self.put_on(event.cpu, tid, since.max(told), lexicon);
         }
-        self.on_cpu(event, lexicon);
+        self.seen(event, [None, ended], lexicon);
     }
 
     pub(super) fn woken(
@@ -178,13 +181,13 @@ impl ThreadFollower {
             State::Runnable { guessed: true, .. } => {
                 // It slept after all.
                 if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Blocked) {
-                    self.cpus.entry(leg.cpu).or_default().close(leg.mark);
+                    self.cpus.release(leg.cpu, leg.mark);
                 }
             }
             State::Runnable { .. } | State::Exited => return,
         }
         self.account(task.tid, event.time);
-        let waker = self.senders.waker(task.tid, event.time, lexicon);
+        let waker = self.senders.waker(task.tid, target, event.time, lexicon);
         self.wait_for(task.tid, event.time, target, waker, false);
         if let Some(thread) = self.threads.get_mut(&task.tid) {
             thread.cpu.get_or_insert(target);
@@ -193,27 +196,34 @@ impl ThreadFollower {
 
     pub(super) fn migrated(&mut self, event: &KernelEvent, task: &TaskRef, to: CpuId, lexicon: &dyn Lexicon) {
         let counts = self.counts(event.time);
-        if let Some(cpu) = self.cpus.get_mut(&to) {
-            cpu.arrived(task.tid);
-        }
+        self.cpus.arrived(to, task.tid, event.time);
         let Some(thread) = self.threads.get_mut(&task.tid) else { return };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);
         let State::Runnable { leg, before, .. } = &mut thread.state else { return };
-        let mark = self.cpus.entry(to).or_default().open();
+        let mark = self.cpus.open(to, event.time);
         let next = Leg { cpu: to, from: event.time, mark };
         let done = std::mem::replace(leg, next);
-        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
-        let cpu = self.cpus.entry(done.cpu).or_default();
-        append(before, leg_slices(thread.id, &done, event.time, cpu, &naming));
-        cpu.close(done.mark);
+        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
+        append(before, self.cpus.close(done.cpu, done.mark, (done.from, event.time), &asking));
     }
 
     /// Any other record: it may begin or end an interrupt in a followed thread's time.
     pub(super) fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
-        let cpu = self.cpus.entry(event.cpu).or_default();
-        let begun_before = cpu.interrupted_since;
-        let ended = cpu.record(event);
+        let followed = self.threads.contains_key(&event.tid);
+        let nmi = match event.kind {
+            EventKind::NmiHandler { delta_ns, .. } if followed && !self.cpus.is_interrupted(event.cpu) => {
+                let start = event.time - self.settings.rate.ticks(Nanos(delta_ns));
+                Some((start, self.cpus.open(event.cpu, start)))
+            }
+            _ => None,
+        };
+        let ended = self.cpus.record(event, followed);
+        self.seen(event, [nmi, ended], lexicon);
+    }
+
+    /// A record says which thread has its CPU; it may have ended interrupts.
+    fn seen(&mut self, event: &KernelEvent, ended: [Option<(Ticks, Mark)>; 2], lexicon: &dyn Lexicon) {
         if let Some(thread) = self.threads.get_mut(&event.tid) {
             if matches!(thread.state, State::Unknown { .. }) {
                 let lossy = matches!(thread.state, State::Unknown { lossy: true });
@@ -229,52 +239,35 @@ impl ThreadFollower {
                 self.threads.entry(event.tid).and_modify(|thread| thread.account.page_faults += 1);
             }
         }
-        let nmi = match event.kind {
-            EventKind::NmiHandler { delta_ns, .. } if begun_before.is_none() => {
-                Some(event.time - self.settings.rate.ticks(Nanos(delta_ns)))
-            }
-            _ => None,
-        };
-        if let Some(start) = nmi {
-            self.interrupted(event, start, std::slice::from_ref(event), lexicon);
-        }
-        if ended && let Some(start) = begun_before {
-            let records = self.cpus.entry(event.cpu).or_default().interrupt();
-            self.interrupted(event, start, &records, lexicon);
-            self.cpus.entry(event.cpu).or_default().interrupt_done();
+        for (start, mark) in ended.into_iter().flatten() {
+            self.interrupted(event, start, mark, lexicon);
         }
     }
 
     /// An interrupt ended in somebody's time.
-    fn interrupted(
-        &mut self,
-        event: &KernelEvent,
-        start: Ticks,
-        records: &[KernelEvent],
-        lexicon: &dyn Lexicon,
-    ) {
-        let Some(thread) = self.threads.get(&event.tid) else { return };
-        if !matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu) {
-            return;
-        }
+    fn interrupted(&mut self, event: &KernelEvent, start: Ticks, mark: Mark, lexicon: &dyn Lexicon) {
+        let running =
+            |thread: &&Thread| matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu);
+        let Some(thread) = self.threads.get(&event.tid).filter(running) else {
+            return self.cpus.release(event.cpu, mark);
+        };
         // An NMI tells its length when it ends; nothing overlaps what was told before.
         let start = start.max(thread.since).max(thread.told_until);
         if start >= event.time {
-            return;
+            return self.cpus.release(event.cpu, mark);
         }
-        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
-        let records: Vec<&KernelEvent> = records.iter().collect();
-        let episode = Episode {
-            thread: thread.id,
+        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
+        let slices = self.cpus.close(event.cpu, mark, (start, event.time), &asking);
+        self.suffered(Episode {
+            thread: asking.thread,
             kind: EpisodeKind::Interrupted,
             cpu: event.cpu,
             migrated_from: None,
             start,
             end: event.time,
-            slices: slices(thread.id, event.cpu, (start, event.time), &records, &naming),
+            slices,
             waker: None,
-        };
-        self.suffered(episode);
+        });
     }
 
     /// A wait is over: whoever had the CPUs meanwhile is told.
@@ -292,11 +285,9 @@ impl ThreadFollower {
         else {
             return;
         };
-        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
-        let cpu = self.cpus.entry(leg.cpu).or_default();
+        let asking = Asking { thread: id, senders: &self.senders, lexicon };
         let mut slices = before;
-        append(&mut slices, leg_slices(id, &leg, at, cpu, &naming));
-        cpu.close(leg.mark);
+        append(&mut slices, self.cpus.close(leg.cpu, leg.mark, (leg.from, at), &asking));
         let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
         self.suffered(Episode {
             thread: id,
@@ -322,9 +313,9 @@ impl ThreadFollower {
         if start >= before || end <= start {
             return None;
         }
-        let naming = Naming { senders: &self.senders, lexicon, rate: self.settings.rate };
+        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
         let mut slices = earlier.clone();
-        append(&mut slices, leg_slices(thread.id, leg, end, self.cpus.get(&leg.cpu)?, &naming));
+        append(&mut slices, self.cpus.peek(leg.cpu, &leg.mark, (leg.from, end), &asking));
         Some(Episode {
             thread: thread.id,
             kind: if *preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp },
@@ -360,19 +351,6 @@ impl ThreadFollower {
             pending => self.finished.extend(pending.replace(episode)),
         }
     }
-}
-
-/// Who had the CPU during a leg. What of it lies before the oldest record that was kept is not told.
-fn leg_slices(thread: ThreadRef, leg: &Leg, to: Ticks, cpu: &Cpu, naming: &Naming<'_>) -> Vec<Slice> {
-    let (records, seen_from) = cpu.since(&leg.mark);
-    let records: Vec<&KernelEvent> = records.iter().collect();
-    let from = seen_from.map_or(leg.from, |seen| seen.max(leg.from).min(to));
-    let mut found = Vec::new();
-    if from > leg.from {
-        found.push(Slice { start: leg.from, end: from, culprit: culprits::lost(), turn: 0 });
-    }
-    append(&mut found, slices(thread, leg.cpu, (from, to), &records, naming));
-    found
 }
 
 /// Puts slices behind others, with turns of their own.

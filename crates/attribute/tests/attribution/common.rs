@@ -71,9 +71,27 @@ pub fn attributor(virtual_machine: bool) -> Attributor {
     attributor
 }
 
-pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
+/// The same events, each with the thread that has the CPU then: the victim, until a switch says otherwise.
+pub fn with_current(events: &[KernelEvent]) -> Vec<KernelEvent> {
+    let mut tid = VICTIM;
+    let mut whole = Vec::new();
     for event in events {
-        attributor.event(event.clone());
+        let next = match &event.kind {
+            EventKind::SchedSwitch { prev, next, .. } => {
+                tid = prev.tid;
+                next.tid
+            }
+            _ => tid,
+        };
+        whole.push(KernelEvent { tid, ..event.clone() });
+        tid = next;
+    }
+    whole
+}
+
+pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
+    for event in with_current(events) {
+        attributor.event(event);
     }
     attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
     attributor.attribute(stall, &OutsideHints::default(), &Names)

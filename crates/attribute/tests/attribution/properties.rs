@@ -1,10 +1,8 @@
 //! Whatever the kernel seems to have done: the parts of a stall sum to its length, and nothing panics.
 
 use crate::common::*;
-use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints, Senders, Timeline};
-use jitterscope_model::{
-    CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, Stall, TickRate, Ticks,
-};
+use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints};
+use jitterscope_model::{CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, TickRate, Ticks};
 use proptest::prelude::*;
 
 fn kind() -> impl Strategy<Value = EventKind> {
@@ -91,19 +89,60 @@ proptest! {
     }
 
     #[test]
-    fn frames_nest_and_stay_inside_their_stall(events in events()) {
-        let s = Stall { cpu: CpuId(1), ..stall(500, 4000) };
-        let timeline = Timeline::build(&s, &events, TickRate::NANOSECONDS, &Senders::default());
-        for frame in &timeline.frames {
-            prop_assert!(s.start <= frame.start && frame.start <= frame.end && frame.end <= s.end);
+    fn an_answer_depends_only_on_what_was_recorded_up_to_the_end_of_its_stall(
+        events in events(),
+        moves in proptest::collection::vec((0u64..15_000, 40i32..43, 0u32..2), 0..6),
+        wakings in proptest::collection::vec((0u64..15_000, 40i32..43), 0..6),
+        frequencies in proptest::collection::vec(0u64..15_000, 0..3),
+        lengths in proptest::collection::vec((0u64..300, 1u64..4000), 1..6),
+        behind in proptest::collection::vec(0u64..5000, 6),
+        wakeups: bool,
+    ) {
+        let mut local = with_current(&events);
+        local.extend(frequencies.iter().map(|time| {
+            at(*time, EventKind::CpuFrequency { target: CPU, khz: 1_000_000 })
+        }));
+        local.sort_by_key(|event| event.time);
+        let mut senders: Vec<KernelEvent> = moves
+            .iter()
+            .map(|(time, tid, to)| {
+                let (task, from, to) = (task(*tid, "a", 120), CpuId(1 - to), CpuId(*to));
+                KernelEvent { cpu: CpuId(0), ..at(*time, EventKind::SchedMigrate { task, from, to }) }
+            })
+            .chain(wakings.iter().map(|(time, tid)| {
+                let kind = EventKind::SchedWaking { task: task(*tid, "a", 120), target: CPU };
+                KernelEvent { cpu: CpuId(0), ..at(*time, kind) }
+            }))
+            .collect();
+        senders.sort_by_key(|event| event.time);
+        let mut stalls = Vec::new();
+        let mut start = 0;
+        for (pause, length) in lengths {
+            start += pause;
+            stalls.push(stall(start, start + length));
+            start += length;
         }
-        // A frame one deeper lies inside the nearest shallower one opened before it.
-        for (i, frame) in timeline.frames.iter().enumerate() {
-            if frame.depth > 0 {
-                let parent = timeline.frames[..i].iter().rev().find(|f| f.depth == frame.depth - 1);
-                let parent = parent.expect("a nested frame has a parent");
-                prop_assert!(parent.start <= frame.start && frame.end <= parent.end);
+        // However far the drain had come when a stall was attributed.
+        let run = |behind: &[u64]| {
+            let mut a = attributor(true);
+            let (mut given, mut sent) = (0, 0);
+            let mut told = Vec::new();
+            for (stall, behind) in stalls.iter().zip(behind) {
+                let drained = stall.end.0 + behind;
+                let until = senders.partition_point(|event| event.time.0 <= drained).max(sent);
+                senders[sent..until].iter().for_each(|event| a.sender_event(event));
+                sent = until;
+                let until = local.partition_point(|event| event.time.0 <= drained).max(given);
+                local[given..until].iter().for_each(|event| a.event(event.clone()));
+                given = until;
+                a.announce(CPU, Gap { start: stall.start, length: stall.length() });
+                told.push(match wakeups {
+                    true => a.attribute_wakeup(stall, &Names),
+                    false => a.attribute(stall, &OutsideHints::default(), &Names),
+                });
             }
-        }
+            told
+        };
+        prop_assert_eq!(run(&behind), run(&[0; 6]));
     }
 }

@@ -1,7 +1,7 @@
 //! Stalls as they occur, and who must be blamed for them.
 
 use crate::common::*;
-use jitterscope_attribute::OutsideHints;
+use jitterscope_attribute::{OutsideHints, TimelineOf};
 use jitterscope_model::{
     CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, SchedClass,
     Subject, Ticks, TimelineItem,
@@ -327,6 +327,61 @@ fn a_runnable_real_time_victim_set_aside_for_a_fair_task_was_throttled() {
 }
 
 #[test]
+fn throttling_is_inherited_over_the_turns_of_a_stall() {
+    let rt_victim = task(VICTIM, "js-spin/1", 10);
+    let (migration, worker, fair) =
+        (task(20, "migration/1", 0), task(50, "kworker/1:2", 120), task(200, "make", 120));
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    // A worker slips in before the thread that the CPU was taken for, and an urgent thread before both.
+    let events = [
+        switch(1000, rt_victim, migration),
+        switch(1500, migration, worker),
+        at(1600, start),
+        at(2000, EventKind::WorkEnd { work: 9 }),
+        switch(2000, worker, fair),
+        at(3000, EventKind::VectorEntry { vector: "local_timer".into() }),
+        at(3100, EventKind::VectorExit { vector: "local_timer".into() }),
+        switch(51_000, fair, rt_victim),
+    ];
+    let got = attribute(&mut attributor(false), &stall(1000, 51_000), &events);
+    assert_eq!(
+        shown(&got),
+        [
+            "thread/migration/1 500",
+            "rt_throttle/RT throttling 500",
+            "rt_throttle/RT throttling 48900",
+            "timer/local_timer 100",
+        ]
+    );
+    // Who sleeps is not throttled.
+    let asleep = EventKind::SchedSwitch { prev: rt_victim, prev_state: 1, next: worker };
+    let events = [at(1000, asleep), switch(2000, worker, fair), switch(5000, fair, rt_victim)];
+    let got = attribute(&mut attributor(false), &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["kworker/kworker/1:2 1000", "thread/make 3000"]);
+}
+
+#[test]
+fn a_wake_up_of_an_earlier_stay_is_not_told() {
+    let noise = task(200, "noise", 120);
+    let waking = |time, tid, target| KernelEvent {
+        cpu: CpuId(0),
+        tid,
+        ..at(time, EventKind::SchedWaking { task: noise, target })
+    };
+    let asleep = |time| at(time, EventKind::SchedSwitch { prev: noise, prev_state: 1, next: victim() });
+    let mut a = attributor(false);
+    a.sender_event(&waking(900, 300, CPU));
+    let first = attribute(&mut a, &stall(1000, 2000), &[switch(1000, victim(), noise), asleep(2000)]);
+    assert_eq!(first.parts[0].culprit.sender.as_ref().unwrap().tid, 300);
+    // Meanwhile it ran elsewhere; its next wake-up is recorded for that CPU, and it moves here.
+    let moved = EventKind::SchedMigrate { task: noise, from: CpuId(0), to: CPU };
+    a.sender_event(&KernelEvent { cpu: CpuId(0), tid: 301, ..at(8900, moved) });
+    let again = attribute(&mut a, &stall(9000, 9500), &[switch(9000, victim(), noise), asleep(9500)]);
+    assert_eq!(shown(&again), ["thread/noise 500"]);
+    assert_eq!(again.parts[0].culprit.sender, None);
+}
+
+#[test]
 fn lost_records_withhold_the_verdict_only_near_the_loss() {
     let mut a = attributor(false);
     a.lost(CPU, Ticks(1500), Ticks(1600));
@@ -402,7 +457,9 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
     let mut senders = jitterscope_attribute::Senders::default();
     senders.note(&events[2]);
     let rate = jitterscope_model::TickRate::NANOSECONDS;
-    let rows = jitterscope_attribute::timeline_rows(&stall(1000, 9500), &events, &senders, rate, &Names);
+    let stalled = stall(1000, 9500);
+    let of = TimelineOf { stall: &stalled, spins: true, producer: None };
+    let rows = jitterscope_attribute::timeline_rows(&of, &with_current(&events), &senders, rate, &Names);
     let shown: Vec<String> = rows
         .iter()
         .map(|r| {
@@ -437,4 +494,59 @@ fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
     let got = attribute(&mut attributor, &stall(1000, 5000), &[switch(1100, victim(), other)]);
     assert_eq!(shown(&got)[1], "thread/unseen 3900");
     assert_eq!(got.parts[1].confidence, jitterscope_model::Confidence::Low);
+}
+
+#[test]
+fn a_program_that_begins_in_the_middle_of_a_turn_names_it() {
+    let mut a = attributor(false);
+    let shell = task(300, "sh", 120);
+    let program = task(300, "sha1sum", 120);
+    let events = [switch(1000, victim(), shell), switch(9000, program, victim())];
+    let got = attribute(&mut a, &stall(1000, 9000), &events);
+    assert_eq!(shown(&got), ["thread/sha1sum 8000"]);
+}
+
+#[test]
+fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
+    let mut a = attributor(false);
+    let (seen, unseen) = (task(200, "seen", 120), task(201, "unseen", 120));
+    let in_time_of = |tid, event: KernelEvent| KernelEvent { tid, ..event };
+    let events = [
+        switch(1000, victim(), seen),
+        in_time_of(200, enter(1500, "local_timer")),
+        in_time_of(200, exit(1600, "local_timer")),
+        in_time_of(201, enter(7000, "local_timer")),
+        in_time_of(201, exit(7100, "local_timer")),
+        switch(9000, unseen, victim()),
+    ];
+    for event in &events {
+        a.event(in_time_of(event.tid, event.clone()));
+    }
+    let s = stall(1000, 9000);
+    a.announce(CPU, Gap { start: s.start, length: s.length() });
+    let got = a.attribute(&s, &OutsideHints::default(), &Names);
+    assert_eq!(
+        shown(&got),
+        [
+            "thread/seen 500",
+            "timer/local_timer 200",
+            "unresolved/unrecorded switch 5400",
+            "thread/unseen 1900",
+        ]
+    );
+    assert_eq!(a.unrecorded_switches().into_iter().collect::<Vec<_>>(), [(CPU, 1)]);
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_thread() {
+    let mut a = attributor(false);
+    let worker = task(50, "kworker/1:2", 120);
+    let worker_event = |time, kind| KernelEvent { tid: 50, ..at(time, kind) };
+    let dead = EventKind::SchedSwitch { prev: worker, prev_state: 0x80 | 0x10, next: victim() };
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    let begun = [switch(1000, victim(), worker), worker_event(1200, start), worker_event(3000, dead)];
+    attribute(&mut a, &stall(1000, 3000), &begun);
+    let again = [switch(7000, victim(), worker), switch(8000, worker, victim())];
+    let got = attribute(&mut a, &stall(7000, 8000), &again);
+    assert_eq!(shown(&got), ["kworker/kworker/1:2 1000"]);
 }

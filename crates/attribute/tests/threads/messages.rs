@@ -1,8 +1,10 @@
 //! A slow message, split.
 
 use crate::common::*;
-use jitterscope_attribute::MessageWindow;
-use jitterscope_model::{StallId, Ticks};
+use jitterscope_attribute::{MessageWindow, Senders, TimelineOf, timeline_rows};
+use jitterscope_model::{
+    CpuId, KernelEvent, Stall, StallId, ThreadRef, TickRate, Ticks, TimelineItem, TimelineRow,
+};
 
 fn split(follower: &jitterscope_attribute::ThreadFollower, window: MessageWindow) -> Vec<String> {
     let attribution = follower.split(StallId(0), (A, B), &window, &Names);
@@ -128,6 +130,57 @@ fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
             "unexplained: no record 200",
             "consumer not running from 1: hog 500",
             "consumer not running from 1: a 500",
+        ]
+    );
+}
+
+/// `CPU start..end name` of each frame of B's timeline.
+fn timeline(events: &[KernelEvent], (start, end): (u64, u64), producer: Option<i32>) -> Vec<String> {
+    let victim = ThreadRef { tid: B, comm: comm(B) };
+    let (start, end) = (Ticks(start), Ticks(end));
+    let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
+    let of = TimelineOf { stall: &stall, spins: false, producer };
+    let told = |row: TimelineRow| {
+        let TimelineItem::Frame { culprit, .. } = row.item else { return "instant".into() };
+        let cpu = row.cpu.map_or("-".into(), |cpu| cpu.to_string());
+        let end = row.end.map_or("?".into(), |end| end.0.to_string());
+        format!("{cpu} {}{}..{end} {}", "  ".repeat(row.depth), row.start.0, culprit.subject.name())
+    };
+    let rows = timeline_rows(&of, events, &Senders::default(), TickRate::NANOSECONDS, &Names);
+    rows.into_iter().map(told).collect()
+}
+
+#[test]
+fn the_timeline_of_a_wait_shows_the_turn_that_was_under_way_when_it_began() {
+    let mut events = vec![switch(10, 1, B, 1, HOG)];
+    events.extend(tick(1100, 1200, 1, HOG));
+    events.extend([switch(1500, 1, HOG, 0, 400), switch(1800, 1, 400, 1, B)]);
+    assert_eq!(
+        timeline(&events, (1000, 1800), None),
+        ["- 0..500 hog", "-   100..200 local_timer", "- 500..800 kworker/1:0"]
+    );
+}
+
+#[test]
+fn the_timeline_of_a_message_shows_both_its_threads_cpus() {
+    let mut events = vec![
+        switch(10, 0, 0, 0, A),
+        switch(20, 1, 0, 0, B),
+        // The producer is held up, and is still when the message has been read.
+        switch(1200, 0, A, 0, HOG),
+        switch(1400, 1, B, 1, 0),
+    ];
+    events.extend(tick(1500, 1600, 1, 0));
+    events.push(switch(1700, 1, 0, 0, B));
+    assert_eq!(
+        timeline(&events, (1000, 2000), Some(A)),
+        [
+            "1 0..400 b",
+            "1 400..700 swapper",
+            "1   500..600 local_timer",
+            "1 700..1000 b",
+            "0 0..200 a",
+            "0 200..1000 hog",
         ]
     );
 }

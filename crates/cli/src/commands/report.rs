@@ -179,15 +179,7 @@ fn print_stall(path: &Path, rank: usize, as_json: bool, redact: Redact) -> anyho
     let together = worst.together.as_ref().map(|together| {
         format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
     });
-    // Its producer's CPU is not in the timeline: whoever stalled it there is among the culprits alone.
-    let elsewhere = summary.pipeline.is_some().then(|| {
-        format!(
-            "The timeline has what ran on CPU {}, where the message was read; what held up its producer on \
-             another CPU is among the shares below.",
-            worst.cpu
-        )
-    });
-    let remarks = together.into_iter().chain(elsewhere).chain(problem).collect();
+    let remarks = together.into_iter().chain(problem).collect();
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,

@@ -46,6 +46,8 @@ pub(crate) struct Followed {
     pub(crate) context: TraceContext,
     /// Switches that the kernel did not record.
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
+    /// Time that they waited of which only sums were kept.
+    pub(crate) folded: Ticks,
     /// Kernel events of the measured time.
     pub(crate) events: u64,
 }

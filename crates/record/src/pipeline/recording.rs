@@ -204,6 +204,7 @@ pub fn record_pipeline(
         followed_threads = followed.threads;
         events_in_gaps.events = followed.events;
         circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
+        circumstances.extend(Circumstance::of_folded(rate.nanos(followed.folded)));
         circumstances.extend(after::of_evidence(&sources, true));
     }
     for (tag, histogram) in tagged(&joined) {

@@ -85,6 +85,7 @@ impl Follower for Tracing {
             sources: follow.events.reports(),
             context: follow.events.context(),
             unrecorded_switches: follow.follower().unrecorded_switches(),
+            folded: follow.follower().folded(),
             events: follow.events_counted(),
         })
     }

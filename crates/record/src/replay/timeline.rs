@@ -2,13 +2,13 @@
 
 use super::ReplayError;
 use crate::names::StoredNames;
-use jitterscope_attribute::{Senders, timeline_rows};
-use jitterscope_model::{KernelEvent, Nanos, Stall, TimelineRow};
+use jitterscope_attribute::{Senders, TimelineOf, timeline_rows};
+use jitterscope_model::{KernelEvent, Nanos, PipelineRole, Stall, ThreadAccount, TimelineRow};
 use jitterscope_store::{RunReader, TraceRole};
 use jitterscope_trace::{Decoder, TraceContext};
 
-/// How far before a stall its senders are looked for.
-const SENDERS_BEFORE: Nanos = Nanos(1_000_000_000);
+/// How far before a stall its senders, and what was under way, are looked for.
+const BEFORE: Nanos = Nanos(1_000_000_000);
 
 /// The frames of a stall of a stored run.
 ///
@@ -19,25 +19,33 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     let manifest = run.manifest();
     let mut decoder = Decoder::new(&context)?;
     let names = StoredNames::new(&context);
-    let from = stall.start - manifest.rate.ticks(SENDERS_BEFORE);
+    let from = stall.start - manifest.rate.ticks(BEFORE);
     let (mut events, mut senders): (Vec<KernelEvent>, Senders) = (Vec::new(), Senders::default());
     if manifest.wakeups.is_empty() {
         manifest.results.iter().for_each(|result| senders.spins(result.tid));
     }
+    let measures = |tid| manifest.results.iter().any(|result| result.tid == tid);
+    let produces =
+        |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
+    let of = TimelineOf {
+        stall,
+        spins: manifest.wakeups.is_empty() && measures(stall.victim.tid),
+        producer: manifest.threads.iter().find(produces).map(|account| account.tid),
+    };
     let mut kept = false;
     for page in run.trace_pages(from, stall.end)? {
-        let local = page.role == TraceRole::Local && page.cpu == stall.cpu;
         // Pages that are damaged end early; what was read of them counts.
-        let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
-            TraceRole::Senders => senders.note(&event),
-            TraceRole::Local if local && stall.contains(event.time) => events.push(event),
-            TraceRole::Local => {}
+        let _ = decoder.page(page.cpu, &page.bytes, |event| {
+            senders.note(&event);
+            if page.role == TraceRole::Local {
+                events.push(event);
+            }
         });
-        kept |= local;
+        kept |= page.role == TraceRole::Local && page.cpu == stall.cpu;
     }
     if !kept && !manifest.trace.complete {
         return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
     }
     events.sort_by_key(|event| event.time);
-    Ok(timeline_rows(stall, &events, &senders, manifest.rate, &names))
+    Ok(timeline_rows(&of, &events, &senders, manifest.rate, &names))
 }

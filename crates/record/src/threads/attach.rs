@@ -162,6 +162,7 @@ pub fn attach(
         circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
     }
     circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
+    circumstances.extend(Circumstance::of_folded(rate.nanos(follow.follower().folded())));
     if !follow.events.gone.is_empty() {
         circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
     }

@@ -1,5 +1,9 @@
 use super::*;
-use jitterscope_model::{Comm, CpuId, ExecutionContext, KernelAddr, Name, SchedClass, StallId, ThreadRef};
+use crate::{Attributor, AttributorSettings, Lexicon};
+use jitterscope_model::{
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, SchedClass, StallId, TaskRef,
+    ThreadRef,
+};
 use proptest::prelude::*;
 
 const VICTIM: i32 = 50;
@@ -56,9 +60,39 @@ impl Lexicon for NoNames {
     }
 }
 
+/// The same events, each with the thread that has the CPU then, as far as they say.
+fn whole(events: &[KernelEvent]) -> Vec<KernelEvent> {
+    let mut tid = 0;
+    let mut whole = Vec::new();
+    for event in events {
+        whole.push(KernelEvent { tid, ..event.clone() });
+        if let EventKind::SchedSwitch { next, .. } = &event.kind {
+            tid = next.tid;
+        }
+    }
+    whole
+}
+
+fn attribute(stall: &Stall, events: &[KernelEvent], rate: TickRate) -> Attribution {
+    let settings = AttributorSettings { rate, virtual_machine: true, measured: 1 };
+    let mut attributor = Attributor::new(settings);
+    for event in events {
+        match event.kind {
+            EventKind::SchedWaking { .. } => attributor.sender_event(event),
+            _ => attributor.event(event.clone()),
+        }
+    }
+    attributor.attribute_wakeup(stall, &NoNames)
+}
+
 /// (phase, name, ns) of each part.
 fn split(stall: &Stall, events: &[KernelEvent]) -> Vec<(Phase, String, u64)> {
-    split_wakeup(stall, events, TickRate::NANOSECONDS, &NoNames)
+    split_as_recorded(stall, &whole(events))
+}
+
+fn split_as_recorded(stall: &Stall, events: &[KernelEvent]) -> Vec<(Phase, String, u64)> {
+    attribute(stall, events, TickRate::NANOSECONDS)
+        .parts
         .into_iter()
         .map(|part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0))
         .collect()
@@ -105,12 +139,8 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
             ]
         );
     }
-    let part = &split_wakeup(
-        &stall(1000, 2000),
-        &[switch(900, victim(), task(7, "kworker/1:0", 120)), waking(1001)],
-        TickRate::NANOSECONDS,
-        &NoNames,
-    )[1];
+    let events = [switch(900, victim(), task(7, "kworker/1:0", 120)), waking(1001)];
+    let part = &attribute(&stall(1000, 2000), &whole(&events), TickRate::NANOSECONDS).parts[1];
     let Subject::Work(work) = &part.culprit.subject else { panic!("{:?}", part.culprit) };
     let worker = work.worker.as_ref().unwrap();
     assert_eq!((worker.tid, &worker.class), (Some(7), &Some(SchedClass::Fair(Some(0)))));
@@ -138,10 +168,10 @@ fn interrupts_in_between_have_their_own_part() {
 
 #[test]
 fn without_events_the_timer_is_late_and_it_is_a_guess() {
-    let parts = split_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS, &NoNames);
+    let parts = attribute(&stall(1000, 1500), &[], TickRate::NANOSECONDS).parts;
     assert_eq!((&parts[0].phase, parts[0].net.0, parts.len()), (&Some(Phase::LateTimer), 500, 1));
     assert_eq!(parts[0].confidence, Confidence::Low);
-    let attribution = attribute_wakeup(&stall(1000, 1500), &[], TickRate::NANOSECONDS, &NoNames);
+    let attribution = attribute(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
     assert_eq!((attribution.total().0, attribution.explained().0), (500, 0));
 }
 
@@ -170,27 +200,39 @@ proptest! {
         events.sort_by_key(|event| event.time);
         let rate = TickRate { hz, ..TickRate::NANOSECONDS };
         let stall = stall(start, start + length);
-        let sum: u64 = split_wakeup(&stall, &events, rate, &NoNames).iter().map(|part| part.net.0).sum();
+        let sum = attribute(&stall, &events, rate).total().0;
         prop_assert_eq!(sum, rate.nanos(stall.length()).0);
     }
 }
 
 #[test]
 fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
-    let [entry, exit] = timer(1320, 1500);
-    // The idle thread's way out, to whomever, is not recorded.
+    // The idle thread's way out, to whomever, is not recorded: the interrupt comes in another's time.
+    let in_time_of = |tid| timer(1320, 1500).map(|event| KernelEvent { tid, ..event });
+    let [entry, exit] = in_time_of(77);
     let events = [switch(100, victim(), idle()), entry, waking(1400), exit];
     assert_eq!(
-        split(&stall(1000, 1650), &events),
+        split_as_recorded(&stall(1000, 1650), &events),
         [
             (Phase::LateTimer, "late timer".into(), 320),
+            (Phase::Interrupt, "local_timer".into(), 180),
+            (Phase::RunQueue, "<...>".into(), 150),
+        ]
+    );
+    // It comes in the idle thread's own time: so far the CPU idled.
+    let [entry, exit] = in_time_of(0);
+    let events = [switch(100, victim(), idle()), entry, waking(1400), exit];
+    assert_eq!(
+        split_as_recorded(&stall(1000, 1650), &events),
+        [
+            (Phase::IdleExit, "idle exit".into(), 320),
             (Phase::Interrupt, "local_timer".into(), 180),
             (Phase::RunQueue, "unrecorded switch".into(), 150),
         ]
     );
     // Somebody leaves the CPU who was never put on it.
     let hog = task(77, "hog", 120);
-    let events = [switch(100, victim(), idle()), waking(1100), switch(1500, hog, victim())];
-    let told = split(&stall(1000, 1650), &events);
+    let left = KernelEvent { tid: 77, ..switch(1500, hog, victim()) };
+    let told = split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), left]);
     assert_eq!(told[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
 }

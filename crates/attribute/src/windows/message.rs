@@ -1,7 +1,6 @@
 //! A slow message between two followed threads, split among what held it up.
 
-use super::Episode;
-use super::episode::add_part;
+use crate::threads::{Episode, EpisodeKind, add_part};
 use jitterscope_model::{
     Attribution, CpuId, Culprit, Evidence, Part, Phase, StallId, Subject, TickRate, Ticks, Verdict,
 };
@@ -58,7 +57,7 @@ pub fn split_message<'e>(
         queueing_until(pieces, window.published_before, from, to);
     });
     let not_taking = |episode: &Episode| match episode.kind {
-        super::EpisodeKind::Interrupted => Phase::ConsumerInterrupted,
+        EpisodeKind::Interrupted => Phase::ConsumerInterrupted,
         _ => Phase::ConsumerNotRunning,
     };
     cover(&mut pieces, (blocked_from, published), consumer.clone(), not_taking, |pieces, start, end| {

@@ -1,0 +1,208 @@
+//! When more happens than is worth keeping: the oldest slices become sums.
+//!
+//! Between two marks the order of slices matters to nobody but who wants a picture. Each culprit's there are
+//! put together: the sums stay exact, the places do not, and each such slice says so.
+
+use super::frame::{Class, Frame, NONE, Outcome};
+use super::names::CommId;
+use super::ring::Ring;
+use super::slice::Slice;
+use super::window::names;
+use jitterscope_model::Ticks;
+use std::collections::HashMap;
+
+/// Culprits told apart between two marks; the others are summed by class.
+const MOST_CULPRITS: usize = 1024;
+/// The newest slices stay as they are: a charge may still change them.
+const NEWEST: u64 = 8;
+
+/// What joins slices: the turn, and what ran in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Culprit {
+    root: (Class, i32, CommId),
+    leaf: (Class, u64, u64, bool),
+}
+
+/// A culprit's sum in the making.
+struct Sum {
+    root: Frame,
+    leaf: Frame,
+    length: Ticks,
+}
+
+/// Folds all slices but the newest, span by span between marks. The first slice of a span stays: its mark
+/// may have been made in the middle of it.
+pub(super) fn fold(ring: &mut Ring) {
+    let end = ring.base + ring.slices.len() as u64;
+    let last = end.saturating_sub(NEWEST).max(ring.base);
+    let mut bounds: Vec<u64> = ring.marks.iter().map(|marked| marked.position.min(last)).collect();
+    bounds.push(last);
+    bounds.dedup();
+    let mut rebuilt = Rebuilt { slices: Vec::new(), frames: Vec::new(), kept: Vec::new() };
+    let mut spans = Vec::with_capacity(bounds.len());
+    let namers = namers(ring);
+    for pair in bounds.windows(2) {
+        spans.push(Span { slice: rebuilt.slices.len(), frame: rebuilt.frames.len() as u32 });
+        let (from, to) = ((pair[0] - ring.base) as usize, (pair[1] - ring.base) as usize);
+        rebuilt.keep(ring.slices[from]);
+        rebuilt.sum_up(ring, from + 1, to, &namers);
+    }
+    spans.push(Span { slice: rebuilt.slices.len(), frame: rebuilt.frames.len() as u32 });
+    for slice in ring.slices.range((last - ring.base) as usize..) {
+        rebuilt.keep(*slice);
+    }
+    rebuilt.take_over(ring, &bounds, &spans);
+    ring.fold_at = ring.cap.max(ring.bytes() * 2);
+}
+
+/// Where a span begins in what is rebuilt.
+struct Span {
+    slice: usize,
+    frame: u32,
+}
+
+/// For each frame the one that names it: itself, or the longest fitting one inside.
+fn namers(ring: &Ring) -> Vec<u32> {
+    let mut namers: Vec<u32> = (0..ring.frames.len() as u32).collect();
+    for (index, frame) in ring.frames.iter().enumerate() {
+        if frame.parent == NONE {
+            continue;
+        }
+        let parent = frame.parent as usize;
+        let known = namers[parent];
+        let outer = &ring.frames[parent];
+        let ended = frame.outcome == Outcome::Closed || outer.outcome != Outcome::Closed;
+        let longer = known as usize == parent || ring.frames[known as usize].gross() < frame.gross();
+        if ended && longer && names(outer.class, frame.class) {
+            namers[parent] = index as u32;
+        }
+    }
+    namers
+}
+
+struct Rebuilt {
+    slices: Vec<Slice>,
+    frames: Vec<Frame>,
+    /// Positions of the slices that still refer to the old frames.
+    kept: Vec<usize>,
+}
+
+impl Rebuilt {
+    /// A slice stays as it is.
+    fn keep(&mut self, slice: Slice) {
+        self.kept.push(self.slices.len());
+        self.slices.push(slice);
+    }
+
+    /// Sums up slices, and lays the sums end to end.
+    fn sum_up(&mut self, ring: &Ring, from: usize, to: usize, namers: &[u32]) {
+        let Some(start) = ring.slices.get(from).filter(|_| from < to).map(|slice| slice.start) else {
+            return;
+        };
+        let mut sums: Vec<Sum> = Vec::new();
+        let mut known: HashMap<Culprit, usize> = HashMap::new();
+        for slice in ring.slices.range(from..to) {
+            let mut root = slice.frame;
+            while ring.frame(root).parent != NONE {
+                root = ring.frame(root).parent;
+            }
+            let (root, leaf) = (ring.frame(root), ring.frame(namers[slice.frame as usize]));
+            let mut key = Culprit::of(root, leaf);
+            if known.len() >= MOST_CULPRITS && !known.contains_key(&key) {
+                key = key.without_name();
+            }
+            let index = *known.entry(key).or_insert_with(|| {
+                sums.push(Sum { root: key.root(root), leaf: key.leaf(leaf), length: Ticks(0) });
+                sums.len() - 1
+            });
+            sums[index].length = sums[index].length + slice.length();
+        }
+        let mut start = start;
+        for sum in sums.into_iter().filter(|sum| sum.length > Ticks(0)) {
+            let end = start + sum.length;
+            let mut frame = self.frames.len() as u32;
+            self.frames.push(Frame { start, end, outcome: Outcome::Closed, parent: NONE, ..sum.root });
+            if !sum.leaf.class.is_root() {
+                self.frames.push(Frame { start, end, parent: frame, ..sum.leaf });
+                frame += 1;
+            }
+            self.slices.push(Slice { start, end, frame, began: None, ended: None, folded: true });
+            start = end;
+        }
+    }
+
+    /// Puts the sums in the place of what they sum up. The newest slices keep their numbers.
+    fn take_over(mut self, ring: &mut Ring, bounds: &[u64], spans: &[Span]) {
+        // Of the old frames only those that something refers to are needed.
+        let mut needed: Vec<u32> = Vec::new();
+        let kept = self.kept.iter().map(|at| self.slices[*at].frame);
+        let marks = ring.marks.iter().map(|marked| marked.top);
+        for from in ring.stack.iter().copied().chain(kept).chain(marks) {
+            let mut at = from;
+            while at != NONE {
+                needed.push(at);
+                at = ring.frame(at).parent;
+            }
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        let base = self.frames.len() as u32;
+        let moved = |old: u32| needed.binary_search(&old).map_or(NONE, |at| base + at as u32);
+        self.frames.extend(needed.iter().map(|index| {
+            let frame = ring.frames[*index as usize];
+            Frame { parent: moved(frame.parent), ..frame }
+        }));
+        for at in self.kept {
+            self.slices[at].frame = moved(self.slices[at].frame);
+        }
+        ring.stack.iter_mut().for_each(|index| *index = moved(*index));
+        let end = ring.base + ring.slices.len() as u64;
+        ring.base = end - self.slices.len() as u64;
+        for marked in &mut ring.marks {
+            marked.top = moved(marked.top);
+            let span = bounds.partition_point(|bound| *bound < marked.position);
+            marked.first_frame = base + needed.partition_point(|old| *old < marked.first_frame) as u32;
+            if span + 1 < bounds.len() {
+                marked.position = ring.base + spans[span].slice as u64;
+                marked.first_frame = spans[span].frame;
+            }
+        }
+        ring.slices.clear();
+        ring.slices.extend(self.slices);
+        ring.frames = self.frames;
+    }
+}
+
+impl Culprit {
+    fn of(root: &Frame, leaf: &Frame) -> Culprit {
+        let (key, subject) = match leaf.class {
+            // Of these the key is only the object that pairs the entry with its exit.
+            Class::Work | Class::HrtimerFunction | Class::WheelFunction | Class::Call => (0, leaf.subject),
+            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost => (0, 0),
+            Class::Nmi | Class::Fault | Class::MachineCheck | Class::Idle | Class::Softirq => (leaf.key, 0),
+            Class::LocalTimer | Class::Vector | Class::Irq => (leaf.key, leaf.subject),
+        };
+        // Whether its end was seen decides whether it is named at all.
+        let seen = leaf.outcome != Outcome::Unseen;
+        Culprit { root: (root.class, root.tid, root.named()), leaf: (leaf.class, key, subject, seen) }
+    }
+
+    /// All of a class together.
+    fn without_name(self) -> Culprit {
+        Culprit {
+            root: (self.root.0, -1, CommId::UNKNOWN),
+            leaf: (self.leaf.0, u64::MAX, u64::MAX, self.leaf.3),
+        }
+    }
+
+    fn root(&self, root: &Frame) -> Frame {
+        Frame { tid: self.root.1, comm: self.root.2, end_comm: CommId::UNKNOWN, ..*root }
+    }
+
+    fn leaf(&self, leaf: &Frame) -> Frame {
+        let nameless = self.leaf.1 == u64::MAX && self.leaf.2 == u64::MAX;
+        let (key, subject) = if nameless { (u64::MAX, u64::MAX) } else { (leaf.key, leaf.subject) };
+        let outcome = if self.leaf.3 { Outcome::Closed } else { Outcome::Unseen };
+        Frame { key, subject, outcome, ..*leaf }
+    }
+}

@@ -1,0 +1,418 @@
+//! Whose a CPU is: records in, the stack always known, slices while somebody asks.
+
+use super::frame::{Class, Frame, Outcome};
+use super::parked::{Left, Parked};
+use super::plan::{Beside, Effect};
+use super::record::{Record, RecordKind};
+use super::ring::{Mark, Ring};
+use super::slice::Slice;
+use super::window::Window;
+use jitterscope_model::{ExecutionContext, Nanos, TickRate, Ticks};
+
+/// `EXIT_DEAD` and `EXIT_ZOMBIE` of a switch's state.
+const ENDED: u16 = 0x30;
+/// Two frames of the ring's limit are kept for what stands in for something not seen.
+const DEEPEST: usize = Ring::DEEPEST - 2;
+
+/// A turn that no switch began, and the time before it that is nobody's: the scheduler's next charge may
+/// tell where the one ends and the other begins.
+#[derive(Clone, Copy, Debug)]
+struct Inferred {
+    /// Since when it is nobody's.
+    from: Ticks,
+    /// Number of the slice that is; the next one is the turn's.
+    slice: Option<u64>,
+}
+
+/// One CPU. Everything comes in order of time: its records, arrivals of threads from other CPUs, losses,
+/// and proofs. A record costs the same whatever came before, and no memory unless a mark is open.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    rate: TickRate,
+    ring: Ring,
+    parked: Parked,
+    /// When the slice under way began.
+    since: Ticks,
+    /// The last record that is not after that.
+    began: Option<Beside>,
+    /// Time of what came last.
+    now: Ticks,
+    /// When the thread whose turn it is was last known to have the CPU.
+    known: Ticks,
+    inferred: Option<Inferred>,
+    unrecorded: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(rate: TickRate) -> Machine {
+        Machine {
+            rate,
+            ring: Ring::new(Frame::nobody(Class::NotSeen, Ticks(0))),
+            parked: Parked::default(),
+            since: Ticks(0),
+            began: None,
+            now: Ticks(0),
+            known: Ticks(0),
+            inferred: None,
+            unrecorded: 0,
+        }
+    }
+
+    /// Folds what is kept beyond so many bytes.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn with_cap(mut self, bytes: usize) -> Machine {
+        self.ring.set_cap(bytes);
+        self
+    }
+
+    /// Switches that must have been and left no record.
+    pub(crate) fn unrecorded_switches(&self) -> u64 {
+        self.unrecorded
+    }
+
+    /// Bytes of slices and frames that are kept now.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.ring.bytes()
+    }
+
+    /// Whose turn it is, as far as is known: the frame at the bottom.
+    #[cfg(test)]
+    pub(crate) fn turn(&self) -> &Frame {
+        self.ring.root()
+    }
+
+    /// Whether an interrupt or a softirq is under way.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        let interrupts = |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
+        self.ring.stack[1..].iter().any(|index| interrupts(self.ring.frame(*index).class))
+    }
+
+    /// Takes in a record.
+    pub(crate) fn record(&mut self, record: &Record) {
+        if record.context == ExecutionContext::Nmi && record.kind != RecordKind::Nmi {
+            // Inside a handler, which writes its own record when it ends.
+            return;
+        }
+        // Per-CPU records are in order; should a page be misread, time must still not run backwards.
+        let at = record.time.max(self.now);
+        self.now = at;
+        let beside = record.kind.beside();
+        let effect = record.kind.effect();
+        if effect == Effect::Nmi {
+            self.nmi(record, at);
+        } else {
+            if record.kind.proves() {
+                self.prove(record.tid, at, beside);
+            }
+            match effect {
+                Effect::Switch => self.switch(record, at),
+                Effect::Open(class) => self.enter(class, record, at, beside),
+                Effect::Close(class) => self.exit(class, record, at, beside),
+                Effect::Replace(class) => self.replace(class, record, at, beside),
+                Effect::Idle => self.idle(record, at, beside),
+                Effect::Charge => {
+                    self.charge(record, at);
+                    self.point(at, beside);
+                }
+                Effect::Point | Effect::Nmi => self.point(at, beside),
+            }
+            if record.kind.proves() {
+                self.known = at;
+            }
+        }
+        self.began = Some(beside);
+    }
+
+    /// A thread comes to this CPU from another one, or its id begins again: what it left open here before is
+    /// not open any more.
+    pub(crate) fn arrived(&mut self, tid: i32, at: Ticks) {
+        self.parked.forget_before(tid, at);
+    }
+
+    /// Records between two times were lost: nothing of what stood is known any more.
+    pub(crate) fn lost(&mut self, from: Ticks, to: Ticks) {
+        let from = from.max(self.since);
+        self.cut(from, None);
+        self.unwind(1, from);
+        self.parked.clear();
+        self.ring.replace_root(from, Outcome::Unseen, Frame::nobody(Class::Lost, from));
+        let to = to.max(from).max(self.now);
+        self.cut(to, None);
+        self.ring.replace_root(to, Outcome::Closed, Frame::nobody(Class::NotSeen, to));
+        (self.now, self.known, self.inferred, self.began) = (to, to, None, None);
+    }
+
+    /// A thread is known to run in its own code at `at`: no interrupt is open then, whatever records say.
+    pub(crate) fn running(&mut self, tid: i32, at: Ticks) {
+        let at = at.max(self.now);
+        self.cut(at, None);
+        self.unwind(1, at);
+        let root = *self.ring.root();
+        if root.class != Class::Turn || root.tid != tid {
+            self.ring.replace_root(at, Outcome::Unseen, Frame::inferred_turn(tid, at));
+        }
+        self.parked.take(tid);
+        (self.now, self.known, self.inferred, self.began) = (at, at, None, None);
+    }
+
+    /// From `at` on slices are kept; not from before what came last.
+    pub(crate) fn open_mark(&mut self, at: Ticks) -> Mark {
+        self.ring.open(at.max(self.since))
+    }
+
+    /// What the CPU did from a mark to `until`.
+    pub(crate) fn close_mark(&mut self, mark: Mark, until: Ticks, window: &mut Window) {
+        let under_way = self.under_way(until);
+        self.ring.close(mark, until, under_way, window);
+    }
+
+    /// The same, and the mark stays open.
+    pub(crate) fn peek(&self, mark: &Mark, until: Ticks, window: &mut Window) {
+        self.ring.peek(mark, until, self.under_way(until), window);
+    }
+
+    /// Nobody asks any more.
+    pub(crate) fn release(&mut self, mark: Mark) {
+        self.ring.release(mark);
+    }
+
+    fn under_way(&self, until: Ticks) -> Slice {
+        Slice {
+            start: self.since,
+            end: until.max(self.since),
+            frame: self.ring.top(),
+            began: self.began,
+            ended: None,
+            folded: false,
+        }
+    }
+
+    /// Work items and softirqs that threads had under way when they left: tid, when it left, and the
+    /// frames, outermost first.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = (i32, Ticks, Vec<Frame>)> {
+        self.parked.iter().map(|(tid, left)| (tid, left.at, left.frames().copied().collect()))
+    }
+
+    /// Something that a thread had under way when it left, as if that had been recorded.
+    pub(crate) fn park(&mut self, tid: i32, at: Ticks, frame: Frame) {
+        if self.ring.root().class == Class::Turn && self.ring.root().tid == tid {
+            return;
+        }
+        let mut left = Left::new(at);
+        left.push(frame);
+        self.parked.put(tid, left);
+    }
+
+    /// Ends the slice under way.
+    fn cut(&mut self, at: Ticks, ended: Option<Beside>) -> Option<u64> {
+        if at <= self.since {
+            return None;
+        }
+        let slice = Slice {
+            start: self.since,
+            end: at,
+            frame: self.ring.top(),
+            began: self.began,
+            ended,
+            folded: false,
+        };
+        self.since = at;
+        self.ring.is_recording().then(|| self.ring.keep(slice))
+    }
+
+    fn open(&mut self, class: Class, record: &Record, at: Ticks) {
+        if self.ring.stack.len() >= DEEPEST {
+            self.unwind(1, at);
+        }
+        self.ring.push(Frame::inside(class, record, at));
+    }
+
+    /// Closes what is above the lowest `keep` frames: the exits left no record.
+    fn unwind(&mut self, keep: usize, at: Ticks) {
+        while self.ring.stack.len() > keep {
+            let class = self.ring.frame(self.ring.top()).class;
+            let seen = class.is_endless() || class == Class::Idle;
+            self.ring.pop(at, if seen { Outcome::Closed } else { Outcome::Unseen });
+        }
+    }
+
+    /// A record that opens and closes nothing parts the time of whoever has the CPU: the edges of a stall
+    /// lie between records.
+    fn point(&mut self, at: Ticks, beside: Beside) {
+        if self.ring.stack.len() == 1 {
+            self.cut(at, Some(beside));
+        }
+    }
+
+    fn enter(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
+        self.cut(at, Some(beside));
+        // Interrupts of one sort do not nest, nor do softirqs: one that is open lost its exit.
+        let twin = |open: Class| match class {
+            Class::LocalTimer | Class::Vector => open.is_vector(),
+            Class::Irq | Class::Softirq => open == class,
+            _ => false,
+        };
+        let frames = &self.ring;
+        if let Some(depth) = frames.stack.iter().rposition(|index| twin(frames.frame(*index).class)) {
+            self.unwind(depth, at);
+        }
+        let interrupts = class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
+        if interrupts && self.ring.root().tid == 0 && self.ring.root().class == Class::Turn {
+            self.leave_idle_state(record, at);
+        }
+        self.open(class, record, at);
+    }
+
+    /// An interrupt ends the idle state that it comes in.
+    fn leave_idle_state(&mut self, record: &Record, at: Ticks) {
+        let top = *self.ring.frame(self.ring.top());
+        let in_state = top.class == Class::Idle && top.key != Record::IDLE_ENDS;
+        if in_state {
+            self.ring.pop(at, Outcome::Closed);
+        }
+        if in_state || self.ring.stack.len() == 1 {
+            let frame = Frame::inside(Class::Idle, record, at);
+            self.ring.push(Frame { key: Record::IDLE_ENDS, subject: 0, ..frame });
+        }
+    }
+
+    fn exit(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
+        let frames = &self.ring;
+        let opened = |index: &u32| frames.frame(*index).is_closed_by(class, record);
+        match frames.stack.iter().rposition(opened) {
+            Some(depth) => {
+                self.cut(at, Some(beside));
+                self.unwind(depth + 1, at);
+                self.ring.pop(at, Outcome::Closed);
+            }
+            None => self.point(at, beside),
+        }
+    }
+
+    /// An exception ends where the next begins.
+    fn replace(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
+        self.cut(at, Some(beside));
+        let frames = &self.ring;
+        if let Some(depth) = frames.stack.iter().rposition(|index| frames.frame(*index).class.is_endless()) {
+            self.unwind(depth, at);
+        }
+        self.open(class, record, at);
+    }
+
+    fn idle(&mut self, record: &Record, at: Ticks, beside: Beside) {
+        let root = self.ring.root();
+        if root.class != Class::Turn || root.tid != 0 {
+            return self.point(at, beside);
+        }
+        self.cut(at, Some(beside));
+        self.unwind(1, at);
+        self.open(Class::Idle, record, at);
+    }
+
+    /// The record is written when the handler has ended. No other record of this CPU can lie within.
+    fn nmi(&mut self, record: &Record, at: Ticks) {
+        let start = (at - self.rate.ticks(Nanos(record.subject))).max(self.known).max(self.since);
+        self.cut(start, Some(Beside::Other));
+        self.ring.push(Frame::inside(Class::Nmi, record, start));
+        self.cut(at, Some(Beside::Other));
+        self.ring.pop(at, Outcome::Closed);
+    }
+
+    fn switch(&mut self, record: &Record, at: Ticks) {
+        self.cut(at, Some(Beside::Switch));
+        let (prev, next) = (record.prev(), record.next());
+        self.leave(prev.tid, record.prev_state() & ENDED != 0, at);
+        let root = self.ring.root_mut();
+        root.end_comm = prev.comm;
+        if root.prio == Frame::NO_PRIORITY {
+            root.prio = prev.prio;
+        }
+        self.ring.replace_root(at, Outcome::Closed, Frame::turn(record, at));
+        self.resume(next.tid, at);
+        self.inferred = None;
+    }
+
+    /// A thread leaves the CPU: what belongs to it goes on when it comes back.
+    fn leave(&mut self, tid: i32, ended: bool, at: Ticks) {
+        if self.ring.stack.len() == 1 {
+            self.parked.take(tid);
+            return;
+        }
+        let mut left = Left::new(at);
+        while self.ring.stack.len() > 1 {
+            let class = self.ring.frame(self.ring.top()).class;
+            if class.is_of_thread() && !ended {
+                left.push(self.ring.pop(at, Outcome::Closed));
+            } else {
+                let seen = class.is_endless() || class == Class::Idle;
+                self.ring.pop(at, if seen { Outcome::Closed } else { Outcome::Unseen });
+            }
+        }
+        self.parked.put(tid, left);
+    }
+
+    fn resume(&mut self, tid: i32, at: Ticks) {
+        let Some(left) = self.parked.take(tid) else { return };
+        for frame in left.frames() {
+            self.ring.push(Frame { start: at, end: at, outcome: Outcome::Open, ..*frame });
+        }
+    }
+
+    /// A record names the thread that has the CPU.
+    fn prove(&mut self, tid: i32, at: Ticks, beside: Beside) {
+        let root = *self.ring.root();
+        match root.class {
+            Class::Turn if root.tid == tid => {}
+            Class::Turn => {
+                // Somewhere between its last record and this one a switch left no record.
+                self.unrecorded += 1;
+                let from = self.known.max(self.since);
+                self.cut(from, Some(Beside::Other));
+                self.leave(root.tid, false, from);
+                let nobody = Frame::nobody(Class::Unrecorded, from);
+                self.ring.replace_root(from, Outcome::Closed, nobody);
+                self.infer(tid, from, at, beside);
+            }
+            _ => self.infer(tid, root.start, at, beside),
+        }
+    }
+
+    /// Ends time that is nobody's with the turn of a thread that was seen.
+    fn infer(&mut self, tid: i32, from: Ticks, at: Ticks, beside: Beside) {
+        let slice = self.cut(at, Some(beside));
+        self.ring.replace_root(at, Outcome::Closed, Frame::inferred_turn(tid, at));
+        if slice.is_some() {
+            // Room for what a charge may give to the turn.
+            let began = Some(beside);
+            let turn = self.ring.top();
+            self.ring.keep(Slice { start: at, end: at, frame: turn, began, ended: began, folded: false });
+        }
+        self.inferred = Some(Inferred { from, slice });
+        self.resume(tid, at);
+    }
+
+    /// The scheduler charges the running thread for what it has run: so long, at least, it has had the CPU.
+    fn charge(&mut self, record: &Record, at: Ticks) {
+        if record.charged() != record.tid {
+            return;
+        }
+        let Some(Inferred { from, slice }) = self.inferred.take() else { return };
+        let root = self.ring.root_mut();
+        let began = (at - self.rate.ticks(Nanos(record.subject))).max(from).min(root.start);
+        let found = root.start;
+        (root.start, root.opened) = (began, began);
+        let Some(slice) = slice else { return };
+        let Some(nobodys) = self.ring.slice_mut(slice).filter(|slice| slice.end == found) else { return };
+        // A mark may have been made in the middle.
+        nobodys.end = began.max(nobodys.start);
+        let (began, frame) = (nobodys.end, nobodys.frame);
+        if let Some(turn) = self.ring.slice_mut(slice + 1) {
+            turn.start = began;
+        }
+        if let Some(frame) = self.ring.frames.get_mut(frame as usize) {
+            frame.end = began;
+        }
+    }
+}

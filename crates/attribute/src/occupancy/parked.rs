@@ -1,0 +1,80 @@
+//! What threads had open when they left a CPU.
+
+use super::frame::Frame;
+use jitterscope_model::Ticks;
+use std::collections::HashMap;
+
+/// Threads remembered. Beyond it all are forgotten, which costs names, not time.
+const MOST: usize = 4096;
+/// Frames of one thread that are remembered: a fault in a timer function in a softirq in a work item.
+const DEEPEST: usize = 4;
+
+/// What one thread had open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    /// When it left.
+    pub(crate) at: Ticks,
+    frames: [Option<Frame>; DEEPEST],
+}
+
+impl Left {
+    pub(crate) fn new(at: Ticks) -> Left {
+        Left { at, frames: [None; DEEPEST] }
+    }
+
+    /// Adds a frame, from the innermost outwards.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        if let Some(free) = self.frames.iter_mut().find(|frame| frame.is_none()) {
+            *free = Some(frame);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames[0].is_none()
+    }
+
+    /// Outermost first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().rev().flatten()
+    }
+}
+
+/// What all threads of a CPU had open, by thread id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parked {
+    threads: HashMap<i32, Left>,
+}
+
+impl Parked {
+    /// A thread leaves.
+    pub(crate) fn put(&mut self, tid: i32, left: Left) {
+        if left.is_empty() {
+            self.threads.remove(&tid);
+            return;
+        }
+        if self.threads.len() >= MOST {
+            self.threads.clear();
+        }
+        self.threads.insert(tid, left);
+    }
+
+    /// A thread is back, has been elsewhere, or has ended.
+    pub(crate) fn take(&mut self, tid: i32) -> Option<Left> {
+        if self.threads.is_empty() { None } else { self.threads.remove(&tid) }
+    }
+
+    /// What a thread left open before `at` is not open any more.
+    pub(crate) fn forget_before(&mut self, tid: i32, at: Ticks) {
+        if self.threads.get(&tid).is_some_and(|left| left.at < at) {
+            self.threads.remove(&tid);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.threads.clear();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, &Left)> {
+        self.threads.iter().map(|(tid, left)| (*tid, left))
+    }
+}

@@ -1,0 +1,265 @@
+//! What is missing or wrong in the records does not poison what follows.
+
+use super::common::*;
+use crate::occupancy::{Class, Outcome, Window};
+use jitterscope_model::{Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks};
+use proptest::prelude::*;
+
+fn turn(tid: i32) -> Who {
+    Who { class: Class::Turn, key: 0, tid }
+}
+
+fn nobody(class: Class) -> Who {
+    Who { class, key: 0, tid: -1 }
+}
+
+/// A work item that was begun where records are missing is not known to sleep later.
+fn without_items(who: Who) -> Who {
+    if who.class == Class::Work { turn(who.tid) } else { who }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn an_exit_that_was_lost_is_healed_by_the_next_switch(acts in acts(200), which in any::<prop::sample::Index>()) {
+        let acts: Vec<Act> = acts.into_iter().filter(|act| act.what % 16 != 13).collect();
+        let paper = Paper::play(&acts, false);
+        // A softirq may go on with its thread, for all that the machine knows.
+        let exit = |kind: &EventKind| matches!(
+            kind,
+            EventKind::VectorExit { .. } | EventKind::IrqExit { .. } | EventKind::HrtimerExit { .. }
+                | EventKind::TimerExit { .. } | EventKind::CsdExit { .. }
+        );
+        let exits: Vec<usize> =
+            (0..paper.events.len()).filter(|at| exit(&paper.events[*at].kind)).collect();
+        prop_assume!(!exits.is_empty());
+        let gone = exits[which.index(exits.len())];
+        let healed = paper.events[gone..].iter()
+            .find(|event| matches!(event.kind, EventKind::SchedSwitch { .. }))
+            .map_or(paper.now, |event| event.time.0);
+        let mut events = paper.events.clone();
+        events.remove(gone);
+        let window = window(&events, 0, paper.now);
+        let after = told(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
+        let truth = paper.between(healed, paper.now);
+        prop_assert_eq!(
+            merged(after.filter(|(a, b, _)| a < b)),
+            merged(truth.into_iter().map(|(a, b, who)| (a, b, without_items(who))))
+        );
+    }
+
+    #[test]
+    fn a_switch_that_was_lost_is_nobodys_time_and_nothing_else_changes(
+        acts in acts(200),
+        which in any::<prop::sample::Index>(),
+    ) {
+        // What a fault or an item that slept does is lost with the switch that brings it back.
+        let kept = |act: &Act| !matches!(act.what % 16, 0 | 8 | 9 | 13 | 14);
+        let acts: Vec<Act> = acts.into_iter().filter(kept).collect();
+        let paper = Paper::play(&acts, false);
+        let switches: Vec<usize> = (0..paper.events.len())
+            .filter(|at| matches!(paper.events[*at].kind, EventKind::SchedSwitch { .. }))
+            .collect();
+        prop_assume!(!switches.is_empty());
+        let gone = switches[which.index(switches.len())];
+        let before = gone.checked_sub(1).map_or(0, |at| paper.events[at].time.0);
+        let after = paper.events.get(gone + 1).map_or(paper.now, |event| event.time.0);
+        let mut events = paper.events.clone();
+        events.remove(gone);
+        let found = told(&window(&events, 0, paper.now));
+        let cut = |from: u64, until: u64| {
+            let clipped = found.iter().map(move |(a, b, who)| (*a.max(&from), *b.min(&until), *who));
+            merged(clipped.filter(|(a, b, _)| a < b))
+        };
+        prop_assert_eq!(cut(0, before), paper.between(0, before));
+        prop_assert_eq!(cut(after, paper.now), paper.between(after, paper.now));
+        if gone + 1 < paper.events.len() {
+            prop_assert!(cut(before, after).iter().all(|(.., who)| *who == nobody(Class::Unrecorded)));
+        }
+    }
+
+    #[test]
+    fn after_a_loss_a_proof_or_a_switch_tells_again(acts in acts(200), from in 0..2000_u64, length in 0..1000_u64) {
+        let acts: Vec<Act> = acts.into_iter().filter(|act| !matches!(act.what % 16, 0 | 13 | 14)).collect();
+        let paper = Paper::play(&acts, false);
+        let (from, to) = (from.min(paper.now), (from + length).min(paper.now));
+        let mut machine = machine();
+        machine.running(VICTIM, Ticks(0));
+        let mark = machine.open_mark(Ticks(0));
+        let records = records(&paper.events);
+        let mut told_of = false;
+        for record in &records {
+            if record.time.0 >= from && !told_of {
+                machine.lost(Ticks(from), Ticks(to));
+                told_of = true;
+            }
+            if record.time.0 < from || record.time.0 > to {
+                machine.record(record);
+            }
+        }
+        let mut window = Window::default();
+        machine.close_mark(mark, Ticks(paper.now), &mut window);
+        let healed = paper.events.iter()
+            .find(|event| event.time.0 > to && matches!(event.kind, EventKind::SchedSwitch { .. }))
+            .map_or(paper.now, |event| event.time.0);
+        let after = told(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
+        let truth = paper.between(healed, paper.now);
+        prop_assert_eq!(
+            merged(after.filter(|(a, b, _)| a < b)),
+            merged(truth.into_iter().map(|(a, b, who)| (a, b, without_items(who))))
+        );
+    }
+}
+
+#[test]
+fn a_probe_that_read_the_clock_had_nothing_open() {
+    let mut machine = machine();
+    machine.running(VICTIM, Ticks(0));
+    // The exit is lost.
+    for record in records(&[tick(100, 200, VICTIM)[0].clone()]) {
+        machine.record(&record);
+    }
+    machine.running(VICTIM, Ticks(300));
+    let mark = machine.open_mark(Ticks(300));
+    for record in records(&tick(400, 500, VICTIM)) {
+        machine.record(&record);
+    }
+    let mut window = Window::default();
+    machine.close_mark(mark, Ticks(600), &mut window);
+    let timer = Who { class: Class::LocalTimer, key: 0, tid: VICTIM };
+    assert_eq!(told(&window), [(300, 400, turn(VICTIM)), (400, 500, timer), (500, 600, turn(VICTIM))]);
+}
+
+#[test]
+fn a_lost_exit_ends_where_the_next_interrupt_of_its_sort_begins() {
+    let [entry, _] = tick(100, 200, VICTIM);
+    let events: Vec<KernelEvent> = [entry].into_iter().chain(tick(1000, 1100, VICTIM)).collect();
+    let window = window(&events, 50, 1200);
+    let outcomes: Vec<Outcome> =
+        window.frames.iter().filter(|f| f.class == Class::LocalTimer).map(|f| f.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Unseen, Outcome::Closed]);
+    assert_eq!(told(&window).last(), Some(&(1100, 1200, turn(VICTIM))));
+}
+
+#[test]
+fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
+    let events: Vec<KernelEvent> = [switch(100, VICTIM, 0)]
+        .into_iter()
+        .chain(tick(500, 600, 200))
+        .chain([switch(900, 201, VICTIM)])
+        .collect();
+    let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
+    assert_eq!(
+        told(&window(&events, 0, 1000)),
+        [
+            (0, 100, turn(VICTIM)),
+            (100, 500, nobody(Class::Unrecorded)),
+            (500, 600, timer),
+            (600, 900, nobody(Class::Unrecorded)),
+            (900, 1000, turn(VICTIM)),
+        ]
+    );
+}
+
+#[test]
+fn a_charge_tells_since_when_the_thread_has_run() {
+    let [entry, exit] = tick(500, 600, 200);
+    let charge = at(550, 200, EventKind::StatRuntime { tid: 200, runtime_ns: 350 });
+    let events = [switch(100, VICTIM, 0), entry, charge, exit, switch(900, 200, VICTIM)];
+    let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
+    let window = window(&events, 0, 1000);
+    assert_eq!(
+        told(&window),
+        [
+            (0, 100, turn(VICTIM)),
+            (100, 200, nobody(Class::Unrecorded)),
+            (200, 500, turn(200)),
+            (500, 600, timer),
+            (600, 900, turn(200)),
+            (900, 1000, turn(VICTIM)),
+        ]
+    );
+    // Not before the last record of somebody else.
+    let charge = at(550, 200, EventKind::StatRuntime { tid: 200, runtime_ns: 10_000 });
+    let [entry, exit] = tick(500, 600, 200);
+    let events = [switch(100, VICTIM, 0), entry, charge, exit];
+    assert_eq!(told(&super::common::window(&events, 0, 700))[1], (100, 500, turn(200)));
+}
+
+#[test]
+fn records_in_the_middle_of_a_switch_and_in_an_nmi_tell_nothing_of_who_runs() {
+    let flush = at(101, VICTIM, EventKind::TlbFlush { reason: 0, pages: -1 });
+    let nmi = |time, kind| KernelEvent { context: ExecutionContext::Nmi, ..at(time, VICTIM, kind) };
+    let events = [
+        switch(100, VICTIM, 200),
+        flush,
+        nmi(102, EventKind::PageFault { user: false, address: 0, ip: 0 }),
+        nmi(110, EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: 1000 }),
+        switch(300, 200, VICTIM),
+    ];
+    let handler = Who { class: Class::Nmi, key: 9, tid: 200 };
+    assert_eq!(
+        told(&window(&events, 0, 400)),
+        [
+            (0, 100, turn(VICTIM)),
+            (100, 101, turn(200)),
+            (101, 110, handler),
+            (110, 300, turn(200)),
+            (300, 400, turn(VICTIM))
+        ]
+    );
+}
+
+#[test]
+fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
+    let named = |tid, comm: &str| TaskRef { comm: Comm::new(comm), ..task(tid) };
+    let switch =
+        |time, prev: TaskRef, next| at(time, prev.tid, EventKind::SchedSwitch { prev, prev_state: 1, next });
+    let events =
+        [switch(100, task(VICTIM), named(300, "sh")), switch(900, named(300, "sha1sum"), task(VICTIM))];
+    let mut names = names();
+    let (sh, sha1sum) = (names.comm_id(Comm::new("sh")), names.comm_id(Comm::new("sha1sum")));
+    let name = |until| {
+        let mut machine = machine();
+        machine.running(VICTIM, Ticks(0));
+        let mark = machine.open_mark(Ticks(0));
+        let mut table = names.clone();
+        for event in &events {
+            machine.record(&crate::occupancy::Record::new(event, &mut table));
+        }
+        let mut window = Window::default();
+        machine.close_mark(mark, Ticks(until), &mut window);
+        window.frames.iter().find(|frame| frame.tid == 300).map(|frame| frame.named())
+    };
+    assert_eq!(name(1000), Some(sha1sum));
+    assert_eq!(name(900), Some(sha1sum));
+    // What came later is not told of a window that had ended.
+    assert_eq!(name(800), Some(sh));
+}
+
+#[test]
+fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
+    let work = EventKind::WorkStart { work: 7, function: KernelAddr(1) };
+    let begun = [switch(100, VICTIM, 50), at(150, 50, work), switch(200, 50, VICTIM)];
+    let back = [switch(500, VICTIM, 50), switch(600, 50, VICTIM)];
+    let item = Who { class: Class::Work, key: 7, tid: 50 };
+    for (moved, ended, expected) in [(false, false, item), (true, false, turn(50)), (false, true, turn(50))] {
+        let mut machine = machine();
+        machine.running(VICTIM, Ticks(0));
+        let mut begun = records(&begun);
+        if ended {
+            let dead = EventKind::SchedSwitch { prev: task(50), prev_state: 0x10, next: task(VICTIM) };
+            begun[2] = records(&[at(200, 50, dead)])[0];
+        }
+        begun.iter().for_each(|record| machine.record(record));
+        if moved {
+            machine.arrived(50, Ticks(400));
+        }
+        let mark = machine.open_mark(Ticks(500));
+        records(&back).iter().for_each(|record| machine.record(record));
+        let mut window = Window::default();
+        machine.close_mark(mark, Ticks(600), &mut window);
+        assert_eq!(told(&window), [(500, 600, expected)]);
+    }
+}

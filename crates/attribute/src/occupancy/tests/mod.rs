@@ -1,0 +1,8 @@
+//! The machine against CPUs on paper whose truth is known.
+
+mod common;
+mod differential;
+mod healing;
+mod older;
+mod properties;
+mod speed;

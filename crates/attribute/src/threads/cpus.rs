@@ -1,0 +1,172 @@
+//! The machines of all CPUs, asked for by threads that wait.
+
+use crate::culprits::Naming;
+use crate::lexicon::Lexicon;
+use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
+use crate::senders::Senders;
+use crate::windows::{Named, Slice, wait};
+use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
+use std::collections::{BTreeMap, HashMap};
+
+/// One CPU.
+#[derive(Debug)]
+struct Cpu {
+    machine: Machine,
+    /// The interrupt that is under way in the time of a followed thread.
+    interrupt: Option<(Ticks, Mark)>,
+}
+
+/// All CPUs.
+#[derive(Debug)]
+pub(super) struct Cpus {
+    rate: TickRate,
+    cpus: HashMap<CpuId, Cpu>,
+    names: NameTable,
+    /// Memory of the last answer, for the next.
+    window: Window,
+    /// Time of which only sums were kept.
+    folded: Ticks,
+}
+
+/// Who asks, and who can tell names.
+pub(super) struct Asking<'a> {
+    pub(super) thread: ThreadRef,
+    pub(super) senders: &'a Senders,
+    pub(super) lexicon: &'a dyn Lexicon,
+}
+
+impl Cpus {
+    pub(super) fn new(rate: TickRate) -> Cpus {
+        Cpus {
+            rate,
+            cpus: HashMap::new(),
+            names: NameTable::default(),
+            window: Window::default(),
+            folded: Ticks(0),
+        }
+    }
+
+    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+        let rate = self.rate;
+        self.cpus.entry(cpu).or_insert_with(|| Cpu { machine: Machine::new(rate), interrupt: None })
+    }
+
+    /// Takes in a record of its CPU. An interrupt is minded if it is one in a followed thread's time. When
+    /// it began, and the mark that it was given, if it has ended with this record.
+    pub(super) fn record(&mut self, event: &KernelEvent, mind: bool) -> Option<(Ticks, Mark)> {
+        let record = Record::new(event, &mut self.names);
+        let cpu = self.cpu(event.cpu);
+        let was = cpu.machine.is_interrupted();
+        cpu.machine.record(&record);
+        match (was, cpu.machine.is_interrupted()) {
+            (false, true) if mind => {
+                cpu.interrupt = Some((event.time, cpu.machine.open_mark(event.time)));
+                None
+            }
+            (true, false) => cpu.interrupt.take(),
+            _ => None,
+        }
+    }
+
+    /// The interrupt under way on a CPU is nobody's concern any more.
+    pub(super) fn forget_interrupt(&mut self, cpu: CpuId) {
+        let cpu = self.cpu(cpu);
+        if let Some((_, mark)) = cpu.interrupt.take() {
+            cpu.machine.release(mark);
+        }
+    }
+
+    /// Whether an interrupt is under way on a CPU.
+    pub(super) fn is_interrupted(&mut self, cpu: CpuId) -> bool {
+        self.cpu(cpu).machine.is_interrupted()
+    }
+
+    /// Somebody begins to wait for a CPU.
+    pub(super) fn open(&mut self, cpu: CpuId, at: Ticks) -> Mark {
+        self.cpu(cpu).machine.open_mark(at)
+    }
+
+    /// Somebody waited, and nobody asks who had the CPU.
+    pub(super) fn release(&mut self, cpu: CpuId, mark: Mark) {
+        self.cpu(cpu).machine.release(mark);
+    }
+
+    /// Who had a CPU from when it was asked for to `to`.
+    pub(super) fn close(
+        &mut self,
+        cpu: CpuId,
+        mark: Mark,
+        (from, to): (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> Vec<Slice> {
+        let mut window = std::mem::take(&mut self.window);
+        self.cpu(cpu).machine.close_mark(mark, to, &mut window);
+        self.folded = self.folded + window.folded();
+        let slices = self.slices(&mut window, cpu, (from, to), asking);
+        self.window = window;
+        slices
+    }
+
+    /// The same, and the thread goes on waiting.
+    pub(super) fn peek(
+        &self,
+        cpu: CpuId,
+        mark: &Mark,
+        (from, to): (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> Vec<Slice> {
+        let mut window = Window::default();
+        match self.cpus.get(&cpu) {
+            Some(cpu) => cpu.machine.peek(mark, to, &mut window),
+            None => return Vec::new(),
+        }
+        self.slices(&mut window, cpu, (from, to), asking)
+    }
+
+    fn slices(
+        &self,
+        window: &mut Window,
+        cpu: CpuId,
+        (from, to): (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> Vec<Slice> {
+        window.begin_at(from);
+        let Asking { thread, senders, lexicon } = *asking;
+        let (names, victim) = (&self.names, thread.tid);
+        let naming = Naming { cpu, victim, names, senders, lexicon, folded: false };
+        let slices = wait::slices(&Named::new(window, naming)).into_iter();
+        slices
+            .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
+            .filter(|slice| slice.start < slice.end)
+            .collect()
+    }
+
+    /// A thread comes from another CPU, where it may have ended what it had begun here.
+    pub(super) fn arrived(&mut self, cpu: CpuId, tid: i32, at: Ticks) {
+        if let Some(cpu) = self.cpus.get_mut(&cpu) {
+            cpu.machine.arrived(tid, at);
+        }
+    }
+
+    /// A thread begins: what another of its id left is not its.
+    pub(super) fn begun(&mut self, tid: i32, at: Ticks) {
+        self.cpus.values_mut().for_each(|cpu| cpu.machine.arrived(tid, at));
+    }
+
+    /// Records of a CPU were lost.
+    pub(super) fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
+        self.forget_interrupt(cpu);
+        self.cpu(cpu).machine.lost(from, to);
+    }
+
+    /// Time of which only sums were kept.
+    pub(super) fn folded(&self) -> Ticks {
+        self.folded
+    }
+
+    /// Switches that must have been and are not recorded.
+    pub(super) fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
+        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! A spinning probe's gap: each nanosecond to somebody.
+
+use super::Named;
+use crate::costs::{Edge, EdgeCosts};
+use crate::culprits;
+use crate::occupancy::{Outcome, Slice};
+use jitterscope_model::{Attribution, Confidence, Culprit, Evidence, Nanos, Part, Placement, Stall};
+use jitterscope_model::{TickRate, Ticks};
+
+/// A piece of a stall and whose it is. Pieces are in order, touch, and fill the stall.
+#[derive(Clone, Debug)]
+struct Piece {
+    start: Ticks,
+    end: Ticks,
+    culprit: Culprit,
+    placement: Placement,
+    confidence: Confidence,
+    evidence: Evidence,
+}
+
+/// Teaches `costs` the edges of a stall.
+pub(crate) fn learn(named: &Named<'_>, costs: &mut EdgeCosts) {
+    for slice in &named.window.slices {
+        if let (None, Some(edge)) = (named.owner(slice), edge_of(slice)) {
+            costs.learn(edge, slice.length());
+        }
+    }
+}
+
+/// The class of a slice that is the victim's own: it lies between records. `None` of folded ones, and where
+/// there is no record at all.
+fn edge_of(slice: &Slice) -> Option<Edge> {
+    match (slice.began, slice.ended) {
+        (None, Some(first)) => Some(Edge::lead(first)),
+        (Some(last), None) => Some(Edge::trail(last)),
+        (Some(_), Some(next)) => Some(Edge::hole(next)),
+        (None, None) => None,
+    }
+}
+
+/// Splits a stall that has records inside.
+pub(crate) fn split(
+    stall: &Stall,
+    named: &Named<'_>,
+    costs: &EdgeCosts,
+    virtual_machine: bool,
+    rate: TickRate,
+) -> Attribution {
+    let mut pieces: Vec<Piece> = Vec::with_capacity(named.window.slices.len());
+    let mut last = None;
+    for slice in &named.window.slices {
+        let owner = named.owner(slice);
+        match owner {
+            // Records of others part no frame.
+            Some(_) if owner == last => {
+                if let Some(piece) = pieces.last_mut() {
+                    piece.end = slice.end;
+                }
+            }
+            Some(owner) => pieces.push(inside(owner, slice, named)),
+            None => edge_pieces(&mut pieces, slice, named, costs, virtual_machine),
+        }
+        last = owner;
+    }
+    Attribution { stall: stall.id, parts: parts(&pieces, stall, named, rate) }
+}
+
+fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
+    let frame = named.frame(owner);
+    let nobodys = frame.class.is_root() && !frame.is_turn();
+    let confidence = match (frame.class.is_endless(), frame.outcome) {
+        _ if nobodys => Confidence::Low,
+        (true, _) => Confidence::Medium,
+        (false, Outcome::Closed) => Confidence::High,
+        (false, _) => Confidence::Low,
+    };
+    Piece {
+        start: slice.start,
+        end: slice.end,
+        culprit: named.culprit(owner),
+        placement: Placement::Inside,
+        confidence,
+        evidence: culprits::kind(frame.class).evidence.clone(),
+    }
+}
+
+/// An edge as one or two pieces: what its neighbour is granted, and the rest.
+fn edge_pieces(
+    pieces: &mut Vec<Piece>,
+    slice: &Slice,
+    named: &Named<'_>,
+    costs: &EdgeCosts,
+    virtual_machine: bool,
+) {
+    // What was folded lies between records, too.
+    let edge = edge_of(slice).unwrap_or(Edge::HoleOther);
+    let neighbour = neighbour(edge, slice, named).filter(|_| !slice.folded);
+    let granted = if neighbour.is_some() { costs.grant(edge, slice.length()) } else { Ticks(0) };
+    let placement = match edge {
+        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => Placement::Lead,
+        Edge::HoleSwitch | Edge::HoleSoftirq | Edge::HoleOther => Placement::Hole,
+        Edge::TrailInterrupt | Edge::TrailSwitch | Edge::TrailOther => Placement::Trail,
+    };
+    // What is granted lies beside the neighbour: before it, unless this is a trail.
+    let trailing = placement == Placement::Trail;
+    let cut = if trailing { slice.start + granted } else { slice.end - granted };
+    let (before, after) = ((slice.start, cut), (cut, slice.end));
+    let (grant, rest) = if trailing { (before, after) } else { (after, before) };
+    let granted = neighbour.filter(|_| grant.1 > grant.0).map(|culprit| Piece {
+        start: grant.0,
+        end: grant.1,
+        culprit,
+        placement,
+        confidence: Confidence::Medium,
+        evidence: Evidence::SmallestEdge,
+    });
+    let rest = (rest.1 > rest.0).then(|| {
+        let verdict = culprits::edge(edge, virtual_machine);
+        Piece {
+            start: rest.0,
+            end: rest.1,
+            culprit: verdict.culprit,
+            placement,
+            confidence: verdict.confidence,
+            evidence: verdict.evidence,
+        }
+    });
+    pieces.extend(if trailing { [granted, rest] } else { [rest, granted] }.into_iter().flatten());
+}
+
+/// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
+/// after it or closed before it.
+fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<Culprit> {
+    let mut frames = 0..named.window.frames.len() as u32;
+    let outermost = |index: u32| named.counts(index) && named.outside(index).is_none();
+    let opened = |index: &u32| named.frame(*index).start == slice.end && outermost(*index);
+    let closed = |index: &u32| named.frame(*index).end == slice.start && outermost(*index);
+    let index = match edge {
+        Edge::LeadSwitch | Edge::HoleSwitch | Edge::TrailSwitch => return Some(culprits::context_switch()),
+        Edge::LeadInterrupt | Edge::LeadOther => frames.find(opened)?,
+        Edge::HoleSoftirq | Edge::HoleOther => {
+            frames.clone().find(opened).or_else(|| frames.rev().find(closed))?
+        }
+        Edge::TrailInterrupt | Edge::TrailOther => frames.rev().find(closed)?,
+    };
+    let culprit = named.culprit(index);
+    culprit.kind().is_explained().then_some(culprit)
+}
+
+/// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'
+/// boundaries, so that rounding cancels and the parts sum to the stall exactly.
+fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> Vec<Part> {
+    let at = |t: Ticks| rate.nanos(t.since(stall.start));
+    let mut parts: Vec<(Part, Ticks)> = Vec::new();
+    for piece in pieces {
+        let net = at(piece.end).saturating_sub(at(piece.start));
+        let length = piece.end.since(piece.start);
+        let index = parts.iter().position(|(part, _)| part.culprit == piece.culprit).unwrap_or_else(|| {
+            parts.push((new_part(piece), Ticks(0)));
+            parts.len() - 1
+        });
+        let (part, longest) = &mut parts[index];
+        part.net += net;
+        if piece.placement != Placement::Inside {
+            part.gross += net;
+        }
+        if length > *longest {
+            *longest = length;
+            part.placement = piece.placement;
+            part.confidence = piece.confidence;
+            part.evidence = piece.evidence.clone();
+        }
+    }
+    for index in (0..named.window.frames.len() as u32).filter(|index| named.counts(*index)) {
+        let (frame, culprit) = (named.frame(index), named.culprit(index));
+        let mut around = std::iter::successors(named.outside(index), |at| named.outside(*at));
+        let nested_in_own = around.any(|outer| named.culprit(outer) == culprit);
+        if let Some((part, _)) = parts.iter_mut().find(|(p, _)| p.culprit == culprit && !nested_in_own) {
+            part.gross += at(frame.end).saturating_sub(at(frame.start));
+        }
+    }
+    let mut parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
+    // Rounding at many boundaries can leave a gross a nanosecond under its net.
+    for part in &mut parts {
+        part.gross = part.gross.max(part.net);
+    }
+    parts
+}
+
+fn new_part(piece: &Piece) -> Part {
+    let part = Part::inside(piece.culprit.clone(), Nanos::ZERO, piece.evidence.clone());
+    Part { placement: piece.placement, confidence: piece.confidence, ..part }
+}

@@ -1,0 +1,102 @@
+//! The frames of one window, named when they are first asked for.
+
+use crate::culprits::{self, Naming};
+use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
+use jitterscope_model::{Culprit, Ticks};
+use std::cell::RefCell;
+
+/// A window with names.
+pub(crate) struct Named<'a> {
+    pub(crate) window: &'a Window,
+    pub(crate) naming: Naming<'a>,
+    /// Whether some of the frames stand for many.
+    folded: bool,
+    /// By frame: whether throttling gave that turn to its thread.
+    throttled: Vec<bool>,
+    /// By frame.
+    known: RefCell<Vec<Option<Culprit>>>,
+}
+
+impl<'a> Named<'a> {
+    pub(crate) fn new(window: &'a Window, naming: Naming<'a>) -> Named<'a> {
+        let known = RefCell::new(vec![None; window.frames.len()]);
+        let throttled = culprits::throttled_turns(window, naming.victim);
+        Named { window, naming, folded: window.folded() > Ticks(0), throttled, known }
+    }
+
+    pub(crate) fn frame(&self, index: u32) -> &Frame {
+        self.window.frame(index)
+    }
+
+    /// The frame whose time a slice is; `None` when it is the victim's own.
+    pub(crate) fn owner(&self, slice: &Slice) -> Option<u32> {
+        self.owner_of(slice.frame)
+    }
+
+    /// The frame, or the nearest one outside of it, that counts for the victim.
+    pub(crate) fn owner_of(&self, index: u32) -> Option<u32> {
+        let counts = self.window.chain(index).find(|at| !self.is_private(*at))?;
+        let frame = self.frame(counts);
+        (frame.class != Class::Turn || frame.tid != self.naming.victim).then_some(counts)
+    }
+
+    /// Whether a frame is an affair of a thread other than the victim: its faults, and its idle states.
+    fn is_private(&self, index: u32) -> bool {
+        let frame = self.frame(index);
+        let own = || self.frame(self.window.root(index)).tid == self.naming.victim;
+        frame.class == Class::Idle || (frame.class.is_endless() && !own())
+    }
+
+    /// The frame that counts for the victim around this one; `None` when nothing but its own turn does.
+    pub(crate) fn outside(&self, index: u32) -> Option<u32> {
+        let parent = self.window.chain(index).nth(1)?;
+        self.owner_of(parent)
+    }
+
+    /// Whether a frame counts for the victim.
+    pub(crate) fn counts(&self, index: u32) -> bool {
+        self.owner_of(index) == Some(index)
+    }
+
+    /// Whom to blame for a frame.
+    pub(crate) fn culprit(&self, index: u32) -> Culprit {
+        if let Some(known) = self.known.borrow()[index as usize].clone() {
+            return known;
+        }
+        let found = self.throttled(index).unwrap_or_else(|| {
+            let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
+            culprits::culprit_of(self.frame(namer), &self.naming_of(namer))
+        });
+        self.known.borrow_mut()[index as usize] = Some(found.clone());
+        found
+    }
+
+    /// What a thread does in a turn that it owes to throttling, a worker its items included.
+    fn throttled(&self, index: u32) -> Option<Culprit> {
+        let root = self.window.root(index);
+        let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
+        (own && self.throttled[root as usize]).then(|| culprits::throttled(self.frame(root), &self.naming))
+    }
+
+    /// A frame whose exit is missing has no name, whatever is inside.
+    fn is_told(&self, index: u32) -> bool {
+        let frame = self.frame(index);
+        frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root()
+    }
+
+    /// Whom to blame for a frame that goes on beyond the window.
+    pub(crate) fn culprit_while_open(&self, index: u32) -> Culprit {
+        if let Some(throttled) = self.throttled(index) {
+            return throttled;
+        }
+        let namer = self.window.named_by(index).unwrap_or(index);
+        culprits::culprit_while_open(self.frame(namer), &self.naming_of(namer))
+    }
+
+    fn naming_of(&self, index: u32) -> Naming<'a> {
+        // Only folded slices refer to frames that stand for many.
+        let slices = &self.window.slices;
+        let folded = self.folded && slices.iter().any(|slice| slice.folded && slice.frame == index);
+        Naming { folded, ..self.naming }
+    }
+}

@@ -1,0 +1,56 @@
+//! A stretch in which a thread did not get on: who had its CPU.
+
+use super::Named;
+use crate::culprits;
+use crate::occupancy::{Class, Outcome};
+use jitterscope_model::{Culprit, Ticks};
+
+/// A piece of an episode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// From.
+    pub start: Ticks,
+    /// To.
+    pub end: Ticks,
+    /// Who had the CPU.
+    pub culprit: Culprit,
+    /// Number of the turn on the CPU within its episode: slices that an interrupt parts belong to one turn.
+    pub turn: usize,
+}
+
+/// Who had a CPU while the victim did not get on. The slices are in order, touch, and fill the window.
+pub(crate) fn slices(named: &Named<'_>) -> Vec<Slice> {
+    let mut found: Vec<Slice> = Vec::new();
+    for slice in &named.window.slices {
+        let (culprit, turn) = match named.owner(slice) {
+            Some(owner) => (culprit(owner, named), turn(owner, named)),
+            // The scheduler's own time, beside the victim's.
+            None => (culprits::context_switch(), named.window.frames.len()),
+        };
+        match found.last_mut().filter(|last| last.culprit == culprit && last.turn == turn) {
+            Some(last) => last.end = slice.end,
+            None => found.push(Slice { start: slice.start, end: slice.end, culprit, turn }),
+        }
+    }
+    found
+}
+
+/// The turn that a frame belongs to: the outermost frame around it of the same culprit.
+fn turn(owner: u32, named: &Named<'_>) -> usize {
+    let own = culprit(owner, named);
+    let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
+    around.filter(|outer| culprit(*outer, named) == own).last().unwrap_or(owner) as usize
+}
+
+/// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread in
+/// a runnable thread's stead is the way out of idle.
+fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
+    let frame = named.frame(owner);
+    if frame.is_turn() && frame.tid == 0 {
+        return culprits::idle_exit();
+    }
+    if frame.outcome == Outcome::Open && frame.class != Class::Turn {
+        return named.culprit_while_open(owner);
+    }
+    named.culprit(owner)
+}
