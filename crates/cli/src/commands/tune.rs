@@ -263,7 +263,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
     let dir = StateDir::at(&args.state.state_dir);
     let now = status(&machine, &dir)?;
-    for id in args.only.iter().filter(|id| *id != "persist" && catalogue::find(id).is_none()) {
+    if let Some(id) = args.only.iter().find(|id| *id != "persist" && catalogue::find(id).is_none()) {
         let similar = catalogue::similar(id);
         let hint = if similar.is_empty() {
             String::new()
