@@ -436,7 +436,9 @@ fn what_says_nothing_about_the_owner_stays() {
         (work("acme_workfn"), "function-1"),
         (device("acme-fpga"), "device-1"),
     ] {
-        let told = Attribution { stall: StallId(0), parts: vec![part(known.clone())] };
+        let mut alone = part(known.clone());
+        alone.culprit.sender = None;
+        let told = Attribution { stall: StallId(0), parts: vec![alone] };
         let out = redactor.attribution(&told);
         assert_eq!(out.parts[0].culprit.subject.name(), expected, "{known:?}");
     }

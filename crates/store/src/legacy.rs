@@ -70,7 +70,7 @@ fn evidence(text: &str) -> (Evidence, Option<u32>) {
 pub fn subject(kind: &str, name: &str, detail: &str) -> Subject {
     let known = CulpritKind::parse(kind).and_then(|kind| match (name, detail) {
         ("(others)" | "others", "") => Some(Subject::Others(kind)),
-        _ => described(kind, name, detail),
+        _ => described(kind, name, detail).filter(|subject| subject.name() == name),
     });
     known.unwrap_or_else(|| Subject::Unknown { kind: kind.into(), name: name.into(), detail: detail.into() })
 }

@@ -232,7 +232,7 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
             columns.filter(|(name, _)| name != "others_stalled").chain([("weather".into(), texts("fair"))]);
         RecordBatch::try_from_iter(more).unwrap()
     });
-    let manifest_path = path.join("manifest.json");
+    let manifest_path = path.join("details.json");
     let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
     value["sources"] = serde_json::json!([{"name": "s", "status": "borrowed", "reason": "r", "loses": "l",
         "fix": "f", "lost": 0, "since": 2030}]);

@@ -288,7 +288,7 @@ fn the_report_is_json_both_ways() {
     let skipped = vec![SkippedKind { kind: DisturbKind::Softirq, reason: "no RPS".into() }];
     let report = SelftestReport::new(vec![recorded.score(&fifo(), &injections)], skipped);
     let json = serde_json::to_string(&report).unwrap();
-    assert!(json.starts_with("{\"schema_version\":1,\"rows\":[{\"kind\":\"fifo\""), "{json}");
+    assert!(json.starts_with("{\"schema_version\":2,\"rows\":[{\"kind\":\"fifo\""), "{json}");
     assert_eq!(serde_json::from_str::<SelftestReport>(&json).unwrap(), report);
 }
 
