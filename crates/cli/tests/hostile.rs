@@ -172,10 +172,13 @@ fn a_pipe_gets_names_as_they_are() {
     assert!(csv.status.success(), "{}", live::stderr(&csv));
     let text = String::from_utf8(csv.stdout).unwrap();
     let quoted = format!("\"{}\"", NAME.replace('"', "\"\""));
-    assert!(text.contains(&format!(",{quoted},{quoted},")), "{text:?}");
+    // The culprit and the phase.
+    let fields = |field: &str| text.matches(&format!(",{field},")).count();
+    assert!(fields(&quoted) >= 80, "{text:?}");
     let escaped = live::jitterscope(&runs, &["export", "--to", "csv://-?formulas=escape", "--quiet"]);
     let text = String::from_utf8(escaped.stdout).unwrap();
-    assert!(text.contains(&format!(",\"'{NAME}\",\"'{NAME}\",")), "{text:?}");
+    let fields = text.matches(&format!(",\"'{NAME}\",")).count();
+    assert!(fields >= 80, "{text:?}");
     // What JSON says is the name itself.
     let json = live::json(&live::jitterscope(&runs, &["list", "--json"]));
     assert_eq!(json["runs"][0]["label"], NAME);

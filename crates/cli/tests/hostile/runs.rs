@@ -124,12 +124,16 @@ pub fn store(runs: &Path, kind: &str, at: u64) -> PathBuf {
 
 /// Makes every free text of a stored run's manifest hostile, as somebody may have who sent it.
 pub fn spoil(run: &Path, at: u64) {
-    let file = run.join("manifest.json");
-    let mut manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    walk(&mut manifest, "");
-    let clock = &mut manifest["clock_start"]["realtime_ns"];
-    *clock = (clock.as_u64().unwrap() + at * 1_000_000_000).into();
-    fs::write(&file, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    for (name, clock) in
+        [("manifest.json", "/started_realtime_ns"), ("details.json", "/clock_start/realtime_ns")]
+    {
+        let file = run.join(name);
+        let mut value: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        walk(&mut value, "");
+        let clock = value.pointer_mut(clock).unwrap();
+        *clock = (clock.as_u64().unwrap() + at * 1_000_000_000).into();
+        fs::write(&file, serde_json::to_vec(&value).unwrap()).unwrap();
+    }
 }
 
 /// Keys of free text; the others are numbers, lists of CPUs, or names of a fixed set.
