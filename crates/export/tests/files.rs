@@ -32,7 +32,7 @@ fn csv_has_each_stall_and_each_interval() {
         lines.next(),
         Some(
             format!(
-                "{},1000,0,40,\"js-spin, \"\"x\"\"\",0,1000017,1001017,700,timer,tick_sched_timer,\"irq 25, a=b\",700",
+                "{},1000,0,40,\"js-spin, \"\"x\"\"\",0,1000017,1001017,700,timer,tick_sched_timer,700,,,,,,,,tick_sched_timer,,,,",
                 EPOCH + 17
             )
             .as_str()
