@@ -114,7 +114,7 @@ fn json_has_the_promised_fields() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let value = json(&output);
-    assert_eq!((&value["schema_version"], &value["run"]["label"]), (&Value::from(1), &Value::from("J")));
+    assert_eq!((&value["schema_version"], &value["run"]["label"]), (&Value::from(2), &Value::from("J")));
     let pipeline = &value["pipeline"];
     assert_eq!(pipeline["setup"]["pacing"], "schedule");
     assert_eq!(pipeline["producer"]["sent"], 3000);
