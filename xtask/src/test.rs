@@ -22,5 +22,8 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
     miri::run()?;
     // One test binary after the other, as cargo does: those that record share the measured CPU and
     // take turns by a lock of their own.
-    shell::run("cargo", &["test", "--workspace", "--locked", "--no-fail-fast"])
+    // A shell's background job has SIGINT ignored, and one under nohup SIGHUP: recordings honour that, and the
+    // tests that send such signals would wait for ever.
+    let signals = "--default-signal=HUP,INT,QUIT,TERM";
+    shell::run("env", &[signals, "cargo", "test", "--workspace", "--locked", "--no-fail-fast"])
 }

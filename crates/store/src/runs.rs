@@ -130,7 +130,9 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, Sto
     // Anybody may make a folder of such a name where all may write; it is for its owner to remove.
     let user = rustix::process::geteuid().as_raw();
     let dead = |name: &OsStr| {
-        let rest = name.to_str()?.strip_prefix(PARTIAL_PREFIX)?;
+        // A label need not be text; only what stands before it counts.
+        let name_text = name.to_string_lossy();
+        let rest = name_text.strip_prefix(PARTIAL_PREFIX)?;
         let path = dir.path().join(name);
         let (is_dead, lock) = match (owner_of(&path), made_by(rest)) {
             (Owner::Living, _) => (false, None),
