@@ -1,10 +1,15 @@
 //! Programs that some checks need, from the distribution's packages.
 
 use crate::{shell, tools};
+use std::path::Path;
 
 /// Program and the Debian package that has it.
 const WANTED: [(&str, &str); 3] =
     [("influxd", "influxdb"), ("python3", "python3-venv"), ("perf", "linux-perf")];
+
+/// Services that these packages bring. Debian enables and starts them as it installs; the tests start a
+/// server of their own.
+const SERVICES: [(&str, &str); 1] = [("influxdb", "influxdb.service")];
 
 /// Installs what is missing, where that can be done. A test that still misses its program says that it
 /// is skipped.
@@ -21,6 +26,28 @@ pub fn install() {
     if let Err(error) = apt(&missing) {
         eprintln!("{error:#}; tests of {} are skipped", missing.join(", "));
     }
+    // Also after an error: apt may have come as far as the service.
+    for service in services_of(&missing) {
+        if let Err(error) = switch_off(service) {
+            eprintln!("{error:#}; {service} may be running, and start at boot: disable it by hand");
+        }
+    }
+}
+
+fn services_of(packages: &[&str]) -> impl Iterator<Item = &'static str> {
+    SERVICES.iter().filter(|(package, _)| packages.contains(package)).map(|(_, service)| *service)
+}
+
+/// Stops a service and keeps it from starting at boot.
+fn switch_off(service: &str) -> anyhow::Result<()> {
+    if !is_there("systemctl") {
+        return Ok(());
+    }
+    // Without a running systemd nothing was started, and asking it to stop something fails.
+    if Path::new("/run/systemd/system").is_dir() {
+        shell::run("systemctl", &["stop", service])?;
+    }
+    shell::run("systemctl", &["disable", service])
 }
 
 /// A C compiler for aarch64, which build scripts of libraries with C code call even for a check.
@@ -47,4 +74,17 @@ fn apt(packages: &[&str]) -> anyhow::Result<()> {
 
 fn is_there(program: &str) -> bool {
     tools::on_path(program).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_installed_is_switched_off() {
+        let all: Vec<&str> = WANTED.iter().map(|(_, package)| *package).collect();
+        assert_eq!(services_of(&all).collect::<Vec<_>>(), ["influxdb.service"]);
+        assert_eq!(services_of(&["python3-venv"]).count(), 0);
+        assert!(SERVICES.iter().all(|(package, _)| all.contains(package)));
+    }
 }

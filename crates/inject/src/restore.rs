@@ -12,9 +12,16 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the notes lie. They are of no use after a reboot, which resets every control file.
 const NOTES: &str = "/run/jitterscope/disturb";
+
+/// Held beside the notes as long as something is changed. The kernel releases it when its holder ends, and it
+/// is seen from every PID namespace, where the process ids in the notes say nothing.
+const LOCK: &str = "lock";
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What disturbances change: each holds a CPU mask.
 const MASKS: [&str; 1] = [super::writeback::MASK];
@@ -63,14 +70,24 @@ impl TemporaryValue {
     /// Writes `value` to `file`, having noted what was there.
     pub(super) fn set(machine: &Machine, file: &Path, value: &str) -> Result<TemporaryValue, DisturbError> {
         let folder = TrustedFolder::make(&machine.path(NOTES))?;
-        let lock = folder.lock_file("lock")?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let why = format!("another selftest is changing {}: wait for it", file.display());
-                return Err(DisturbError::Unavailable(why));
+        let lock = folder.lock_file(LOCK)?;
+        let mut tries = 0;
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                // Who only looks for leftovers holds it for a moment.
+                Err(Errno::WOULDBLOCK) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let why = format!("another selftest is changing {}: wait for it", file.display());
+                    return Err(DisturbError::Unavailable(why));
+                }
+                Err(error) => {
+                    return Err(DisturbError::refused("locking the notes of what is changed")(error));
+                }
             }
-            Err(error) => return Err(DisturbError::refused("locking the notes of what is changed")(error)),
         }
         let pid = std::process::id();
         let note = Note {
@@ -173,6 +190,13 @@ fn each_note(
     mut take: impl FnMut(&TrustedFolder, Found) -> Option<Leftover>,
 ) -> Result<Vec<Leftover>, TrustError> {
     let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else { return Ok(Vec::new()) };
+    // Held until all are settled: nobody begins a change meanwhile. Who may not open it goes by the ids.
+    let lock = folder.lock_file(LOCK).ok();
+    let locked = lock.as_ref().map(|lock| flock(lock, FlockOperation::NonBlockingLockExclusive));
+    if matches!(locked, Some(Err(Errno::WOULDBLOCK))) {
+        // Somebody is at it, and what an earlier one left can wait for him.
+        return Ok(Vec::new());
+    }
     let mut leftovers = Vec::new();
     for name in folder.names()?.into_iter().filter(|name| name.ends_with(".json")) {
         let leftover = match folder.read(&name) {
@@ -297,7 +321,9 @@ mod tests {
     }
 
     fn change_and_be_killed(machine: &Machine) {
-        std::mem::forget(TemporaryValue::set(machine, Path::new(KNOB), "2").unwrap());
+        let killed = TemporaryValue::set(machine, Path::new(KNOB), "2").unwrap();
+        flock(&killed._lock, FlockOperation::Unlock).unwrap();
+        std::mem::forget(killed);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(machine)), ("2", 1));
     }
 
@@ -325,6 +351,18 @@ mod tests {
         assert_eq!(restore_leftovers(&machine).unwrap(), [put_back]);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
         assert_eq!(restore_leftovers(&machine).unwrap(), []);
+    }
+
+    #[test]
+    fn a_living_child_of_another_pid_namespace_is_left_alone() {
+        let (_dir, machine) = fake();
+        let guard = TemporaryValue::set(&machine, Path::new(KNOB), "2").unwrap();
+        end_process(&machine);
+        assert_eq!(leftovers(&machine).unwrap(), []);
+        assert_eq!(restore_leftovers(&machine).unwrap(), []);
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+        drop(guard);
+        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
     }
 
     #[test]

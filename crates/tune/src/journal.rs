@@ -202,6 +202,9 @@ impl State {
             }
             Record::Intend { seq, knob, op } => {
                 let begin = self.begins.len().checked_sub(1).ok_or("a step before any beginning")?;
+                if seq == u64::MAX {
+                    return Err(format!("step {seq} leaves no number for the next one"));
+                }
                 match self.steps.iter_mut().find(|s| s.seq == seq) {
                     Some(step) => step.op = op,
                     None => self.steps.push(Step {
@@ -501,6 +504,8 @@ mod tests {
         assert_eq!(parse(stripped.as_bytes()).unwrap_err(), (1, "it has no checksum".into()));
         assert_eq!(parse(b"\xff\n").unwrap_err().0, 1);
         assert_eq!(parse(b"\xff").unwrap(), Parsed::default(), "torn");
+        let last = old_text().replacen("\"seq\":0", &format!("\"seq\":{}", u64::MAX), 1);
+        assert_eq!(parse(last.as_bytes()).unwrap_err().0, 2, "no step could follow it");
     }
 
     #[test]

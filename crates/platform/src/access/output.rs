@@ -3,7 +3,7 @@
 use super::dir::HeldDir;
 use super::error::{AccessError, in_words};
 use super::walk::{is_ours, is_procfs};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -112,7 +112,7 @@ impl OutputPlace {
                     return Err(AccessError::NotRegular { path, found: in_words(kind) });
                 }
                 FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
-                    let opened = self.open_found(kind)?;
+                    let opened = self.open_found(&stat)?;
                     return Ok((self, opened));
                 }
                 FileType::Symlink => match self.follow(&path)? {
@@ -131,10 +131,13 @@ impl OutputPlace {
         Ok(OpenedOutput { file, made: true, regular: true })
     }
 
-    fn open_found(&self, seen: FileType) -> Result<OpenedOutput, AccessError> {
+    /// Opens what was looked at, and nothing that was given its name since: that could be a second name of
+    /// a file that matters.
+    fn open_found(&self, seen: &Stat) -> Result<OpenedOutput, AccessError> {
         let error = |e: Errno| AccessError::io(&self.dir.path().join(&self.name), e);
+        let kind = FileType::from_raw_mode(seen.st_mode);
         let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        flags |= match seen {
+        flags |= match kind {
             // To be mapped, it must be readable, too.
             FileType::RegularFile if self.mapped => OFlags::RDWR | OFlags::NONBLOCK,
             FileType::RegularFile => OFlags::WRONLY | OFlags::NONBLOCK,
@@ -142,10 +145,10 @@ impl OutputPlace {
         };
         let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
         let stat = fstat(&fd).map_err(error)?;
-        if FileType::from_raw_mode(stat.st_mode) != seen {
+        if (stat.st_dev, stat.st_ino) != (seen.st_dev, seen.st_ino) {
             return Err(AccessError::Replaced { path: self.dir.path().join(&self.name) });
         }
-        Ok(OpenedOutput { file: File::from(fd), made: false, regular: seen == FileType::RegularFile })
+        Ok(OpenedOutput { file: File::from(fd), made: false, regular: kind == FileType::RegularFile })
     }
 
     fn follow(&self, path: &Path) -> Result<Followed, AccessError> {
@@ -188,5 +191,25 @@ impl HeldDir {
     /// A link of another user is on the way, it is no folder, or it cannot be made.
     pub fn named_or_made(path: &Path) -> Result<HeldDir, AccessError> {
         HeldDir::for_output(path, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_given_the_name_since_it_was_looked_at_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let [named, precious] = ["out", "precious"].map(|name| dir.path().join(name));
+        fs::write(&named, "old").unwrap();
+        fs::write(&precious, "kept").unwrap();
+        let place = OutputPlace::find(&named).unwrap();
+        let seen = place.dir.stat_of(&place.name).unwrap();
+        assert!(place.open_found(&seen).unwrap().regular);
+        fs::remove_file(&named).unwrap();
+        fs::hard_link(&precious, &named).unwrap();
+        assert!(matches!(place.open_found(&seen), Err(AccessError::Replaced { path }) if path == named));
     }
 }
