@@ -17,15 +17,38 @@ fn fixtures(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
 }
 
+/// What a report says besides verdicts. The stored runs are of an older version, whose verdicts differ in
+/// cases that `record/tests/verdicts.rs` lists with their reasons; that live equals replay within a version is
+/// held by `record/tests/replay.rs`.
+fn but_verdicts(mut report: Value) -> Value {
+    let sum = |rows: &Value| -> u64 {
+        rows.as_array().into_iter().flatten().filter_map(|row| row["total_ns"].as_u64()).sum()
+    };
+    let attribution = report["attribution"].take();
+    let unexplained = attribution["unexplained"]["total_ns"].as_u64().unwrap();
+    report["attributed_ns"] = (sum(&attribution["culprits"]) + unexplained).into();
+    for field in ["warnings", "threads"] {
+        report[field].take();
+    }
+    if report["pipeline"].is_object() {
+        report["pipeline"]["blame"].take();
+    }
+    for worst in report["worst"].as_array_mut().into_iter().flatten() {
+        let parts = worst["parts"].take();
+        let net = parts.as_array().into_iter().flatten().filter_map(|part| part["net_ns"].as_u64());
+        worst["parts_ns"] = net.sum::<u64>().into();
+    }
+    report
+}
+
 #[test]
 fn what_is_attributed_again_reports_as_it_did_and_says_so() {
     for kind in ["spin", "wakeup", "attach", "pipeline"] {
         let run = fixtures("record/tests/fixtures").join(kind);
-        let (mut before, mut again) =
+        let (before, again) =
             (json(&report(&run, &["--json"])), json(&report(&run, &["--json", "--reattribute"])));
-        let warnings = again["warnings"].take();
-        before["warnings"].take();
-        assert_eq!(before, again, "{kind}");
+        let warnings = again["warnings"].clone();
+        assert_eq!(but_verdicts(before), but_verdicts(again), "{kind}");
         let ids: Vec<&str> = warnings.as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
         assert!(ids.contains(&"attributed-again") && !ids.contains(&"verdicts-kept"), "{ids:?}");
     }

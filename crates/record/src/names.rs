@@ -11,8 +11,15 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How long a thread's name is believed before it is read again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// How long a thread's name is believed before it is read again. At first for a drain's turn only, for who has
+/// just begun is about to take its name; then twice as long each time, up to the last.
+const ASK_AGAIN: [Duration; 5] = [
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(320),
+    Duration::from_millis(500),
+];
 /// Threads whose last reading is remembered.
 const MOST_ASKED: usize = 4096;
 
@@ -37,7 +44,7 @@ pub(crate) struct LiveNames {
     machine: Machine,
     symbols: Symbols,
     tasks: RefCell<Tasks>,
-    asked: RefCell<HashMap<i32, Instant>>,
+    asked: RefCell<HashMap<i32, (Instant, usize)>>,
     identities: RefCell<Identities>,
     told: RefCell<Told>,
     functions: FunctionCache,
@@ -117,13 +124,15 @@ impl LiveNames {
     /// is known need not be that of the thread that has the id today.
     fn ask(&self, tid: i32) {
         let mut asked = self.asked.borrow_mut();
-        if tid <= 0 || asked.get(&tid).is_some_and(|at| at.elapsed() < ASK_AGAIN) {
+        let before = asked.get(&tid).copied();
+        if tid <= 0 || before.is_some_and(|(at, times)| at.elapsed() < ASK_AGAIN[times]) {
             return;
         }
         if asked.len() >= MOST_ASKED {
             asked.clear();
         }
-        asked.insert(tid, Instant::now());
+        let times = before.map_or(0, |(_, times)| (times + 1).min(ASK_AGAIN.len() - 1));
+        asked.insert(tid, (Instant::now(), times));
         if let Ok(name) = self.machine.read(format!("/proc/{tid}/comm")) {
             let comm = Comm::new(name.trim_end_matches('\n'));
             if self.tasks.borrow_mut().insert(tid, comm) {
