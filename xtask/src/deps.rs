@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// Crates in the order in which data flows: each may import those before it, except where `ONLY` says
 /// less.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
+    "testing",
     "model",
     "clock",
     "platform",
@@ -27,7 +28,8 @@ const ORDER: [&str; 15] = [
 ];
 
 /// Crates that may import only these.
-const ONLY: [(&str, &[&str]); 9] = [
+const ONLY: [(&str, &[&str]); 10] = [
+    ("testing", &[]),
     ("model", &[]),
     ("clock", &[]),
     ("platform", &["model", "clock"]),

@@ -5,34 +5,15 @@
 
 use jitterscope_analyze::periods::{FALSE_ALARM, Period, Regularity, SearchSettings, find};
 use jitterscope_model::Nanos;
+use jitterscope_testing::SplitMix64;
 
-/// SplitMix64, so that a case can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.uniform()).ln()
-    }
-
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low * (high / low).powf(self.uniform())
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
+/// Between two times, evenly over their logarithm.
+fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(random.uniform())
 }
 
 /// The times of one run of a process, so many seconds long.
-type Process = fn(&mut Random, f64) -> Vec<f64>;
+type Process = fn(&mut SplitMix64, f64) -> Vec<f64>;
 
 /// Times of a process within `span` seconds, from its next interval.
 fn until(span: f64, mut next: impl FnMut() -> f64) -> Vec<f64> {
@@ -46,14 +27,14 @@ fn until(span: f64, mut next: impl FnMut() -> f64) -> Vec<f64> {
     }
 }
 
-fn poisson(random: &mut Random, span: f64) -> Vec<f64> {
-    let mean = random.between(0.002, 0.3);
+fn poisson(random: &mut SplitMix64, span: f64) -> Vec<f64> {
+    let mean = between(random, 0.002, 0.3);
     until(span, || random.exponential(mean))
 }
 
 /// A program that wakes up at random and takes some 25 turns on the CPU.
-fn bursts(random: &mut Random, span: f64) -> Vec<f64> {
-    let (mean, within) = (random.between(0.05, 2.0), random.between(0.0005, 0.01));
+fn bursts(random: &mut SplitMix64, span: f64) -> Vec<f64> {
+    let (mean, within) = (between(random, 0.05, 2.0), between(random, 0.0005, 0.01));
     let mut left = 0;
     until(span, || {
         if left == 0 {
@@ -66,8 +47,9 @@ fn bursts(random: &mut Random, span: f64) -> Vec<f64> {
 }
 
 /// On for a while, off for a while.
-fn on_off(random: &mut Random, span: f64) -> Vec<f64> {
-    let (on, off, mean) = (random.between(0.02, 1.0), random.between(0.05, 2.0), random.between(0.001, 0.05));
+fn on_off(random: &mut SplitMix64, span: f64) -> Vec<f64> {
+    let (on, off, mean) =
+        (between(random, 0.02, 1.0), between(random, 0.05, 2.0), between(random, 0.001, 0.05));
     let mut left = 0.0;
     until(span, || {
         let mut gap = random.exponential(mean);
@@ -83,8 +65,8 @@ fn on_off(random: &mut Random, span: f64) -> Vec<f64> {
 }
 
 /// Each event makes 0.8 others on average, soon after it (Hawkes).
-fn self_exciting(random: &mut Random, span: f64) -> Vec<f64> {
-    let (mean, delay) = (random.between(0.05, 0.5), random.between(0.001, 0.1));
+fn self_exciting(random: &mut SplitMix64, span: f64) -> Vec<f64> {
+    let (mean, delay) = (between(random, 0.05, 0.5), between(random, 0.001, 0.1));
     let mut times = until(span, || random.exponential(mean));
     let mut at = 0;
     while at < times.len() && times.len() < 4096 {
@@ -108,9 +90,9 @@ fn self_exciting(random: &mut Random, span: f64) -> Vec<f64> {
 }
 
 /// Works and sleeps for a fixed time, again and again.
-fn sleep_loop(random: &mut Random, span: f64) -> Vec<f64> {
-    let (sleep, work) = (random.between(0.002, 0.2), random.between(0.000_02, 0.002));
-    let error = random.between(0.000_002, 0.000_1);
+fn sleep_loop(random: &mut SplitMix64, span: f64) -> Vec<f64> {
+    let (sleep, work) = (between(random, 0.002, 0.2), between(random, 0.000_02, 0.002));
+    let error = between(random, 0.000_002, 0.000_1);
     until(span, || sleep + random.exponential(work) + error * random.normal().abs())
 }
 
@@ -128,7 +110,7 @@ fn runs() -> u64 {
 fn alarms(name: &str, process: Process, objectionable: impl Fn(&Period) -> bool) -> u64 {
     let mut alarms = 0;
     for run in 0..runs() {
-        let mut random = Random(run ^ 0x5eed << 32);
+        let mut random = SplitMix64(run ^ 0x5eed << 32);
         let span = [2.0, 10.0, 60.0][run as usize % 3];
         let times = process(&mut random, span);
         let found = search(times, span);
@@ -168,10 +150,10 @@ fn a_sleep_loop_is_never_told_to_be_clocked() {
 fn true_periods_with_jitter_are_found_and_called_clocked() {
     let (mut found, mut clocked, cases) = (0, 0, 200);
     for run in 0..cases {
-        let mut random = Random(run ^ 0xc10c << 32);
-        let period = random.between(0.003, 0.5);
+        let mut random = SplitMix64(run ^ 0xc10c << 32);
+        let period = between(random, 0.003, 0.5);
         let span = period * 100.0;
-        let (phase, jitter) = (random.uniform() * period, random.between(0.000_5, 0.05) * period);
+        let (phase, jitter) = (random.uniform() * period, between(random, 0.000_5, 0.05) * period);
         let mut times: Vec<f64> = (0..99)
             .map(|n| phase + f64::from(n) * period + jitter * random.uniform())
             .filter(|time| *time < span)
@@ -205,7 +187,7 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
 fn a_sleep_loop_is_told_with_about_its_period() {
     let (mut found, mut drifting) = (0, 0);
     for run in 0..100 {
-        let mut random = Random(run ^ 0x100b << 32);
+        let mut random = SplitMix64(run ^ 0x100b << 32);
         let times = until(5.0, || 0.01 + random.exponential(0.000_06));
         let best = search(times, 5.0).into_iter().next();
         let near = best.filter(|best| (best.period.as_secs_f64() / 0.010_06 - 1.0).abs() < 0.01);

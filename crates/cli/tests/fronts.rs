@@ -1,18 +1,12 @@
 //! `sljtest`, `sampler` and `export` as users have them: what they write, while they run and after, and
 //! that an error leaves nothing behind.
 
+use jitterscope_testing::{Tmpfs, turn};
 use std::fs::{self, File};
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-/// Measurements take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
@@ -420,37 +414,10 @@ fn an_export_that_fails_leaves_nothing_behind() {
     assert_eq!(stdout(&output), fs::read_to_string(dir.path().join("old.csv")).unwrap());
 }
 
-/// A file system of this many KiB, gone with the value.
-struct Small(tempfile::TempDir);
-
-impl Small {
-    fn mount(kib: u32) -> Option<Small> {
-        let dir = tempfile::tempdir().unwrap();
-        let size = format!("size={kib}k");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &size, "jitterscope-test"]).arg(dir.path());
-        if mount.output().is_ok_and(|output| output.status.success()) {
-            return Some(Small(dir));
-        }
-        eprintln!("skipped: no tmpfs can be mounted");
-        None
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        assert!(Command::new("umount").arg(self.path()).status().unwrap().success());
-    }
-}
-
 #[test]
 fn a_disk_that_fills_up_ends_it_with_whole_rows() {
     let _turn = turn();
-    let Some(disk) = Small::mount(32) else { return };
+    let Some(disk) = Tmpfs::mount(32 << 10) else { return };
     let begun = Instant::now();
     // An interval is a row whether or not anything happened in it.
     let args = ["sampler", "-d", "600", "-r", "1", "-o", "csv://j.csv?rows=intervals"];

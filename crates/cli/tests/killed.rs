@@ -1,8 +1,9 @@
 //! What a SIGKILL leaves, and who puts it right. On the machine that the tests run on; tests that need root
 //! say so when they are skipped.
 
+use jitterscope_testing::{is_root, turn};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,13 +12,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 const NOTES: &str = "/run/jitterscope/disturb";
 const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn command(runs: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
@@ -36,15 +30,6 @@ fn stderr(output: &Output) -> String {
 fn json(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{}", stderr(output)))
-}
-
-fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    if status.lines().any(|line| line.starts_with("Uid:\t0\t0\t")) {
-        return true;
-    }
-    eprintln!("skipped: this test needs root");
-    false
 }
 
 fn read(path: &str) -> String {

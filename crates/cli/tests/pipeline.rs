@@ -1,17 +1,11 @@
 //! `record pipeline` and `journal` on the machine that the tests run on, as users have them.
 
+use jitterscope_testing::{Tmpfs, turn};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-
-/// Recordings take turns, those of other test binaries included: each wants its CPUs for itself.
-fn turn() -> File {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 /// The command with its runs and its cache in `dir`.
 fn command(dir: &Path, args: &[&str]) -> Command {
@@ -367,33 +361,12 @@ fn ctrl_c_in_the_warm_up_leaves_no_run_and_no_journal_of_zeros() {
     assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
 }
 
-/// A small file system, while it lives.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Option<SmallDisk> {
-        fs::create_dir_all(at).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=768k", "tmpfs"]).arg(at).output();
-        mounted.is_ok_and(|output| output.status.success()).then(|| SmallDisk(at.to_path_buf()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
-    }
-}
-
 #[test]
 fn a_full_disk_is_a_failure_that_keeps_what_was_measured() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(&dir.path().join("small")) else {
-        eprintln!("skipped: mounting a tmpfs needs root");
-        return;
-    };
-    let journal = disk.0.join("j");
+    let Some(disk) = Tmpfs::mount(768 << 10) else { return };
+    let journal = disk.path().join("j");
     let journal = journal.to_str().unwrap();
     let output = record(dir.path(), &["--duration", "1h", "-j", journal, "--json", "-q"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

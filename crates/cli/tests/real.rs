@@ -1,8 +1,9 @@
 //! The command on the machine that the tests run on, as users have it. Tests that need root or tracefs
 //! say so when they are skipped.
 
+use jitterscope_testing::{Tmpfs, is_root, turn};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,6 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const NOBODY: u32 = 65_534;
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_jitterscope"))
@@ -33,20 +27,6 @@ fn json(output: &Output) -> Value {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn is_root() -> bool {
-    if rustix_uid() == 0 {
-        return true;
-    }
-    eprintln!("skipped: this test needs root");
-    false
-}
-
-fn rustix_uid() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|l| l.starts_with("Uid:")).unwrap();
-    line.split_whitespace().nth(2).unwrap().parse().unwrap()
 }
 
 /// Root, and kernel events to be had.
@@ -201,7 +181,7 @@ fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_lik
     let removed = cleaned["removed"].to_string();
     assert!(removed.contains("unfinished run"), "{removed}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    if rustix_uid() == 0 {
+    if is_root() {
         assert!(!Path::new("/sys/kernel/tracing/instances").exists() || instances().is_empty());
     }
 }
@@ -293,19 +273,8 @@ fn a_full_disk_is_found_before_measuring() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=8m", "jitterscope-test"])
-        .arg(dir.path())
-        .status()
-        .unwrap();
-    if !mounted.success() {
-        eprintln!("skipped: no tmpfs can be mounted");
-        return;
-    }
-    let output = jitterscope(dir.path(), &["record", "--duration", "30s", "--quiet"]);
-    let status = Command::new("umount").arg(dir.path()).status().unwrap();
-    assert!(status.success());
+    let Some(disk) = Tmpfs::mount(8 << 20) else { return };
+    let output = jitterscope(disk.path(), &["record", "--duration", "30s", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("MiB free"), "{}", stderr(&output));
 }

@@ -2,6 +2,7 @@
 
 mod live;
 
+use jitterscope_testing::{Tmpfs, is_root};
 use live::{can_trace, jitterscope, json, program, stderr, turn};
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,16 +13,6 @@ use std::time::{Duration, Instant};
 
 /// A user that this process is not.
 const OTHER: u32 = 65_533;
-
-fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let root =
-        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
-    if !root {
-        eprintln!("skipped: this test needs root");
-    }
-    root
-}
 
 fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -104,33 +95,11 @@ fn root_records_into_no_folder_that_another_user_may_change() {
     }
 }
 
-/// A disk of 100 MiB; unmounted when dropped.
-struct Disk(tempfile::TempDir);
-
-impl Disk {
-    fn mount() -> Option<Disk> {
-        let dir = tempfile::tempdir().unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=100m,mode=0755", "jitterscope-test"];
-        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Disk(dir));
-        }
-        eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
-        None
-    }
-
-    /// Somebody else takes all that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.0.path().join("other")).unwrap();
-        let block = vec![1u8; 4096];
-        while file.write_all(&block).is_ok() {}
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        assert!(Command::new("umount").arg(self.0.path()).status().unwrap().success());
-    }
+/// Somebody else takes all that is left of a disk.
+fn fill(disk: &Tmpfs) {
+    let mut file = File::create(disk.path().join("other")).unwrap();
+    let block = vec![1u8; 4096];
+    while file.write_all(&block).is_ok() {}
 }
 
 #[test]
@@ -140,8 +109,8 @@ fn a_disk_that_fills_up_in_mid_run_keeps_what_was_measured() {
         if trace && !can_trace() {
             continue;
         }
-        let Some(disk) = Disk::mount() else { return };
-        let runs = disk.0.path().join("runs");
+        let Some(disk) = Tmpfs::mount(100 << 20) else { return };
+        let runs = disk.path().join("runs");
         // Low enough that there are many rows, too.
         let mut args = vec!["record", "--duration", "60s", "--warmup", "0s", "--threshold", "300ns"];
         if !trace {
@@ -154,7 +123,7 @@ fn a_disk_that_fills_up_in_mid_run_keeps_what_was_measured() {
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_secs(3));
-        disk.fill();
+        fill(&disk);
         let done = ended(child, Duration::from_secs(50));
         assert!(done.status.success(), "{}", stderr(&done));
         let report = json(&jitterscope(&runs, &["report", "latest", "--json"]));

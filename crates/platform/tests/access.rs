@@ -1,6 +1,7 @@
 //! Folders and files that another user had a hand in.
 
 use jitterscope_platform::{AccessError, HeldDir, OutputPlace, open_regular, read_bounded};
+use jitterscope_testing::is_root;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -10,14 +11,6 @@ use std::time::Duration;
 
 /// A user that this process is not.
 const OTHER: u32 = 65_533;
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root can give files to another user");
-    }
-    root
-}
 
 /// A folder in the temporary one, under a path without links.
 fn folder() -> (tempfile::TempDir, PathBuf) {

@@ -204,17 +204,8 @@ impl PageKeeper for Sink {
 mod tests {
     use super::*;
     use jitterscope_model::{Comm, StallId, ThreadRef};
+    use jitterscope_testing::Tmpfs;
     use std::io::Write;
-    use std::process::{Command, Stdio};
-
-    /// Unmounts when dropped.
-    struct Mounted<'a>(&'a std::path::Path);
-
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            assert!(Command::new("umount").arg(self.0).status().unwrap().success());
-        }
-    }
 
     fn stall(n: u64) -> Stall {
         let victim = ThreadRef { tid: 7, comm: Comm::new("x") };
@@ -225,21 +216,14 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
-        let dir = tempfile::tempdir().unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=80m,mode=0755", "jitterscope-test"];
-        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
-        if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
-            return;
-        }
-        let _mounted = Mounted(dir.path());
+        let Some(disk) = Tmpfs::mount(80 << 20) else { return };
         let clock = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 };
-        let mut sink = Sink::new(RunWriter::create(dir.path(), "L", 1).unwrap(), "spin");
+        let mut sink = Sink::new(RunWriter::create(disk.path(), "L", 1).unwrap(), "spin");
         sink.begin(clock, TickRate::NANOSECONDS).unwrap();
         let page = |sink: &mut Sink| sink.keep(Role::Local, CpuId(1), Ticks(1), Ticks(2), &[1; 4096]);
         (0..300).for_each(|_| page(&mut sink));
         assert!(sink.of_room().is_none());
-        let mut other = std::fs::File::create(dir.path().join("other")).unwrap();
+        let mut other = std::fs::File::create(disk.path().join("other")).unwrap();
         while other.write_all(&[1; 4096]).is_ok() {}
         (0..300).for_each(|_| page(&mut sink));
         assert!(matches!(sink.of_room(), Some(Circumstance::TraceDiscarded { .. })) && !sink.is_stuck());

@@ -11,19 +11,10 @@ use jitterscope_record::pipeline::{
     Places, Step, record_pipeline,
 };
 use jitterscope_store::RunReader;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use jitterscope_testing::{Tmpfs, turn};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// Recordings take turns, those of other test binaries included: each wants its CPUs for itself.
-fn turn() -> File {
-    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
-    let file = File::create(path).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn settings(dir: &Path) -> PipelineRecordSettings {
     PipelineRecordSettings {
@@ -169,33 +160,12 @@ fn the_journal_holds_every_message() {
     assert_eq!(delta_max as u64, journaller.transit.max.0, "the journal and the histogram agree");
 }
 
-/// A small file system, while it lives. The tools unmount it lazily, so that a failed test leaves nothing.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Option<SmallDisk> {
-        std::fs::create_dir_all(at).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=1280k", "tmpfs"]).arg(at).output();
-        mounted.is_ok_and(|output| output.status.success()).then(|| SmallDisk(at.to_path_buf()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
-    }
-}
-
 #[test]
 fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(&dir.path().join("small")) else {
-        eprintln!("SKIPPED: mounting a tmpfs needs root");
-        return;
-    };
-    let path = disk.0.join("journal");
+    let Some(disk) = Tmpfs::mount(1280 << 10) else { return };
+    let path = disk.path().join("journal");
     let settings = PipelineRecordSettings {
         journaller: true,
         journal: Some(path.clone()),

@@ -5,18 +5,10 @@ use jitterscope_model::{CpuSet, CulpritKind, Nanos, TimelineItem, TimelineRow};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{RecordError, RecordSettings, record, stall_timeline};
 use jitterscope_store::RunReader;
+use jitterscope_testing::turn;
 use jitterscope_trace::Tracefs;
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
-    let file = File::create(path).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn settings(runs: &Path, trace: bool) -> RecordSettings {
     let topology = Topology::read(&Machine::host());

@@ -10,19 +10,11 @@ use jitterscope_record::{
     AttachSettings, RecordSettings, Replayed, Target, WakeupChoice, attach, record, replay,
 };
 use jitterscope_store::RunReader;
+use jitterscope_testing::turn;
 use jitterscope_trace::Tracefs;
-use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
-    let file = File::create(path).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn can_trace() -> bool {
     match Tracefs::open(&Machine::host()) {

@@ -7,18 +7,10 @@ use jitterscope_record::{
     Live, LiveSettings, Observer, Progress, Receiver, RecordSettings, WakeupChoice, record,
 };
 use jitterscope_store::RunReader;
-use std::fs::File;
+use jitterscope_testing::turn;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-fn turn() -> File {
-    let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
-    let file = File::create(path).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn cpus() -> CpuSet {
     let topology = Topology::read(&Machine::host());
@@ -171,7 +163,7 @@ fn a_receiver_that_gives_up_ends_the_measurement() {
 /// What the kernel was asked for: the longest exit from idle, microseconds.
 fn asked_latency() -> std::io::Result<i32> {
     let mut bytes = [0; 4];
-    File::open("/dev/cpu_dma_latency")?.read_exact(&mut bytes)?;
+    std::fs::File::open("/dev/cpu_dma_latency")?.read_exact(&mut bytes)?;
     Ok(i32::from_ne_bytes(bytes))
 }
 

@@ -6,24 +6,17 @@ use common::{manifest, stall, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::*;
 use jitterscope_store::{RunReader, RunWriter, StoreError, TraceRole, list, partials};
+use jitterscope_testing::Tmpfs;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-/// A disk of 100 MiB; unmounted when dropped.
-struct Disk(tempfile::TempDir);
+/// A disk of 100 MiB.
+struct Disk(Tmpfs);
 
 impl Disk {
     fn mount() -> Option<Disk> {
-        let dir = tempfile::tempdir().unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=100m,mode=0755", "jitterscope-test"];
-        let mounted = Command::new("mount").args(mount).arg(dir.path()).stderr(Stdio::null()).status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Disk(dir));
-        }
-        eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
-        None
+        Tmpfs::mount(100 << 20).map(Disk)
     }
 
     fn path(&self) -> &Path {
@@ -47,12 +40,6 @@ impl Disk {
             }
         }
         assert!(self.free() <= left + 4096, "{} bytes are still free", self.free());
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        assert!(Command::new("umount").arg(self.path()).status().unwrap().success());
     }
 }
 

@@ -8,6 +8,7 @@ use jitterscope_platform::AccessError;
 use jitterscope_store::{
     RunReader, RunWriter, StoreError, TraceRole, clean_partials, list, partials, remove, resolve,
 };
+use jitterscope_testing::is_root;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -17,14 +18,6 @@ use std::time::Duration;
 
 /// A user that this process is not.
 const OTHER: u32 = 65_533;
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root can give files to another user");
-    }
-    root
-}
 
 fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

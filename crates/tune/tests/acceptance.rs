@@ -146,7 +146,7 @@ fn count(evidence: &Evidence, kind: CulpritKind, name: &str) -> u64 {
 
 #[test]
 fn isolation_removes_what_a_recording_named() {
-    let _turn = support::turn();
+    let _turn = jitterscope_testing::turn();
     let machine = Machine::host();
     if let Err(error) = Tracefs::open(&machine) {
         eprintln!("SKIPPED: no kernel events here: {error}");

@@ -117,7 +117,7 @@ impl Drop for Bench {
 
 #[test]
 fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
-    let _turn = support::turn();
+    let _turn = jitterscope_testing::turn();
     let Some(bench) = Bench::new() else { return };
     let before = snapshot(&bench.machine);
     let mut turned = Vec::new();
@@ -186,7 +186,7 @@ impl Drop for Spinner {
 
 #[test]
 fn isolation_moves_a_competitor_off_the_cpu_and_gives_it_back() {
-    let _turn = support::turn();
+    let _turn = jitterscope_testing::turn();
     let Some(bench) = Bench::new() else { return };
     let before = snapshot(&bench.machine);
     let isolated = bench.goal.isolated.first().unwrap().0;

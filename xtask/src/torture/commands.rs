@@ -2,6 +2,7 @@
 
 use super::victim::silent;
 use anyhow::{Context, bail, ensure};
+use jitterscope_testing::turn;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -81,23 +82,33 @@ impl Ground {
         let folder = tempfile::Builder::new().prefix("jitterscope-torture-").tempdir()?;
         let mut ground = Ground { program, folder, spans: BTreeMap::new() };
         fs::create_dir(ground.at("out"))?;
-        let _turn = super::turn()?;
+        let _turn = turn();
+        let prepared = ground.make();
+        // Its journal goes with the folder: what was applied is undone first, whatever happened.
+        let undone = ground.recover(None);
+        prepared?;
+        let left = undone?;
+        ensure!(left.is_empty(), "what was prepared could not be undone: {}", left.join("; "));
+        Ok(ground)
+    }
+
+    fn make(&mut self) -> anyhow::Result<()> {
         let journalled = ["record", "pipeline", "--force", "--duration", "300ms", "--pause", "10ms"];
         let journalled = [&journalled[..], &["--warmup", "50ms", "--label", "journalled"]].concat();
         for line in
             [&journalled[..], &["record", "--duration", "300ms", "--warmup", "50ms", "--label", "first"]]
         {
-            ground.json(line)?;
+            self.json(line)?;
         }
         for kind in KINDS.iter().filter(|kind| kind.span.is_none()) {
-            ground.before(kind)?;
+            self.before(kind)?;
             let began = Instant::now();
-            let status = ground.command(&ground.arguments(kind)).status()?;
+            let status = self.command(&self.arguments(kind)).status()?;
             ensure!(status.success(), "{}, left in peace, failed ({status})", kind.name);
-            ground.spans.insert(kind.name, began.elapsed());
+            self.spans.insert(kind.name, began.elapsed());
+            self.recover(None)?;
         }
-        ground.recover(None)?;
-        Ok(ground)
+        Ok(())
     }
 
     /// The time in which it is to be struck.

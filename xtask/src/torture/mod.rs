@@ -3,16 +3,14 @@
 
 mod commands;
 mod machine;
-mod random;
 mod victim;
 
 use crate::shell;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use commands::{Ground, KINDS};
+use jitterscope_testing::{SplitMix64, turn};
 use machine::{Snapshot, tracing};
-use random::Random;
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use victim::Blow;
@@ -44,15 +42,15 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
     eprintln!("{} kills; again with --seed {seed}", args.kills);
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64(seed);
     let ground = Ground::prepare(program)?;
     let mut findings = Vec::new();
     // Tests that measure take turns by the same lock: nobody else changes the machine meanwhile.
-    let mut held = (turn()?, Instant::now());
+    let mut held = (turn(), Instant::now());
     for number in 1..=args.kills {
         if held.1.elapsed() > TURN {
             drop(held.0);
-            held = (turn()?, Instant::now());
+            held = (turn(), Instant::now());
         }
         let (told, found) = one(&ground, number, &mut random)?;
         eprintln!("{number:>4} {told}{}", if found.is_empty() { "" } else { "  <- FOUND" });
@@ -70,7 +68,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
 }
 
 /// One kill: what was done, and what it left that it should not have.
-fn one(ground: &Ground, number: u32, random: &mut Random) -> anyhow::Result<(String, Vec<String>)> {
+fn one(ground: &Ground, number: u32, random: &mut SplitMix64) -> anyhow::Result<(String, Vec<String>)> {
     // In turn, so that a hundred kills reach every command; when and how is left to chance.
     let kind = &KINDS[number as usize % KINDS.len()];
     let blow = Blow::draw(random, ground.span(kind));
@@ -93,12 +91,6 @@ fn one(ground: &Ground, number: u32, random: &mut Random) -> anyhow::Result<(Str
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
     Ok((told, found))
-}
-
-fn turn() -> anyhow::Result<File> {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
-    file.lock()?;
-    Ok(file)
 }
 
 fn build() -> anyhow::Result<PathBuf> {

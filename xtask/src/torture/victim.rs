@@ -1,8 +1,8 @@
 //! One command, started and struck down.
 
 use super::commands::{Ground, Kind};
-use super::random::Random;
 use anyhow::Context;
+use jitterscope_testing::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Blow {
 
 impl Blow {
     /// Half of them are SIGKILL; the others are what terminals, service managers and users send.
-    pub fn draw(random: &mut Random, span: Duration) -> Blow {
+    pub fn draw(random: &mut SplitMix64, span: Duration) -> Blow {
         let after = Duration::from_micros(random.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)));
         let soon = Duration::from_millis(random.below(200));
         let later = Duration::from_millis(600 + random.below(400));

@@ -1,23 +1,16 @@
 use super::*;
+use jitterscope_testing::SplitMix64;
 use proptest::prelude::*;
 
-/// SplitMix64, so that a case can be repeated.
-struct Random(u64);
+/// Points in time that a seed repeats.
+struct Random(SplitMix64);
 
 impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     /// A Poisson process of this many events a second.
     fn poisson(&mut self, rate: f64, span: f64) -> Vec<f64> {
         let (mut time, mut times) = (0.0, Vec::new());
         loop {
-            time -= (1.0 - self.uniform()).ln() / rate;
+            time -= (1.0 - self.0.uniform()).ln() / rate;
             if time >= span {
                 return times;
             }
@@ -26,12 +19,12 @@ impl Random {
     }
 
     fn pulses(&mut self, period: f64, jitter: f64, keep: f64, span: f64) -> Vec<f64> {
-        let phase = self.uniform() * period;
+        let phase = self.0.uniform() * period;
         let cycles = ((span - phase) / period) as usize;
         (0..cycles)
             .filter_map(|n| {
-                let time = phase + (n as f64 + jitter * (self.uniform() - 0.5)) * period;
-                (self.uniform() < keep && time >= 0.0).then_some(time)
+                let time = phase + (n as f64 + jitter * (self.0.uniform() - 0.5)) * period;
+                (self.0.uniform() < keep && time >= 0.0).then_some(time)
             })
             .collect()
     }
@@ -61,7 +54,7 @@ proptest! {
         keep in 0.7f64..1.0,
         noise in 0.0f64..1.0,
     ) {
-        let mut random = Random(seed);
+        let mut random = Random(SplitMix64(seed));
         let period = period_ms / 1e3;
         let span = (period * 80.0).clamp(1.0, 120.0);
         let mut times = random.pulses(period, jitter, keep, span);
@@ -73,7 +66,7 @@ proptest! {
 
 #[test]
 fn poisson_noise_has_no_period_at_the_stated_rate() {
-    let mut random = Random(7);
+    let mut random = Random(SplitMix64(7));
     let settings = SearchSettings { false_alarm: 0.05, ..SearchSettings::default() };
     let trials = 150;
     let mut alarms = 0;
@@ -88,7 +81,7 @@ fn poisson_noise_has_no_period_at_the_stated_rate() {
 
 #[test]
 fn overtones_and_fractions_are_not_told() {
-    let mut random = Random(1);
+    let mut random = Random(SplitMix64(1));
     let found = search(random.pulses(1.0, 0.001, 1.0, 60.0), 60.0);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(near(&found[0], 1.0) && found[0].hit > 0.95, "{found:?}");
@@ -97,7 +90,7 @@ fn overtones_and_fractions_are_not_told() {
 
 #[test]
 fn two_periods_in_one_series_are_told_apart() {
-    let mut random = Random(3);
+    let mut random = Random(SplitMix64(3));
     let mut times = random.pulses(0.004, 0.002, 1.0, 20.0);
     times.extend(random.pulses(0.37, 0.002, 1.0, 20.0));
     let found = search(times, 20.0);

@@ -1,16 +1,10 @@
 //! What tests on the real machine share.
 
+pub use jitterscope_testing::turn;
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-/// Recordings take turns, those of other test binaries included: each wants the measured CPU for itself.
-pub fn turn() -> File {
-    let file = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 pub fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_jitterscope"))

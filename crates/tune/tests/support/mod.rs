@@ -134,13 +134,6 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Tests that record or change the machine take turns, those of other test binaries included.
-pub fn turn() -> fs::File {
-    let file = fs::File::create(std::env::temp_dir().join("jitterscope-live-tests.lock")).unwrap();
-    file.lock().unwrap();
-    file
-}
-
 /// Builds the fake machine.
 pub fn build(root: &Path, cgroups: Cgroups) -> Machine {
     for (file, text) in FILES {
