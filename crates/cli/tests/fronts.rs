@@ -2,7 +2,7 @@
 //! that an error leaves nothing behind.
 
 use jitterscope_testing::{Tmpfs, turn};
-use std::fs::{self, File};
+use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
