@@ -151,9 +151,9 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
     let (mut found, mut clocked, cases) = (0, 0, 200);
     for run in 0..cases {
         let mut random = SplitMix64(run ^ 0xc10c << 32);
-        let period = between(random, 0.003, 0.5);
+        let period = between(&mut random, 0.003, 0.5);
         let span = period * 100.0;
-        let (phase, jitter) = (random.uniform() * period, between(random, 0.000_5, 0.05) * period);
+        let (phase, jitter) = (random.uniform() * period, between(&mut random, 0.000_5, 0.05) * period);
         let mut times: Vec<f64> = (0..99)
             .map(|n| phase + f64::from(n) * period + jitter * random.uniform())
             .filter(|time| *time < span)
