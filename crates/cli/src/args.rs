@@ -34,22 +34,25 @@ pub fn given() -> Vec<String> {
 ///
 /// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the
 /// error is that of the same arguments spelt out.
-pub fn parse() -> Cli {
+///
+/// # Errors
+/// The arguments are wrong, or ask for help or the version: the text to print, and where.
+pub fn parse() -> Result<Cli, clap::Error> {
     let given: Vec<OsString> = std::env::args_os().collect();
     let error = match Cli::try_parse_from(&given) {
-        Ok(cli) => return cli,
+        Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
     let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
     if spelt == given {
-        error.exit();
+        return Err(error);
     }
     match Cli::try_parse_from(&spelt) {
-        Err(error) => error.exit(),
+        Err(error) => Err(error),
         Ok(_) => {
             let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
             let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
-            Cli::command().error(ErrorKind::InvalidValue, text).exit()
+            Err(Cli::command().error(ErrorKind::InvalidValue, text))
         }
     }
 }

@@ -15,7 +15,10 @@ use args::Command;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let cli = args::parse();
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(answer) => return ended(output::answer(&answer)),
+    };
     cli.color.apply();
     if cli.command.records() {
         commands::leftovers::put_right_at_start(&cli.places);
@@ -37,6 +40,10 @@ fn main() -> std::process::ExitCode {
         Command::EndNow => commands::end_now::run(&cli.places),
         Command::Completions { shell } => commands::completions(*shell),
     };
+    ended(result)
+}
+
+fn ended(result: anyhow::Result<Exit>) -> std::process::ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) if output::is_broken_pipe(&error) => Exit::Ok.into(),

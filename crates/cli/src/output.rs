@@ -5,6 +5,7 @@
 //! characters, the ends of lines and the colours that we give pass, so that what was forgotten there can
 //! neither move the cursor nor rewrite a line. Everything that is printed leaves by one of these functions.
 
+use crate::exit::Exit;
 use anyhow::Context;
 use clap::ValueEnum;
 use jitterscope_model::{is_visible, push_visible, visible, visible_json, visible_page};
@@ -94,6 +95,19 @@ pub fn json_text(text: &str) -> anyhow::Result<()> {
 /// stdout is closed or full.
 pub fn script(text: &str) -> anyhow::Result<()> {
     print(text)
+}
+
+/// Prints what clap answers instead of arguments: help and the version to stdout, errors to stderr.
+///
+/// # Errors
+/// stdout is closed or full.
+pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
+    let printed = answer.print().and_then(|()| io::stdout().flush());
+    if answer.use_stderr() {
+        return Ok(Exit::Usage);
+    }
+    printed.context("standard output cannot be written to")?;
+    Ok(Exit::Ok)
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -104,6 +104,9 @@ fn a_full_stdout_is_an_error_that_says_so_and_the_run_is_stored() {
         "doctor",
         "report latest",
         "completions bash",
+        "--help",
+        "help record",
+        "--version",
     ] {
         let output = shell(dir.path(), &format!("\"$J\" {line} >/dev/full"));
         assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
