@@ -4,6 +4,7 @@
 
 mod aarch64;
 mod bench;
+mod consent;
 mod deny;
 mod deps;
 mod fuzz;
@@ -17,6 +18,7 @@ mod tools;
 mod torture;
 
 use clap::{Parser, Subcommand};
+use consent::Consent;
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "The developer's commands")]
@@ -27,10 +29,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that must pass: lint, crate edges, and all tests, those that record included
+    /// Everything that must pass, in stages: lint, miri, all Rust tests, calibration
     Test(test::TestArgs),
     /// cargo fmt --check, clippy with warnings denied, and deny
-    Lint,
+    Lint {
+        /// Install what is missing: the C compiler and the standard library for aarch64
+        #[arg(long)]
+        yes: bool,
+    },
     /// Check licences, sources and advisories of the libraries (installs cargo-deny where it is missing)
     Deny,
     /// Check that crates import only what the architecture allows
@@ -58,12 +64,12 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
-        Command::Lint => lint::run(),
+        Command::Lint { yes } => lint::run(Consent::given(yes)),
         Command::Deny => deny::run(),
         Command::Deps => deps::run(),
         Command::Bench { what } => bench::run(what),
         Command::Fuzz { seconds } => fuzz::run(seconds),
-        Command::Miri => miri::run(),
+        Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),
         Command::Torture(args) => torture::run(&args),
     }

@@ -1,5 +1,6 @@
 //! The tests of our own atomics under Miri, which watches every access and tries other orders of threads.
 
+use crate::consent::Consent;
 use crate::shell;
 use std::process::Stdio;
 
@@ -9,20 +10,29 @@ const SEEDS: &str = "-Zmiri-many-seeds=0..12";
 /// The tests: those of the modules that have atomics of ours.
 const TESTS: [&str; 3] = ["control::tests", "pipeline::control::tests", "pipeline::journal::tests"];
 
-/// Whether Miri is there, or can be had: it is a component of a nightly toolchain.
-pub fn is_there() -> bool {
-    let quiet = |program: &str, args: &[&str]| {
-        let status = shell::command(program, args).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    let version = || quiet("cargo", &["+nightly", "miri", "--version"]);
-    version()
-        || quiet("rustup", &["component", "add", "miri", "rust-src", "--toolchain", "nightly"]) && version()
+fn quietly(program: &str, args: &[&str]) -> bool {
+    let status = shell::command(program, args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn is_there() -> bool {
+    quietly("cargo", &["+nightly", "miri", "--version"])
+}
+
+/// What would be installed, in words.
+pub fn wanted() -> Vec<String> {
+    if is_there() { Vec::new() } else { vec!["Miri, a component of the nightly toolchain".to_owned()] }
+}
+
+/// Whether Miri is there, or may be and can be had.
+fn can_be_had(consent: Consent) -> bool {
+    let add = ["component", "add", "miri", "rust-src", "--toolchain", "nightly"];
+    is_there() || consent.is_given() && quietly("rustup", &add) && is_there()
 }
 
 /// Runs them; where Miri cannot be had it says so.
-pub fn run() -> anyhow::Result<()> {
-    if !is_there() {
+pub fn run(consent: Consent) -> anyhow::Result<()> {
+    if !can_be_had(consent) {
         eprintln!(
             "skipped: no Miri (rustup toolchain install nightly; rustup component add miri --toolchain nightly)"
         );

@@ -1,37 +1,69 @@
 //! Programs that some checks need, from the distribution's packages.
 
+use crate::consent::Consent;
 use crate::{shell, tools};
 use std::path::Path;
 
-/// Program and the Debian package that has it.
-const WANTED: [(&str, &str); 3] =
-    [("influxd", "influxdb"), ("python3", "python3-venv"), ("perf", "linux-perf")];
+/// A program that some check calls, and the Debian packages that have it.
+pub struct Wanted {
+    program: &'static str,
+    packages: &'static [&'static str],
+}
+
+/// What the Rust tests call: a database to write to, pyarrow in an environment of its own, perf to compare
+/// with.
+pub const RUST_TESTS: [Wanted; 3] = [
+    Wanted { program: "influxd", packages: &["influxdb"] },
+    Wanted { program: "python3", packages: &["python3-venv"] },
+    Wanted { program: "perf", packages: &["linux-perf"] },
+];
+
+/// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
+/// library's headers.
+pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {
+    program: "aarch64-linux-gnu-gcc",
+    packages: &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+}];
 
 /// Services that these packages bring. Debian enables and starts them as it installs; the tests start a
 /// server of their own.
 const SERVICES: [(&str, &str); 1] = [("influxdb", "influxdb.service")];
 
-/// Installs what is missing, where that can be done. A test that still misses its program says that it
-/// is skipped.
-pub fn install() {
-    let missing: Vec<&str> =
-        WANTED.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+impl Wanted {
+    fn is_missing(&self) -> bool {
+        tools::on_path(self.program).is_none()
+    }
+}
+
+/// The packages of what is not there.
+pub fn missing(wanted: &[Wanted]) -> Vec<&'static str> {
+    wanted.iter().filter(|wanted| wanted.is_missing()).flat_map(|wanted| wanted.packages).copied().collect()
+}
+
+/// Installs what is not there, when that is allowed and can be had.
+///
+/// # Errors
+/// What is still missing, and why.
+pub fn install(wanted: &[Wanted], consent: Consent) -> Result<(), String> {
+    let missing = missing(wanted);
     if missing.is_empty() {
-        return;
+        return Ok(());
     }
-    if !is_there("apt-get") {
-        eprintln!("not installed, so tests of it are skipped: {}", missing.join(", "));
-        return;
+    let names = missing.join(", ");
+    if !consent.is_given() {
+        return Err(format!("{names} not installed (--yes installs it)"));
     }
-    if let Err(error) = apt(&missing) {
-        eprintln!("{error:#}; tests of {} are skipped", missing.join(", "));
+    if tools::on_path("apt-get").is_none() {
+        return Err(format!("{names} not installed, and there is no apt-get"));
     }
+    let installed = apt(&missing);
     // Also after an error: apt may have come as far as the service.
     for service in services_of(&missing) {
         if let Err(error) = switch_off(service) {
             eprintln!("{error:#}; {service} may be running, and start at boot: disable it by hand");
         }
     }
+    installed.map_err(|error| format!("{names} not installed: {error:#}"))
 }
 
 fn services_of(packages: &[&str]) -> impl Iterator<Item = &'static str> {
@@ -40,7 +72,7 @@ fn services_of(packages: &[&str]) -> impl Iterator<Item = &'static str> {
 
 /// Stops a service and keeps it from starting at boot.
 fn switch_off(service: &str) -> anyhow::Result<()> {
-    if !is_there("systemctl") {
+    if tools::on_path("systemctl").is_none() {
         return Ok(());
     }
     // Without a running systemd nothing was started, and asking it to stop something fails.
@@ -50,30 +82,9 @@ fn switch_off(service: &str) -> anyhow::Result<()> {
     shell::run("systemctl", &["disable", service])
 }
 
-/// A C compiler for aarch64, which build scripts of libraries with C code call even for a check.
-const CROSS_COMPILER: &str = "aarch64-linux-gnu-gcc";
-/// It, and the C library's headers.
-const CROSS_PACKAGES: [&str; 2] = ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
-
-/// Installs the C compiler for aarch64 where it is missing; otherwise says what is.
-pub fn cross_compiler() -> Result<(), String> {
-    if is_there(CROSS_COMPILER) {
-        return Ok(());
-    }
-    let wanted = CROSS_PACKAGES.join(", ");
-    if !is_there("apt-get") {
-        return Err(format!("no {CROSS_COMPILER} (Debian has it in {wanted})"));
-    }
-    apt(&CROSS_PACKAGES).map_err(|error| format!("no {CROSS_COMPILER}, and {wanted}: {error:#}"))
-}
-
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
     let install = [&["install", "--yes", "--no-install-recommends"][..], packages].concat();
     shell::run("apt-get", &["update", "--quiet"]).and_then(|()| shell::run("apt-get", &install))
-}
-
-fn is_there(program: &str) -> bool {
-    tools::on_path(program).is_some()
 }
 
 #[cfg(test)]
@@ -82,9 +93,18 @@ mod tests {
 
     #[test]
     fn only_what_was_installed_is_switched_off() {
-        let all: Vec<&str> = WANTED.iter().map(|(_, package)| *package).collect();
+        let all: Vec<&str> = RUST_TESTS.iter().flat_map(|wanted| wanted.packages).copied().collect();
         assert_eq!(services_of(&all).collect::<Vec<_>>(), ["influxdb.service"]);
         assert_eq!(services_of(&["python3-venv"]).count(), 0);
         assert!(SERVICES.iter().all(|(package, _)| all.contains(package)));
+    }
+
+    #[test]
+    fn nothing_is_installed_without_consent() {
+        let wanted = [Wanted { program: "jitterscope-no-such-program", packages: &["no-such-package"] }];
+        assert_eq!(missing(&wanted), ["no-such-package"]);
+        let refused = install(&wanted, Consent::given(false)).unwrap_err();
+        assert!(refused.contains("no-such-package") && refused.contains("--yes"), "{refused}");
+        assert!(install(&[Wanted { program: "sh", packages: &["x"] }], Consent::given(false)).is_ok());
     }
 }

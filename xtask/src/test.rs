@@ -1,29 +1,122 @@
-//! Everything that must pass.
+//! Everything that must pass, in stages that can be named alone.
 
-use crate::{deps, lint, miri, packages, shell};
-use clap::Args;
+use crate::consent::Consent;
+use crate::packages::{self, CROSS_COMPILER, RUST_TESTS};
+use crate::{aarch64, deps, lint, miri, shell};
+use clap::{Args, ValueEnum};
+use std::time::{Duration, Instant};
 
 /// Arguments of `cargo xtask test`.
 #[derive(Args)]
 pub struct TestArgs {
-    /// Leave out formatting, lints and the crate edges
+    /// Only these stages [default: all, in this order]
+    #[arg(value_enum)]
+    stages: Vec<Stage>,
+    /// Install what a stage needs without asking: Debian packages, components of the toolchain
     #[arg(long)]
-    only_tests: bool,
+    yes: bool,
 }
 
-/// Runs it. Tests that record need root and tracefs; where either is missing they say that they are
-/// skipped.
+/// A part that can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stage {
+    /// Formatting, lints, the other architecture, licences, and the edges between crates
+    Lint,
+    /// Our own atomics under Miri
+    Miri,
+    /// All Rust tests, those that record included
+    Rust,
+    /// Statistics against simulations with a known answer
+    Calibration,
+}
+
+/// A stage's work.
+struct Work {
+    stage: Stage,
+    run: fn(Consent) -> anyhow::Result<()>,
+    /// What it would install, in words.
+    wants: fn() -> Vec<String>,
+    /// Minutes on two cores, from a clean clone.
+    budget: u64,
+}
+
+/// All stages; a new one is a line here and a variant above.
+const STAGES: [Work; 4] = [
+    Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8 },
+    Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4 },
+    Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12 },
+    Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 5 },
+];
+
+/// Runs them; fails at the first that does. Tests that record need root and tracefs; where either is missing
+/// they say that they are skipped.
 pub fn run(args: &TestArgs) -> anyhow::Result<()> {
-    if !args.only_tests {
-        lint::run()?;
-        deps::run()?;
+    let chosen = || STAGES.iter().filter(|work| args.stages.is_empty() || args.stages.contains(&work.stage));
+    let wanted: Vec<String> = chosen().flat_map(|work| (work.wants)()).collect();
+    let consent = Consent::ask(args.yes, &wanted);
+    let mut took = Vec::new();
+    for work in chosen() {
+        let began = Instant::now();
+        eprintln!("== {:?}", work.stage);
+        let result = (work.run)(consent);
+        took.push((work, began.elapsed(), result.is_ok()));
+        if let Err(error) = result {
+            tell(&took);
+            return Err(error);
+        }
     }
-    packages::install();
-    miri::run()?;
-    // One test binary after the other, as cargo does: those that record share the measured CPU and
-    // take turns by a lock of their own.
+    tell(&took);
+    Ok(())
+}
+
+/// How long each took, beside its budget: a stage that outgrows it is to be looked at, which a loaded machine
+/// must not turn into a failure.
+fn tell(took: &[(&Work, Duration, bool)]) {
+    for (work, time, passed) in took {
+        let seconds = time.as_secs();
+        let over = if seconds > work.budget * 60 { ", over its budget" } else { "" };
+        eprintln!(
+            "{:<12} {} in {}:{:02} of {} min{over}",
+            format!("{:?}", work.stage).to_lowercase(),
+            if *passed { "passed" } else { "FAILED" },
+            seconds / 60,
+            seconds % 60,
+            work.budget,
+        );
+    }
+}
+
+fn debian(wanted: &[packages::Wanted]) -> Vec<String> {
+    packages::missing(wanted).iter().map(|package| format!("Debian package {package}")).collect()
+}
+
+fn wanted_by_lint() -> Vec<String> {
+    [debian(&CROSS_COMPILER), aarch64::wanted()].concat()
+}
+
+fn lint_and_edges(consent: Consent) -> anyhow::Result<()> {
+    lint::run(consent)?;
+    deps::run()
+}
+
+fn rust(consent: Consent) -> anyhow::Result<()> {
+    if let Err(missing) = packages::install(&RUST_TESTS, consent) {
+        eprintln!("{missing}: tests of it are skipped");
+    }
+    cargo_test(&["--workspace", "--locked", "--no-fail-fast"])
+}
+
+/// These tests are marked as ignored, so that the other stages and an ordinary `cargo test` are quick.
+fn calibration() -> anyhow::Result<()> {
+    let tests = ["-p", "jitterscope-analyze", "--locked", "--no-fail-fast", "--test", "*_calibration"];
+    cargo_test(&[&tests[..], &["--", "--include-ignored"]].concat())
+}
+
+/// One test binary after the other, as cargo does: those that record share the measured CPU and take turns by
+/// a lock of their own.
+fn cargo_test(args: &[&str]) -> anyhow::Result<()> {
     // A shell's background job has SIGINT ignored, and one under nohup SIGHUP: recordings honour that, and the
     // tests that send such signals would wait for ever.
     let signals = "--default-signal=HUP,INT,QUIT,TERM";
-    shell::run("env", &[signals, "cargo", "test", "--workspace", "--locked", "--no-fail-fast"])
+    shell::run("env", &[&[signals, "cargo", "test"][..], args].concat())
 }

@@ -129,6 +129,7 @@ fn most_alarms() -> u64 {
 }
 
 #[test]
+#[ignore = "cargo xtask test calibration runs it"]
 fn processes_without_a_period_show_none() {
     let processes: [(&str, Process); 4] =
         [("Poisson", poisson), ("bursts", bursts), ("on-off", on_off), ("self-exciting", self_exciting)];
@@ -139,6 +140,7 @@ fn processes_without_a_period_show_none() {
 }
 
 #[test]
+#[ignore = "cargo xtask test calibration runs it"]
 fn a_sleep_loop_is_never_told_to_be_clocked() {
     let alarms = alarms("sleep loop", sleep_loop, |period| {
         period.regularity == Regularity::Clocked || period.known.is_some()
@@ -147,6 +149,7 @@ fn a_sleep_loop_is_never_told_to_be_clocked() {
 }
 
 #[test]
+#[ignore = "cargo xtask test calibration runs it"]
 fn true_periods_with_jitter_are_found_and_called_clocked() {
     let (mut found, mut clocked, cases) = (0, 0, 200);
     for run in 0..cases {
@@ -184,6 +187,7 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
 }
 
 #[test]
+#[ignore = "cargo xtask test calibration runs it"]
 fn a_sleep_loop_is_told_with_about_its_period() {
     let (mut found, mut drifting) = (0, 0);
     for run in 0..100 {
