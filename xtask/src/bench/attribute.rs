@@ -1,0 +1,38 @@
+//! Attribution beside decoding the same pages.
+
+use super::{Claim, Verdict, bench_json, number};
+
+/// Decoding with attribution takes at most so many times what decoding alone takes.
+const MOST_ATTRIBUTION: f64 = 12.0;
+/// Allocations of attribution an event.
+const MOST_ALLOCATIONS: f64 = 1.5;
+
+pub fn claims() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-record", "attribute")?;
+    let of = |field: &str| number(&json, field);
+    println!(
+        "attribution of {} stalls of {} events: {:.0} ns an event beside {:.0} of decoding, {:.0} ns and {:.1} \
+         allocations a stall",
+        of("stalls")?,
+        of("events")?,
+        of("attribute_ns_per_event")?,
+        of("decode_ns_per_event")?,
+        of("attribute_ns_per_stall")?,
+        of("allocations_per_stall")?,
+    );
+    let (ratio, allocations) = (of("ratio")?, of("allocations_per_event")?);
+    Ok(vec![
+        Claim {
+            what: "decoding and attribution to decoding alone".into(),
+            measured: format!("{ratio:.2}"),
+            target: format!("<= {MOST_ATTRIBUTION}"),
+            verdict: Verdict::of(ratio <= MOST_ATTRIBUTION),
+        },
+        Claim {
+            what: "allocations of attribution an event".into(),
+            measured: format!("{allocations:.2}"),
+            target: format!("<= {MOST_ALLOCATIONS}"),
+            verdict: Verdict::of(allocations <= MOST_ALLOCATIONS),
+        },
+    ])
+}

@@ -1,0 +1,80 @@
+//! The probe with all of the sampler's outputs on, beside the probe with none.
+
+use super::{Claim, Verdict, bench_json, number};
+use anyhow::Context;
+use serde_json::Value;
+
+pub fn claims() -> anyhow::Result<Vec<Claim>> {
+    let json = bench_json("jitterscope-record", "series")?;
+    let of = |field: &str| Measured::read(&json, field);
+    let (outputs, pairs) = (number(&json, "outputs")?, number(&json, "pairs")?);
+    println!("{pairs:.0} turns with {outputs:.0} outputs, each beside one with none: median [99 % interval]");
+    println!("{:<16} {:>30} {:>30} {:>30}", "", "with outputs", "with none", "difference");
+    for (what, field) in [("stolen, %", "stolen_percent"), ("stalls a second", "stalls_per_second")] {
+        let cells = ["", "bare_", "more_"].map(|prefix| of(&format!("{prefix}{field}")));
+        let [with, bare, more] = cells;
+        println!("{what:<16} {:>30} {:>30} {:>30}", with?.text(), bare?.text(), more?.text());
+    }
+    let noise = of("bare_samples_ratio")?;
+    println!("turns with none, one to the next (noise): samples/s {}", noise.text());
+    for (what, field) in [("stolen, %", "stolen_percent"), ("stalls a second", "stalls_per_second")] {
+        println!("{:>51} {}", what, of(&format!("bare_more_{field}"))?.text());
+    }
+    println!();
+    let at_least = |what: &str, field: &str| {
+        let ratio = of(field)?;
+        Ok::<_, anyhow::Error>(Claim {
+            what: what.into(),
+            measured: ratio.text(),
+            target: ">= 0.97".into(),
+            // A machine whose turns differ more than that among themselves cannot show a loss.
+            verdict: match ratio.median >= 0.97 {
+                true => Verdict::Holds,
+                false if ratio.high >= 0.97 && noise.low < 0.97 => Verdict::Noise,
+                false => Verdict::Missed,
+            },
+        })
+    };
+    let no_more = |what: &str, field: &str| {
+        let (more, noise) = (of(field)?, of(&format!("bare_{field}"))?);
+        Ok::<_, anyhow::Error>(Claim {
+            what: what.into(),
+            measured: more.text(),
+            target: "0 in the interval".into(),
+            // Where others want the CPU too, the work of the outputs drives some of theirs over here.
+            verdict: match more.low <= 0.0 {
+                true => Verdict::Holds,
+                false if more.median <= noise.high => Verdict::Noise,
+                false => Verdict::Missed,
+            },
+        })
+    };
+    Ok(vec![
+        at_least("samples/s with outputs to none", "samples_ratio")?,
+        at_least("the same outside stalls", "own_samples_ratio")?,
+        no_more("more stolen with outputs, %", "more_stolen_percent")?,
+        no_more("more stalls a second with outputs", "more_stalls_per_second")?,
+    ])
+}
+
+/// A median and where the true one surely lies.
+struct Measured {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Measured {
+    fn read(json: &Value, field: &str) -> anyhow::Result<Measured> {
+        let json = json.get(field).with_context(|| format!("the bench's JSON has no '{field}'"))?;
+        Ok(Measured {
+            median: number(json, "median")?,
+            low: number(json, "low")?,
+            high: number(json, "high")?,
+        })
+    }
+
+    fn text(&self) -> String {
+        format!("{:.3} [{:.3}, {:.3}]", self.median, self.low, self.high)
+    }
+}
