@@ -15,7 +15,7 @@ use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
     Attribution, Confidence, EventsInGaps, Evidence, IntervalRow, KeyLevel, MachineState, Nanos, Part,
-    RunManifest, SCHEMA_VERSION, Stall, Subject, Verdict, Warning,
+    RunManifest, SCHEMA_VERSION, Stall, StallId, Subject, Verdict, Warning,
 };
 use std::collections::VecDeque;
 
@@ -113,6 +113,13 @@ impl<'m> SummaryBuilder<'m> {
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
         self.worst = Worst::of(self.manifest, limit);
         self.simultaneous = Grouper::new(self.manifest, limit);
+        self
+    }
+
+    /// In place of the worst stalls only the one of this number.
+    #[must_use]
+    pub fn only(mut self, stall: StallId) -> SummaryBuilder<'m> {
+        self.worst = Worst::only(stall);
         self
     }
 

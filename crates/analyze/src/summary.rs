@@ -271,8 +271,8 @@ pub struct SenderRow {
 /// A stall and its parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorstStall {
-    /// From 1.
-    pub rank: usize,
+    /// From 1; null for a stall that was asked for by itself.
+    pub rank: Option<usize>,
     /// Its number within the run.
     pub stall: StallId,
     /// Where.

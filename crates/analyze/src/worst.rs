@@ -21,6 +21,8 @@ pub(crate) struct Worst {
     keep: usize,
     /// Of stalls of one victim that overlap only the longest is kept.
     one_of_overlapping: bool,
+    /// Only this one, wherever it stands.
+    asked: Option<StallId>,
     /// Longest first; of equals, the earlier.
     kept: BTreeMap<(Reverse<Ticks>, StallId), Kept>,
     lengths: HashMap<StallId, Ticks>,
@@ -29,7 +31,14 @@ pub(crate) struct Worst {
 impl Worst {
     pub(crate) fn new(limit: usize, cpus: usize) -> Worst {
         let keep = limit.saturating_mul(cpus.max(1));
-        Worst { limit, keep, one_of_overlapping: false, kept: BTreeMap::new(), lengths: HashMap::new() }
+        Worst {
+            limit,
+            keep,
+            one_of_overlapping: false,
+            asked: None,
+            kept: BTreeMap::new(),
+            lengths: HashMap::new(),
+        }
     }
 
     /// Those of a run: messages that queued up behind one another are one episode, told by its longest.
@@ -38,7 +47,15 @@ impl Worst {
         Worst { one_of_overlapping: manifest.pipeline.is_some(), ..Worst::new(limit, cpus) }
     }
 
+    /// Only the stall of this number, with its parts.
+    pub(crate) fn only(asked: StallId) -> Worst {
+        Worst { asked: Some(asked), ..Worst::new(1, 1) }
+    }
+
     pub(crate) fn stall(&mut self, stall: &Stall) {
+        if self.asked.is_some_and(|asked| asked != stall.id) {
+            return;
+        }
         if let Some((length, id)) = self.overlapping(stall) {
             if length.0 >= stall.length() {
                 return;
@@ -83,13 +100,14 @@ impl Worst {
             groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
         let told: HashSet<StallId> =
             groups.iter().flat_map(|group| group.iter().skip(1)).map(|s| s.id).collect();
+        let asked = self.asked;
         self.kept
             .into_values()
-            .filter(|kept| !told.contains(&kept.stall.id))
+            .filter(|kept| asked.is_some() || !told.contains(&kept.stall.id))
             .take(self.limit)
             .enumerate()
             .map(|(at, kept)| WorstStall {
-                rank: at + 1,
+                rank: asked.is_none().then_some(at + 1),
                 stall: kept.stall.id,
                 cpu: kept.stall.cpu,
                 victim: kept.stall.victim.comm.to_string(),

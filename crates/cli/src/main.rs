@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod exit;
+mod moment;
 mod output;
 mod places;
 mod progress;

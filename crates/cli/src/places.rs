@@ -34,6 +34,17 @@ impl Places {
         Ok(base.data_dir().join("jitterscope").join("runs"))
     }
 
+    /// How this program is called so that it finds these runs again.
+    pub fn program(&self) -> String {
+        let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
+        match &self.runs {
+            Some(runs) if named.as_ref() != Some(runs) => {
+                format!("jitterscope --runs {}", shell_word(&runs.to_string_lossy()))
+            }
+            _ => "jitterscope".into(),
+        }
+    }
+
     /// The folder of what can be made again.
     ///
     /// # Errors
@@ -42,5 +53,25 @@ impl Places {
         let base = etcetera::choose_base_strategy()
             .context("no home directory to keep an input in; name one with --input FILE")?;
         Ok(base.cache_dir().join("jitterscope"))
+    }
+}
+
+/// As a shell takes it for one word.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_spaces_is_one_word() {
+        assert_eq!(shell_word("/a/b-c"), "/a/b-c");
+        assert_eq!(shell_word("/a b/it's"), "'/a b/it'\\''s'");
     }
 }

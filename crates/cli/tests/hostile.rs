@@ -81,15 +81,17 @@ fn stored_runs_of_hostile_names() {
     let mut screens = Vec::new();
     for kind in ["other", "wakeup", "attach", "spin"] {
         screens.extend([
-            of(&format!("report {kind} --periods --all-cpus --worst 50"), "EVIL\\x1b"),
+            of(&format!("report {kind} --periods --all-cpus --list 50"), "EVIL\\x1b"),
+            of(&format!("report {kind}"), "EVIL\\x1b"),
+            of(&format!("report {kind} --full"), "EVIL\\x1b"),
             of(&format!("report {kind} --json"), "EVIL\\u001b"),
-            of(&format!("report {kind} --stall 1"), "EVIL\\x1b"),
+            of(&format!("report {kind} --worst 1"), "EVIL\\x1b"),
             of(&format!("audit --run {kind}"), "EVIL\\x1b"),
         ]);
     }
     screens.extend([
         of("report spin", "EVIL\\x1b"),
-        of("report spin --stall 1 --json", "EVIL\\u001b"),
+        of("report spin --worst 1 --json", "EVIL\\u001b"),
         of("report spin --stall 99999", "--stall 99999"),
         of("export spin --to csv://-", "EVIL\\x1b"),
         of("export spin --to csv://-?formulas=escape", "'=EVIL\\x1b"),
@@ -112,6 +114,7 @@ fn stored_runs_of_hostile_names() {
         of("report newer", "newer"),
         of("report ./runs/NAME", "EVIL\\x1b"),
         of("report spin --stall NAME", "EVIL\\x1b"),
+        of("report spin --at NAME", "EVIL\\x1b"),
         of("record --duration 1ms --runs /dev/null/NAME", "EVIL\\x1b"),
         of("list NAME", "EVIL\\x1b"),
         of("NAME", "EVIL\\x1b"),
@@ -217,7 +220,7 @@ fn a_pipelines_run_of_hostile_names() {
         vec![
             of("report", "EVIL\\x1b"),
             of("report --json", "EVIL\\u001b"),
-            of("report --stall 1", ""),
+            of("report --worst 1", ""),
             of("list", "EVIL\\x1b"),
             of("export --to csv://-", "start_ns"),
             of("export --to json://-", "EVIL\\u001b"),
@@ -349,7 +352,7 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
         let args = ["record", "--cpus", &cpus, "--duration", "1s", "--label", "found", "-q"];
         let recorded = live::jitterscope(&runs, &args);
         assert!(recorded.status.success(), "{}", live::stderr(&recorded));
-        let args = ["report", "found", "--json", "--worst", "100000"];
+        let args = ["report", "found", "--json", "--list", "100000"];
         let report = live::json(&live::jitterscope(&runs, &args));
         let mut worst = report["worst"].as_array().unwrap().iter();
         worst.position(|stall| stall["parts"][0]["name"] == COMM)
@@ -358,9 +361,9 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
     walk(
         dir.path(),
         vec![
-            of(&format!("report found --stall {rank}"), "EVIL\\x1b[2J\\nFORG"),
-            of(&format!("report found --stall {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
             of(&format!("report found --worst {rank}"), "EVIL\\x1b[2J\\nFORG"),
+            of(&format!("report found --worst {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
+            of(&format!("report found --list {rank}"), "EVIL\\x1b[2J\\nFORG"),
             of("export found --to csv://-", "EVIL\\x1b[2J\\nFORG"),
             of("audit --run found", ""),
             of("tune plan --run found", ""),

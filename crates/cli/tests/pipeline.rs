@@ -56,7 +56,7 @@ fn table(text: &str, title: &str) -> Vec<(String, u64)> {
 fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = record(dir.path(), &["--messages", "4000"]);
+    let output = record(dir.path(), &["--messages", "4000", "--report", "long"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     for title in [
@@ -95,7 +95,9 @@ fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
     ]) {
         assert!(line.starts_with(begins), "{line} is not {begins}\n{talk}");
     }
-    assert_eq!(stdout(&run(dir.path(), &["report", "latest"])), text);
+    assert_eq!(stdout(&run(dir.path(), &["report", "latest", "--full"])), text);
+    let brief = stdout(&run(dir.path(), &["report"]));
+    assert!(brief.lines().count() <= 24 && brief.contains("The journaller had a message"), "{brief}");
     let made: Vec<_> = fs::read_dir(dir.path().join("cache/jitterscope")).unwrap().collect();
     assert_eq!(made.len(), 1, "the input is made on first use");
 }

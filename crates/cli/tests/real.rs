@@ -122,10 +122,41 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
     let text = jitterscope(dir.path(), &["report"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let stall = jitterscope(dir.path(), &["report", "--stall", "1"]);
-    assert!(stall.status.success());
+    assert!(text.lines().count() <= 24, "the answer is on one screen: {text}");
+    let full = jitterscope(dir.path(), &["report", "--full"]);
+    let full = String::from_utf8_lossy(&full.stdout).into_owned();
+    assert!(full.lines().all(|line| line.chars().count() <= 80), "{full}");
+    assert!(full.contains("HOW FAR TO TRUST IT") && full.contains("PERCENTILES"), "{full}");
+    one_stall_is_found_by_rank_number_and_time(dir.path());
     let list = json(&jitterscope(dir.path(), &["list", "--json"]));
     assert_eq!(list["runs"].as_array().unwrap().len(), 1, "{list}");
+}
+
+fn one_stall_is_found_by_rank_number_and_time(runs: &Path) {
+    let stall = |args: &[&str]| {
+        let output = jitterscope(runs, &[&["report", "--json"][..], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        json(&output)["stall"].clone()
+    };
+    let longest = stall(&["--worst", "1"]);
+    assert_eq!(longest["rank"], 1);
+    let of = |found: &Value| ["stall", "cpu", "duration_ns", "parts"].map(|field| found[field].clone());
+    let number = longest["stall"].to_string();
+    assert_eq!(of(&stall(&["--stall", &number])), of(&longest));
+    let start = longest["start_realtime_ns"].as_u64().unwrap();
+    assert_eq!(of(&stall(&["--at", &start.to_string()])), of(&longest), "nanoseconds since the epoch");
+    let millis = (start / 1_000_000).to_string();
+    assert_eq!(of(&stall(&["--at", &millis])), of(&longest), "the longest of its millisecond");
+    for (args, why) in [
+        (["--stall", "18446744073709551615"], "no stall of that number"),
+        (["--worst", "4000000000"], "stalls"),
+        (["--at", "2020-01-01T00:00:00Z"], "is not in it"),
+        (["--at", "yesterday"], "21:40:07"),
+    ] {
+        let refused = jitterscope(runs, &[&["report"][..], &args].concat());
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(why), "{args:?}: {}", stderr(&refused));
+    }
 }
 
 #[test]
@@ -168,7 +199,7 @@ fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_lik
     let ended = wait(&mut interrupted, Duration::from_secs(20));
     assert!(ended.success());
     let text = heard.join().unwrap();
-    assert!(text.contains("WHO STOLE IT") || text.contains("stalls"), "{text}");
+    assert!(text.contains("by whom") || text.contains("stalls"), "{text}");
 
     let mut killed = start();
     std::thread::sleep(Duration::from_secs(3));

@@ -154,8 +154,8 @@ fn no_name_is_in_any_output() {
     let commands: [&[&str]; 7] = [
         &["report", "--redact", "latest"],
         &["report", "--redact", "--json", "latest"],
-        &["report", "--redact", "--stall", "1", "latest"],
-        &["report", "--redact", "--stall", "1", "--json", "latest"],
+        &["report", "--redact", "--worst", "1", "latest"],
+        &["report", "--redact", "--worst", "1", "--json", "latest"],
         &["list", "--redact"],
         &["list", "--redact", "--json"],
         &export,

@@ -15,5 +15,6 @@ pub mod text;
 pub mod timeline;
 mod words;
 
-pub use load::{load, load_by, load_periods, load_redacted, load_worst};
+pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
+pub use number::utc;
 pub use style::Style;

@@ -2,7 +2,7 @@
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
-use jitterscope_model::{Attribution, KeyLevel, RunManifest};
+use jitterscope_model::{Attribution, KeyLevel, RunManifest, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -57,6 +57,19 @@ pub fn load_redacted(
     effort: Effort,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     load_with(path, Some(Redactor::new()), |builder| builder.worst(worst).periods(effort))
+}
+
+/// One stall with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when the run has none of
+/// this number.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_stall(
+    path: &Path,
+    stall: StallId,
+    redact: bool,
+) -> Result<(RunManifest, RunSummary), StoreError> {
+    load_with(path, redact.then(Redactor::new), |builder| builder.only(stall))
 }
 
 /// All that is read goes through the redactor, where there is one, before anything is made of it.

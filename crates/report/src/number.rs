@@ -101,7 +101,7 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 /// `2026-11-20 22:19:49` of a time since the epoch, in UTC.
-pub(crate) fn utc(realtime_ns: u64) -> String {
+pub fn utc(realtime_ns: u64) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
     match jiff::Timestamp::from_second(seconds) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S").to_string(),

@@ -1,7 +1,7 @@
 //! `attach`: what becomes of the time of the user's own threads.
 
 use super::machine_tuning;
-use super::report::print_run;
+use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -68,6 +68,9 @@ pub struct AttachArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
+    /// Print all that is known, on as many lines as it takes
+    #[arg(long)]
+    pub full: bool,
     /// Print JSON; a COMMAND's output then goes to stderr
     #[arg(long)]
     pub json: bool,
@@ -102,7 +105,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = attach(&machine, &settings, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    print_run(&outcome.path, args.json)?;
+    print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     Ok(Exit::Ok)
 }
 

@@ -3,6 +3,7 @@
 use super::tune_words::{counted, named, wrapped};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
+use jitterscope_report::text::Step;
 use jitterscope_tune::{
     Audit, AuditEntry, Because, Effect, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Scene, Win, rows,
 };
@@ -85,12 +86,7 @@ pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
 /// The end of a report: what a plan by this run would take, the time that each could win back, and the
 /// command. `audit` is for the CPUs of `plan`; `run` is the run's id.
 pub fn advice(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>, most: usize) -> String {
-    let of = |because: Because| -> Vec<&str> {
-        plan.skipped.iter().filter(|s| s.because == because).map(|s| s.knob).collect()
-    };
-    let at_boot = of(Because::NeedsReboot);
-    let taken = |id: &str| at_boot.contains(&id) || plan.changes.iter().any(|c| c.knob == id);
-    let useful: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| taken(k.id)).collect();
+    let useful = useful(audit, plan);
     let mut out = String::new();
     if let Some(left_out) = left_out {
         let text = format!(
@@ -116,17 +112,49 @@ pub fn advice(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>, 
     if useful.len() > most {
         let _ = writeln!(out, "  and {} more", useful.len() - most);
     }
-    let negligible = of(Because::Negligible);
+    let negligible = skipped(plan, Because::Negligible);
     if !negligible.is_empty() {
         out.push_str(&wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", "))));
     }
     if !useful.is_empty() {
-        let cpus = left_out.map_or(String::new(), |_| format!(" --cpus {}", plan.goal.isolated));
-        let persist = if plan.changes.is_empty() { " --persist" } else { "" };
-        let _ = writeln!(out, "See the changes: jitterscope tune plan --run {run}{cpus}{persist}");
-        let _ = writeln!(out, "Make them:       sudo jitterscope tune apply --run {run}{cpus}{persist}");
+        let options = options(plan, run, left_out);
+        let _ = writeln!(out, "See the changes: jitterscope tune plan {options}");
+        let _ = writeln!(out, "Make them:       sudo jitterscope tune apply {options}");
     }
     out
+}
+
+/// The same in one command: what it would change, and what the first of it could win back.
+pub fn first_step(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> Option<Step> {
+    let useful = useful(audit, plan);
+    let first = useful.first()?;
+    let more = match useful.len() - 1 {
+        0 => String::new(),
+        n => format!(", {n} more"),
+    };
+    let much = first.win.as_ref().map_or_else(String::new, |win| format!(": {}", amount(win)));
+    Some(Step {
+        arguments: format!("tune plan {}", options(plan, run, left_out)),
+        purpose: format!("{}{much}{more}", first.id),
+    })
+}
+
+/// What the plan takes, now or at a boot, in the order of what it could win.
+fn useful<'a>(audit: &'a Audit, plan: &Plan) -> Vec<&'a AuditEntry> {
+    let at_boot = skipped(plan, Because::NeedsReboot);
+    let taken = |id: &str| at_boot.contains(&id) || plan.changes.iter().any(|c| c.knob == id);
+    audit.knobs.iter().filter(|k| taken(k.id)).collect()
+}
+
+fn skipped(plan: &Plan, because: Because) -> Vec<&'static str> {
+    plan.skipped.iter().filter(|s| s.because == because).map(|s| s.knob).collect()
+}
+
+/// Those of `tune plan` and `tune apply` that lead to this plan.
+fn options(plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> String {
+    let cpus = left_out.map_or(String::new(), |_| format!(" --cpus {}", plan.goal.isolated));
+    let persist = if plan.changes.is_empty() { " --persist" } else { "" };
+    format!("--run {run}{cpus}{persist}")
 }
 
 /// Wrong by its value; or by evidence, where the value does not tell.
@@ -166,12 +194,16 @@ fn entry(number: usize, knob: &AuditEntry) -> String {
     out
 }
 
-fn won(win: &Win) -> String {
-    let much = match win.effect {
+fn amount(win: &Win) -> String {
+    match win.effect {
         Effect::Removes => format!("up to {}", win.total_ns),
         Effect::Lessens => format!("part of {}", win.total_ns),
         Effect::Perhaps => format!("perhaps some of {}", win.total_ns),
-    };
+    }
+}
+
+fn won(win: &Win) -> String {
+    let much = amount(win);
     format!(
         "{much}, {}, {}.{:03}/s",
         counted(usize::try_from(win.count).unwrap_or(usize::MAX), "time"),

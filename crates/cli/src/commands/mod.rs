@@ -1,5 +1,6 @@
 //! One file a command: arguments, wiring, exit code.
 
+mod advice;
 pub mod attach;
 pub mod audit;
 mod audit_text;
@@ -20,6 +21,7 @@ pub mod require;
 pub mod sampler;
 pub mod selftest;
 pub mod sljtest;
+mod stall;
 pub mod tune;
 mod tune_text;
 mod tune_words;

@@ -1,9 +1,9 @@
 //! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
 
+use super::advice::{step, with_advice};
 use super::machine_tuning;
 use super::pipeline_properties::load_or_make;
 use super::record::ClockArg;
-use super::report::with_advice;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -24,6 +24,7 @@ use jitterscope_record::pipeline::{
 };
 use jitterscope_report::pipeline::progress::file_stem;
 use jitterscope_report::pipeline::{Format, inter_title, transit_title};
+use jitterscope_report::text::{Next, brief};
 use jitterscope_report::{json, load, pipeline};
 use jitterscope_store::check_label;
 use std::path::{Path, PathBuf};
@@ -195,6 +196,9 @@ pub struct PipelineArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst messages
     #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = size, help_heading = "Output")]
     pub trace_limit: u64,
+    /// Print all that is known, on as many lines as it takes
+    #[arg(long)]
+    pub full: bool,
     /// Print JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -260,7 +264,7 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = record_pipeline(&machine, &settings, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    print(args, &outcome.path)
+    print(args, places, &outcome.path)
 }
 
 /// What the flags, the properties file and the defaults come to.
@@ -398,7 +402,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
 }
 
 /// Prints the report of the stored run, writes the files asked for, and says how it ended.
-fn print(args: &PipelineArgs, path: &Path) -> anyhow::Result<Exit> {
+fn print(args: &PipelineArgs, places: &Places, path: &Path) -> anyhow::Result<Exit> {
     let (manifest, summary) = load(path)?;
     let (Some(result), Some(of_pipeline)) = (&manifest.pipeline, &summary.pipeline) else {
         anyhow::bail!("{} holds no pipeline", path.display())
@@ -407,8 +411,15 @@ fn print(args: &PipelineArgs, path: &Path) -> anyhow::Result<Exit> {
         output::json_text(&json::render(&summary)?)?;
     } else {
         let formats = formats(&args.report);
-        let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
-        output::result(&with_advice(text, path, &summary)?)?;
+        if formats.is_empty() && !args.full {
+            let next = Next { program: places.program(), advice: step(path, &summary)? };
+            output::result(&brief(&summary, &next, output::style()))?;
+        } else {
+            // As `report --full` prints it.
+            let formats = if formats.is_empty() { vec![Format::Long] } else { formats };
+            let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
+            output::result(&with_advice(text, path, &summary)?)?;
+        }
     }
     if args.report.contains(&ReportArg::Detailed) {
         detailed(args, &manifest, result)?;
@@ -431,9 +442,6 @@ fn worst(pipeline: &PipelineSummary) -> Nanos {
 }
 
 fn formats(asked: &[ReportArg]) -> Vec<Format> {
-    if asked.is_empty() {
-        return vec![Format::Long];
-    }
     let text = |report: &ReportArg| match report {
         ReportArg::Long => Some(Format::Long),
         ReportArg::Short => Some(Format::Short),

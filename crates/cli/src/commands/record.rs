@@ -2,7 +2,7 @@
 
 use super::machine_tuning;
 use super::pipeline::{self, PipelineArgs};
-use super::report::print_run;
+use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -114,6 +114,9 @@ pub struct RecordArgs {
     /// End with code 3 if a stall is longer than this
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub fail_above: Option<Nanos>,
+    /// Print all that is known, on as many lines as it takes
+    #[arg(long)]
+    pub full: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -240,7 +243,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = record(&machine, &settings, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, args.json)?;
+    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let worst = summary.probe.total.max_ns.unwrap_or_default();
     match args.fail_above {
         Some(limit) if worst > limit => {

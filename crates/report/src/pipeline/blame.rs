@@ -5,7 +5,7 @@ use crate::style::{Tone, fit};
 use crate::text::Page;
 use crate::words;
 use jitterscope_analyze::{Blame, BlameLevel, BlameRow, PipelineSummary};
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, PipelineRole};
 
 /// Share of the messages above the 99th percentile that must have been split to tell of them alone.
 const ENOUGH: f64 = 0.3;
@@ -15,16 +15,20 @@ const ROWS: usize = 10;
 /// A table a consumer.
 pub(super) fn render(page: &mut Page, pipeline: &PipelineSummary) {
     for consumer in &pipeline.consumers {
-        let of = |level| {
-            pipeline.blame.iter().find(move |blame| blame.role == consumer.role && blame.level == level)
-        };
-        // Of a storm of slow messages only some have a row, and those need not be above the percentile.
-        let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
-        let told = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
-        if let Some(blame) = told.filter(|blame| blame.above > 0) {
+        if let Some(blame) = told_of(pipeline, consumer.role) {
             table(page, blame);
         }
     }
+}
+
+/// Those of a consumer's messages that are told of: the slowest hundredth, or all slow ones where too few of
+/// that have a row.
+pub(crate) fn told_of(pipeline: &PipelineSummary, role: PipelineRole) -> Option<&Blame> {
+    let of = |level| pipeline.blame.iter().find(move |blame| blame.role == role && blame.level == level);
+    // Of a storm of slow messages only some have a row, and those need not be above the percentile.
+    let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
+    let told = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
+    told.filter(|blame| blame.above > 0)
 }
 
 fn table(page: &mut Page, blame: &Blame) {

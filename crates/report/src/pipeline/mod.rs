@@ -7,6 +7,7 @@ pub mod progress;
 mod text;
 
 pub use ancestor::{Format, inter_title, long, name, short, titled, transit_title};
+pub(crate) use blame::told_of;
 
 use crate::style::Style;
 use crate::text::Page;

@@ -73,7 +73,7 @@ fn hypervisor(signature: &str) -> String {
     }
 }
 
-fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
+pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let total = &summary.probe.total;
     let who = cpus_text(cpus);
     let (their, have) = if cpus.len() == 1 { ("its", "has") } else { ("their", "have") };

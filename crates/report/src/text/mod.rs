@@ -1,6 +1,7 @@
 //! A run as text for a terminal: what was stolen, by whom, the worst of it, percentiles, and how far to
 //! trust all that, in this order.
 
+mod brief;
 mod cpus;
 mod culprits;
 mod headline;
@@ -13,6 +14,7 @@ mod unattributed;
 mod wakeup;
 mod worst;
 
+pub use brief::{Next, Step, brief};
 pub use periods::periods_table;
 
 use crate::style::{Style, Tone, fit, wrap};

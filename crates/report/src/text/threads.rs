@@ -2,7 +2,7 @@
 
 use super::Page;
 use crate::number::{count, percent, percent_cell, span};
-use crate::style::{Tone, fit, tame};
+use crate::style::{Style, Tone, fit, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
@@ -24,8 +24,7 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
     page.heading(heading, "shares of the time that each was followed");
-    let head = "    tid  name             CPUs   running  waiting  blocked  interr. longest wait";
-    page.line(&page.style.paint(Tone::Dim, head));
+    page.line(&head(page.style));
     for thread in threads.iter().take(ROWS) {
         row(page, thread);
     }
@@ -38,12 +37,18 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     }
 }
 
+/// The heads of [`row`]'s columns.
+pub(super) fn head(style: Style) -> String {
+    style.paint(Tone::Dim, "    tid  name             CPUs   running  waiting  blocked  interr. longest wait")
+}
+
 /// Time in which it was runnable and did not get on.
-fn lost(thread: &ThreadAccount) -> Nanos {
+pub(super) fn lost(thread: &ThreadAccount) -> Nanos {
     thread.waiting_ns + thread.interrupted_ns
 }
 
-fn followed(thread: &ThreadAccount) -> Nanos {
+/// All the time that it was followed.
+pub(super) fn followed(thread: &ThreadAccount) -> Nanos {
     thread.running_ns + thread.waiting_ns + thread.blocked_ns + thread.unknown_ns
 }
 
@@ -51,14 +56,16 @@ fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
     part.0 as f64 / followed(thread).0.max(1) as f64
 }
 
-fn name(thread: &ThreadAccount) -> String {
+/// Its role, or what it calls itself.
+pub(super) fn name(thread: &ThreadAccount) -> String {
     match &thread.role {
         Some(role) => tame(role),
         None => tame(&thread.comm),
     }
 }
 
-fn row(page: &mut Page, thread: &ThreadAccount) {
+/// A thread in a line.
+pub(super) fn row(page: &mut Page, thread: &ThreadAccount) {
     let cell = |part: Nanos| percent_cell(share(part, thread));
     let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
     let line = format!(

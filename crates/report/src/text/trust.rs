@@ -9,9 +9,9 @@ use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
 /// Width of the names of the facts.
 const NAME: usize = 14;
 /// Share of the events that must lie inside stalls for the correlation to be sound.
-const SOUND: f64 = 0.999;
+pub(super) const SOUND: f64 = 0.999;
 /// Coverage at which nothing was missed.
-const COVERED: f64 = 0.9999;
+pub(super) const COVERED: f64 = 0.9999;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");

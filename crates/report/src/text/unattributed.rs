@@ -17,12 +17,25 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading(title, "not known");
     let text = format!("{what}, but no kernel events were recorded to name culprits.");
     page.prose(None, 2, &text);
+    sources(page, summary, 2);
+    counters(page, summary);
+}
+
+/// Why nobody is named, for a report on one screen.
+pub(super) fn reason(page: &mut Page, summary: &RunSummary) {
+    if summary.probe.total.stalls == 0 && summary.wakeup.is_none() {
+        return;
+    }
+    page.prose(Some(Tone::Warning), 0, "By whom is not known: no kernel events were recorded.");
+    sources(page, summary, 0);
+}
+
+fn sources(page: &mut Page, summary: &RunSummary, indent: usize) {
     for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available && !s.fix.is_empty())
     {
         let text = format!("{} {}: {} {}", source.name, source.status.as_str(), source.reason, source.fix);
-        page.prose(Some(Tone::Warning), 2, &text);
+        page.prose(Some(Tone::Warning), indent, &text);
     }
-    counters(page, summary);
 }
 
 /// Counters of the kernel, those first that rose with the stolen time.

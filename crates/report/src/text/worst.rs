@@ -15,7 +15,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let remark = if first.parts.is_empty() {
         String::new()
     } else {
-        "report --stall # shows one as a timeline".to_owned()
+        "report --stall STALL shows one as a timeline".to_owned()
     };
     let title = if summary.wakeup.is_some() { "WORST WAKE-UPS" } else { "WORST STALLS" };
     page.heading(title, &remark);
@@ -33,7 +33,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 fn row(page: &mut Page, stall: &WorstStall) {
     let numbers = format!(
         "{:>3} {:>8} {:>9} {:>4} {:>7}  ",
-        stall.rank,
+        stall.rank.unwrap_or_default(),
         stall.duration_ns.to_string(),
         moment(stall.start_offset_ns),
         stall.cpu,

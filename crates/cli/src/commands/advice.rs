@@ -1,0 +1,62 @@
+//! Which settings of this machine answer what a run measured.
+
+use super::audit_text;
+use super::tune_words::evidence_of;
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::CpuSet;
+use jitterscope_platform::Machine;
+use jitterscope_report::text::Step;
+use jitterscope_store::RunReader;
+use jitterscope_tune::{Audit, Goal, Plan, Select, audit, plan};
+use std::path::Path;
+
+/// Settings named at the end of a report, at most.
+const MOST: usize = 5;
+
+/// What the audit says beside the plan that a run's evidence leads to.
+struct Advice {
+    audit: Audit,
+    plan: Plan,
+    run: String,
+    /// Measured CPUs that must do the machine's own work.
+    left_out: Option<CpuSet>,
+}
+
+/// A report with the settings that answer it at its end.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyhow::Result<String> {
+    if let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? {
+        text.push('\n');
+        text.push_str(&audit_text::advice(&audit, &plan, &run, left_out.as_ref(), MOST));
+    }
+    Ok(text)
+}
+
+/// The command that shows these settings, and what the first of them could win back.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn step(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
+    let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? else { return Ok(None) };
+    Ok(audit_text::first_step(&audit, &plan, &run, left_out.as_ref()))
+}
+
+/// Nothing for a run of another machine, or one without culprits.
+fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
+    let machine = Machine::host();
+    let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
+    if summary.attribution.is_none() || summary.run.hostname != here {
+        return Ok(None);
+    }
+    let run = RunReader::open(path)?;
+    let cpus = &run.manifest().probe.cpus;
+    // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
+    let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
+    let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
+    let evidence = evidence_of(&run)?;
+    let audit = audit(&machine, &goal, Some(&evidence));
+    let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false)?;
+    Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
+}

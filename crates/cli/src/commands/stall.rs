@@ -1,0 +1,172 @@
+//! One stall of a stored run as a timeline.
+
+use crate::exit::UsageError;
+use crate::moment::Moment;
+use crate::output;
+use crate::redact::Redact;
+use jitterscope_analyze::WorstStall;
+use jitterscope_analyze::periods::Effort;
+use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow};
+use jitterscope_record::stall_timeline;
+use jitterscope_report::timeline::{self, StallKind, TimelineView};
+use jitterscope_report::{load_redacted, load_stall, load_worst, utc};
+use jitterscope_store::RunReader;
+use serde_json::json;
+use std::cmp::Reverse;
+use std::path::Path;
+
+/// Which stall.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// By its number within the run, which every table, file and database shows.
+    Id(u64),
+    /// 1 is the longest, counting those that began together once.
+    Rank(usize),
+    /// The longest of those that lay in a moment.
+    At(Moment),
+}
+
+/// Prints it.
+///
+/// # Errors
+/// The run has no such stall, it cannot be read, or stdout is closed.
+pub fn print_stall(path: &Path, which: &Which, as_json: bool, redact: Redact) -> anyhow::Result<()> {
+    let run = RunReader::open(path)?;
+    let (id, remark) = match which {
+        Which::Id(id) => (Some(StallId(*id)), None),
+        Which::Rank(_) => (None, None),
+        Which::At(moment) => {
+            let (id, remark) = at(&run, moment)?;
+            (Some(id), remark)
+        }
+    };
+    let summary = match (id, which) {
+        (Some(id), _) => load_stall(path, id, redact.on)?.1,
+        (None, Which::Rank(rank)) if redact.on => load_redacted(path, *rank, Effort::BRIEF)?.1,
+        (None, Which::Rank(rank)) => load_worst(path, *rank)?.1,
+        (None, _) => return Err(UsageError("no stall was named".into()).into()),
+    };
+    let found = match which {
+        Which::Rank(rank) => summary.worst.get(rank.saturating_sub(1)),
+        _ => summary.worst.first(),
+    };
+    let Some(worst) = found else {
+        return Err(UsageError(missing(&run, which, summary.worst.len())?).into());
+    };
+    let stall = find(&run, worst)?;
+    let (rows, problem) = match stall_timeline(&run, &stall) {
+        Ok(rows) if rows.is_empty() => (rows, Some("No kernel event was recorded inside this stall.".into())),
+        Ok(rows) => (rows, None),
+        // An error's text may name paths.
+        Err(_) if redact.on => (Vec::new(), Some("The timeline cannot be made.".into())),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let together = worst.together.as_ref().map(|together| {
+        format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
+    });
+    let remarks = remark.into_iter().chain(together).chain(problem).collect();
+    let view = TimelineView {
+        stall: worst.stall,
+        cpu: worst.cpu,
+        kind: StallKind::of_probe(&summary.probe.kind),
+        victim: worst.victim.clone(),
+        duration: worst.duration_ns,
+        start_realtime_ns: worst.start_realtime_ns,
+        start_offset: worst.start_offset_ns,
+        rows: if redact.on { redacted(rows) } else { rows },
+        parts: worst.parts.clone(),
+        remarks,
+    };
+    if as_json {
+        output::json(&stall_json(&view, worst))
+    } else {
+        output::result(&timeline::render(&view, output::style()))
+    }
+}
+
+/// Why there is no such stall.
+fn missing(run: &RunReader, which: &Which, stalls: usize) -> anyhow::Result<String> {
+    Ok(match which {
+        Which::Id(id) => {
+            let (mut first, mut last) = (None, None);
+            for stall in run.stalls()? {
+                let id = stall?.id.0;
+                first = Some(first.map_or(id, |first: u64| first.min(id)));
+                last = Some(last.map_or(id, |last: u64| last.max(id)));
+            }
+            match (first, last) {
+                (Some(first), Some(last)) => format!(
+                    "--stall {id}: this run has no stall of that number; they go from {first} to {last} \
+                     (--worst 1 is the longest)"
+                ),
+                _ => format!("--stall {id}: this run has no stalls"),
+            }
+        }
+        Which::Rank(rank) => format!(
+            "--worst {rank}: this run has {}, counting those that began together once",
+            match stalls {
+                1 => "1 stall".into(),
+                n => format!("{n} stalls"),
+            }
+        ),
+        Which::At(moment) => format!("--at {}: this run has no stalls", moment.written()),
+    })
+}
+
+/// The longest stall that lay in a moment, or the nearest to it, with a remark on how far away that is.
+fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<String>)> {
+    let manifest = run.manifest();
+    let (first, last) = manifest.span().unwrap_or((manifest.clock_start.ticks, manifest.clock_end.ticks));
+    let (start, end) = (manifest.realtime_ns(first), manifest.realtime_ns(last));
+    let Some(span) = moment.within(start, end) else {
+        let text = format!(
+            "--at {}: the run lasted from {} to {} UTC, and this moment, UTC or local, is not in it",
+            moment.written(),
+            utc(start),
+            utc(end)
+        );
+        return Err(UsageError(text).into());
+    };
+    // Inside the moment the longest counts, outside it the nearest.
+    let mut best: Option<(u64, Reverse<u64>, StallId, bool)> = None;
+    for stall in run.stalls()? {
+        let stall = stall?;
+        let (from, to) = (manifest.realtime_ns(stall.start), manifest.realtime_ns(stall.end));
+        let away = from.saturating_sub(span.end.saturating_sub(1)).max(span.start.saturating_sub(to));
+        let this = (away, Reverse(stall.length().0), stall.id, from >= span.end);
+        if best.is_none_or(|best| (this.0, this.1) < (best.0, best.1)) {
+            best = Some(this);
+        }
+    }
+    let Some((away, _, id, later)) = best else {
+        return Err(UsageError(format!("--at {}: this run has no stalls", moment.written())).into());
+    };
+    let side = if later { "after" } else { "before" };
+    let remark = format!("No stall lay in that moment: this one, {} {side} it, is the nearest.", Nanos(away));
+    Ok((id, (away > 0).then_some(remark)))
+}
+
+fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
+    for stall in run.stalls()? {
+        let stall = stall?;
+        if stall.id == worst.stall {
+            return Ok(stall);
+        }
+    }
+    anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0)
+}
+
+fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "stall": worst,
+        "victim": view.victim,
+        "frames": view.rows,
+        "remarks": view.remarks,
+    })
+}
+
+/// The shape of a timeline alone: how deep, from when to when.
+fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
+    rows.into_iter().map(|row| TimelineRow { item: TimelineItem::LeftOut, ..row }).collect()
+}

@@ -1,0 +1,147 @@
+//! The answer on one screen of 80 by 24: how much was stolen, by whom, the worst of it, whether to trust it,
+//! and what to type next. Everything else is in the full report.
+
+mod followed;
+mod pipeline;
+mod ranking;
+mod trust;
+
+use super::{Page, cpus_text, headline, unattributed, wakeup};
+use crate::number::{percent, span, utc};
+use crate::style::{Style, Tone, fit, tame};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::{CpuSet, Nanos};
+use ranking::Ranking;
+
+/// Lines of a screen but one, for the prompt.
+const LINES: usize = 23;
+
+/// What the reader could do next, beside what every report offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// How the program is called so that it finds this run: `jitterscope`, or that with `--runs DIR`.
+    pub program: String,
+    /// A command that changes something, and what it could win.
+    pub advice: Option<Step>,
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What follows the program's name.
+    pub arguments: String,
+    /// What it is for.
+    pub purpose: String,
+}
+
+/// The report on one screen; explanations of culprits are left out where they would not fit.
+#[must_use]
+pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
+    let mut head = Page::new(style);
+    title(&mut head, summary);
+    head.line("");
+    let ranking = match (&summary.pipeline, summary.threads.is_empty()) {
+        (Some(measured), _) => pipeline::render(&mut head, summary, measured),
+        (None, false) => followed::render(&mut head, summary),
+        (None, true) => measured(&mut head, summary),
+    };
+    let mut foot = Page::new(style);
+    foot.line("");
+    trust::render(&mut foot, summary);
+    what_next(&mut foot, summary, next);
+    let (head, foot) = (head.into_text(), foot.into_text());
+    let room = LINES.saturating_sub(head.lines().count() + foot.lines().count());
+    format!("{head}{}{foot}", ranking.map_or_else(String::new, |ranking| ranking.text(room, style)))
+}
+
+/// What a probe measured, and who took it.
+fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>> {
+    match &summary.wakeup {
+        Some(sleeper) => wakeup::headline(page, summary, sleeper),
+        None => headline::stolen(page, summary, &cpus(summary)),
+    }
+    several(page, summary);
+    match &summary.attribution {
+        Some(attribution) => Ranking::of_culprits(summary, attribution),
+        None => {
+            unattributed::reason(page, summary);
+            None
+        }
+    }
+}
+
+fn cpus(summary: &RunSummary) -> CpuSet {
+    match &summary.wakeup {
+        Some(sleeper) => wakeup::measured(sleeper),
+        None => summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect(),
+    }
+}
+
+/// Which of several CPUs lost most, and which least.
+fn several(page: &mut Page, summary: &RunSummary) {
+    let by_loss = |a: &&jitterscope_analyze::CpuSummary, b: &&jitterscope_analyze::CpuSummary| {
+        a.stolen_fraction.total_cmp(&b.stolen_fraction)
+    };
+    let cpus = summary.probe.cpus.iter().filter(|cpu| cpu.measured_ns > Nanos::ZERO);
+    let (Some(most), Some(least)) = (cpus.clone().max_by(by_loss), cpus.min_by(by_loss)) else { return };
+    if summary.wakeup.is_some() || most.cpu == least.cpu || most.stalls == 0 {
+        return;
+    }
+    let text = format!(
+        "CPU {} lost most, {}; CPU {} least, {}.",
+        most.cpu,
+        percent(most.stolen_fraction),
+        least.cpu,
+        percent(least.stolen_fraction)
+    );
+    page.prose(None, 0, &text);
+}
+
+/// What was recorded where, for how long, and under which name; in a line, or two where the CPUs were chosen
+/// for the user or the recording ended early.
+fn title(page: &mut Page, summary: &RunSummary) {
+    let run = &summary.run;
+    let cpus = cpus(summary);
+    let on = if cpus.is_empty() { String::new() } else { format!(" on {}", cpus_text(&cpus)) };
+    let name = format!("{}  {}", tame(&run.label), tame(&run.id));
+    let rest = format!(
+        "   {}{on}, {}; {} UTC",
+        tame(&summary.probe.kind),
+        span(run.duration_ns),
+        utc(run.started_realtime_ns)
+    );
+    let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
+    page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
+    if let Some(because) = &summary.probe.cpus_chosen_because {
+        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(&cpus)));
+    }
+    if run.interrupted {
+        page.prose(Some(Tone::Warning), 0, "ended before its time");
+    }
+}
+
+fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
+    // A run that is not stored cannot be asked again.
+    if summary.run.path.is_empty() {
+        return;
+    }
+    let id = tame(&summary.run.id);
+    let step = |arguments: String, purpose: &str| Step { arguments, purpose: purpose.to_owned() };
+    let mut steps = Vec::new();
+    if let Some(worst) = summary.worst.iter().find(|stall| !stall.parts.is_empty()) {
+        steps.push(step(format!("report {id} --stall {}", worst.stall.0), "the worst, moment by moment"));
+    }
+    steps.extend(next.advice.clone());
+    steps.push(step(format!("report {id} --full"), "everything that was measured"));
+    let commands = steps.iter().map(|step| format!("{} {}", tame(&next.program), step.arguments));
+    let commands: Vec<String> = commands.collect();
+    let widest = commands.iter().map(String::len).max().unwrap_or(0);
+    for (at, (command, step)) in commands.iter().zip(&steps).enumerate() {
+        let lead = if at == 0 { "Next: " } else { "      " };
+        let room = page.style.columns().saturating_sub(lead.len() + widest + 2);
+        // A command is to be copied: it is never cut, whatever becomes of what it is for.
+        let purpose = if room < 8 { String::new() } else { fit(&step.purpose, room) };
+        let purpose = page.style.paint(Tone::Dim, &purpose);
+        page.line(&format!("{lead}{command:<widest$}  {purpose}"));
+    }
+}

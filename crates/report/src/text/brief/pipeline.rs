@@ -1,0 +1,64 @@
+//! Messages through the ring: how long they took, and who held up the slow ones.
+
+use super::Ranking;
+use crate::pipeline::told_of;
+use crate::style::Tone;
+use crate::text::Page;
+use jitterscope_analyze::{ConsumerSummary, PipelineSummary, RunSummary};
+use jitterscope_model::{Nanos, PipelinePacing};
+
+pub(super) fn render<'a>(
+    page: &mut Page,
+    summary: &RunSummary,
+    pipeline: &'a PipelineSummary,
+) -> Option<Ranking<'a>> {
+    for consumer in &pipeline.consumers {
+        let at = |name: &str| consumer.from_intended.percentiles_ns.get(name).copied().unwrap_or_default();
+        let text = format!(
+            "The {} had a message after {} in the median, {} at 99 %, {} at 99.99 %, {} at most.",
+            consumer.role,
+            at("50"),
+            at("99"),
+            at("99.99"),
+            consumer.from_intended.max_ns
+        );
+        page.prose(Some(Tone::Strong), 0, &text);
+    }
+    page.prose(None, 0, &omission(pipeline));
+    if pipeline.producer.full_waits > 0 {
+        let text = format!("The ring was full for {} in all.", pipeline.producer.full_waited_ns);
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+    if summary.attribution.is_none() && pipeline.blame.is_empty() {
+        page.prose(Some(Tone::Warning), 0, "Who held them up is not known: no kernel events were recorded.");
+        return None;
+    }
+    let slowest = |consumer: &&ConsumerSummary| consumer.from_intended.max_ns;
+    let consumer = pipeline.consumers.iter().max_by_key(slowest)?;
+    let blame = told_of(pipeline, consumer.role)?;
+    page.line("");
+    let text = format!(
+        "What the messages of the {} that took longer than {} were made of:",
+        consumer.role, blame.longer_than_ns
+    );
+    page.prose(None, 0, &text);
+    Ranking::of_blame(blame)
+}
+
+/// From which moment these times count.
+fn omission(pipeline: &PipelineSummary) -> String {
+    if pipeline.setup.pacing == PipelinePacing::AfterPublication {
+        return "Times are from a schedule that moves along with each publication (--pacing ancestor), which \
+                hides stalls of the producer."
+            .into();
+    }
+    let hidden = pipeline.consumers.iter().filter_map(|consumer| consumer.hidden.as_ref());
+    match hidden.max_by_key(|hidden| hidden.from_intended_ns.0 / hidden.transit_ns.0.max(1)) {
+        Some(hidden) if hidden.transit_ns > Nanos::ZERO => format!(
+            "From the intended publication; from the actual one, which omits the producer's own stalls, {} % \
+             took up to {} instead of {}.",
+            hidden.percentile, hidden.transit_ns, hidden.from_intended_ns
+        ),
+        _ => "From the intended publication; the producer kept its schedule.".into(),
+    }
+}

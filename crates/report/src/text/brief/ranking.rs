@@ -1,0 +1,139 @@
+//! The five biggest thieves in one ranking, wherever they belong.
+
+use crate::number::{count, percent_cell};
+use crate::style::{Style, Tone, fit, tame, wrap};
+use crate::text::Page;
+use crate::words;
+use jitterscope_analyze::{AttributionSummary, Blame, CulpritRow, RunSummary};
+use jitterscope_model::{Nanos, Subject};
+
+/// Rows.
+const ROWS: usize = 5;
+/// Column at which names begin.
+const NAME: usize = 39;
+/// Rows below this share get no explanation.
+const EXPLAINED_FROM: f64 = 0.005;
+
+/// One thief.
+struct Row<'a> {
+    share: f64,
+    total: Nanos,
+    times: u64,
+    max: Nanos,
+    subject: &'a Subject,
+    /// What it is called, and what tells it from others.
+    name: String,
+    detail: String,
+    phrase: String,
+}
+
+/// The biggest, and what they leave.
+pub(super) struct Ranking<'a> {
+    head: String,
+    rows: Vec<Row<'a>>,
+    /// How many more there are, with what share and time.
+    rest: (usize, f64, Nanos),
+}
+
+impl<'a> Ranking<'a> {
+    /// Of all that stalled time was made of, explained or not; `None` when there was none.
+    pub(super) fn of_culprits(
+        summary: &RunSummary,
+        attribution: &'a AttributionSummary,
+    ) -> Option<Ranking<'a>> {
+        let times = if summary.wakeup.is_some() { "wake-ups" } else { "stalls" };
+        let all = attribution.culprits.iter().chain(&attribution.unexplained.classes).map(of_culprit);
+        Ranking::of("stolen", times, all.collect())
+    }
+
+    /// Of what held up the messages of a consumer.
+    pub(super) fn of_blame(blame: &'a Blame) -> Option<Ranking<'a>> {
+        let all = blame.rows.iter().map(|row| Row {
+            share: row.share,
+            total: row.total_ns,
+            times: row.messages,
+            max: row.max_ns,
+            subject: &row.subject,
+            name: words::phase_and_name(Some(&row.phase), &row.subject),
+            detail: words::detail(&row.subject, row.threads),
+            phrase: String::new(),
+        });
+        Ranking::of("time", "messages", all.collect())
+    }
+
+    fn of(time: &str, times: &str, mut rows: Vec<Row<'a>>) -> Option<Ranking<'a>> {
+        rows.sort_by_key(|row| std::cmp::Reverse(row.total));
+        let rest = rows.split_off(ROWS.min(rows.len()));
+        let share = rest.iter().map(|row| row.share).sum();
+        let total = rest.iter().map(|row| row.total).sum();
+        let head = format!("   share {time:>8} {times:>10}      max  by whom");
+        (!rows.is_empty()).then_some(Ranking { head, rows, rest: (rest.len(), share, total) })
+    }
+
+    /// At most so many lines; explanations go first, those of the smallest thieves before others. Thieves and
+    /// what they leave are always told.
+    pub(super) fn text(&self, lines: usize, style: Style) -> String {
+        let mut page = Page::new(style);
+        page.line("");
+        page.line(&style.paint(Tone::Dim, &self.head));
+        let needed = 2 + self.rows.len() + usize::from(self.rest.0 > 0);
+        let mut spare = lines.saturating_sub(needed);
+        for row in &self.rows {
+            row_line(&mut page, row);
+            let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();
+            if let Some(phrase) = phrase.filter(|_| spare > 0 && row.share >= EXPLAINED_FROM) {
+                let phrase = if phrase.len() < row.phrase.len() {
+                    fit(&row.phrase, style.columns() - NAME)
+                } else {
+                    phrase
+                };
+                page.line(&format!("{}{}", " ".repeat(NAME), style.paint(Tone::Dim, &phrase)));
+                spare -= 1;
+            }
+        }
+        let (more, share, total) = self.rest;
+        if more > 0 {
+            let text = format!("{:>8} {:>8}  {more} more", percent_cell(share), total.to_string());
+            page.line(&style.paint(Tone::Dim, &text));
+        }
+        page.into_text()
+    }
+}
+
+fn of_culprit(row: &CulpritRow) -> Row<'_> {
+    Row {
+        share: row.share,
+        total: row.total_ns,
+        times: row.count,
+        max: row.max_ns,
+        subject: &row.subject,
+        name: words::kind_and_name(&row.subject),
+        detail: if row.subject.kind().is_explained() {
+            words::detail(&row.subject, row.threads)
+        } else {
+            // What such a class is, its explanation says.
+            String::new()
+        },
+        phrase: row.explanation.clone(),
+    }
+}
+
+fn row_line(page: &mut Page, row: &Row<'_>) {
+    let numbers = format!(
+        "{:>8} {:>8} {:>10} {:>8}  ",
+        percent_cell(row.share),
+        row.total.to_string(),
+        count(row.times),
+        row.max.to_string()
+    );
+    let room = page.style.columns() - NAME;
+    let name = fit(&row.name, room);
+    let tone = if row.subject.kind().is_explained() { Tone::Strong } else { Tone::Warning };
+    let mut line = format!("{numbers}{}", page.style.paint(tone, &name));
+    let width = unicode_width::UnicodeWidthStr::width(name.as_str());
+    let detail = tame(&row.detail);
+    if !detail.is_empty() && width + 2 + unicode_width::UnicodeWidthStr::width(detail.as_str()) <= room {
+        line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
+    }
+    page.line(&line);
+}

@@ -1,0 +1,83 @@
+//! Whether to trust the report: a line, and more only where something is off.
+
+use crate::number::{count, percent};
+use crate::style::{Tone, fit, wrap};
+use crate::text::Page;
+use crate::text::trust::{COVERED, SOUND};
+use jitterscope_analyze::RunSummary;
+
+/// Warnings told, each by its first sentence.
+const WARNINGS: usize = 2;
+/// Lines of one.
+const LINES: usize = 2;
+
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    let (sound, text) = line(summary);
+    let tone = (!sound).then_some(Tone::Warning);
+    page.prose(tone, 0, &format!("Trust: {text}."));
+    for warning in summary.warnings.iter().take(WARNINGS) {
+        let mark = page.style.paint(Tone::Warning, "!");
+        let columns = page.style.columns() - 2;
+        let sentence = fit(first_sentence(&warning.text), LINES * columns - columns / 4);
+        for (at, line) in wrap(&sentence, columns).into_iter().take(LINES).enumerate() {
+            page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
+        }
+    }
+    let more = summary.warnings.len().saturating_sub(WARNINGS);
+    if more > 0 {
+        page.line(&format!("  {more} more warning{} in the full report", if more == 1 { "" } else { "s" }));
+    }
+}
+
+/// Whether all is well, and what the verdicts rest on.
+fn line(summary: &RunSummary) -> (bool, String) {
+    let trust = &summary.trust;
+    let mut facts = Vec::new();
+    let mut sound = true;
+    let mut off = |fact: String| {
+        sound = false;
+        fact
+    };
+    if let Some(attribution) = summary.attribution.as_ref().filter(|of| of.stalls > 0) {
+        facts.push(format!(
+            "recorded kernel activity explains {} of the time",
+            percent(attribution.explained_fraction)
+        ));
+        let spins = summary.wakeup.is_none() && summary.threads.is_empty();
+        if let Some(inside) = attribution.events_in_gaps_fraction.filter(|inside| spins && *inside < SOUND) {
+            facts.push(off(format!("only {} of the kernel events fell into stalls", percent(inside))));
+        }
+    }
+    let lost = trust.lost_records;
+    facts.push(match (lost, trust.dropped_records) {
+        (0, 0) => "nothing was lost".to_owned(),
+        (lost, 0) => off(format!("{} records were LOST", count(lost))),
+        (0, stalls) => off(format!("{} stalls have no record", count(stalls))),
+        (lost, stalls) => {
+            off(format!("{} records were LOST, and {} stalls have none", count(lost), count(stalls)))
+        }
+    });
+    if trust.floor_ticks.is_some() && trust.coverage < COVERED {
+        facts.push(off(format!("the probe covered only {} of the time", percent(trust.coverage))));
+    }
+    if trust.helpers_on_measured {
+        facts.push(off("our own helper threads had to use measured CPUs".to_owned()));
+    }
+    (sound, facts.join("; "))
+}
+
+/// Without what follows its first full stop.
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text.trim_end_matches('.'), |end| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_told_by_its_first_sentence() {
+        assert_eq!(first_sentence("The CPU went offline. It was measured."), "The CPU went offline");
+        assert_eq!(first_sentence("At 3.5 s it ended."), "At 3.5 s it ended");
+    }
+}
