@@ -45,12 +45,20 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
         (None, false) => followed::render(&mut head, summary),
         (None, true) => measured(&mut head, summary),
     };
-    let mut foot = Page::new(style);
-    foot.line("");
-    trust::render(&mut foot, summary);
-    what_next(&mut foot, summary, next);
-    let (head, foot) = (head.into_text(), foot.into_text());
-    let room = LINES.saturating_sub(head.lines().count() + foot.lines().count());
+    let head = head.into_text();
+    let needed = ranking.as_ref().map_or(0, Ranking::needed);
+    let foot = |lines_of_a_warning: usize| {
+        let mut foot = Page::new(style);
+        foot.line("");
+        trust::render(&mut foot, summary, lines_of_a_warning);
+        what_next(&mut foot, summary, next);
+        foot.into_text()
+    };
+    let room = |foot: &str| LINES.saturating_sub(head.lines().count() + foot.lines().count());
+    // Warnings say less where the answer would not fit beside them.
+    let foots = [2, 1].into_iter().map(foot);
+    let foot = foots.into_iter().find(|foot| room(foot) >= needed).unwrap_or_else(|| foot(0));
+    let room = room(&foot);
     format!("{head}{}{foot}", ranking.map_or_else(String::new, |ranking| ranking.text(room, style)))
 }
 

@@ -12,17 +12,19 @@ pub(super) fn render<'a>(
     summary: &RunSummary,
     pipeline: &'a PipelineSummary,
 ) -> Option<Ranking<'a>> {
+    let cells = |cells: [&str; 5]| {
+        let [name, columns @ ..] = cells;
+        columns.iter().fold(format!("{name:<32}"), |line, cell| line + &format!("{cell:>10}"))
+    };
+    page.line(
+        &page.style.paint(Tone::Dim, &cells(["a message reached the", "50 %", "99 %", "99.99 %", "at most"])),
+    );
     for consumer in &pipeline.consumers {
-        let at = |name: &str| consumer.from_intended.percentiles_ns.get(name).copied().unwrap_or_default();
-        let text = format!(
-            "The {} had a message after {} in the median, {} at 99 %, {} at 99.99 %, {} at most.",
-            consumer.role,
-            at("50"),
-            at("99"),
-            at("99.99"),
-            consumer.from_intended.max_ns
-        );
-        page.prose(Some(Tone::Strong), 0, &text);
+        let times = &consumer.from_intended;
+        let at = |name: &str| times.percentiles_ns.get(name).copied().unwrap_or_default().to_string();
+        let name = format!("  {} after", consumer.role);
+        let line = cells([&name, &at("50"), &at("99"), &at("99.99"), &times.max_ns.to_string()]);
+        page.line(&page.style.paint(Tone::Strong, &line));
     }
     page.prose(None, 0, &omission(pipeline));
     if pipeline.producer.full_waits > 0 {
@@ -36,7 +38,6 @@ pub(super) fn render<'a>(
     let slowest = |consumer: &&ConsumerSummary| consumer.from_intended.max_ns;
     let consumer = pipeline.consumers.iter().max_by_key(slowest)?;
     let blame = told_of(pipeline, consumer.role)?;
-    page.line("");
     let text = format!(
         "What the messages of the {} that took longer than {} were made of:",
         consumer.role, blame.longer_than_ns

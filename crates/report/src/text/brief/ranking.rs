@@ -70,14 +70,18 @@ impl<'a> Ranking<'a> {
         (!rows.is_empty()).then_some(Ranking { head, rows, rest: (rest.len(), share, total) })
     }
 
+    /// Lines that it takes without explanations.
+    pub(super) fn needed(&self) -> usize {
+        2 + self.rows.len() + usize::from(self.rest.0 > 0)
+    }
+
     /// At most so many lines; explanations go first, those of the smallest thieves before others. Thieves and
     /// what they leave are always told.
     pub(super) fn text(&self, lines: usize, style: Style) -> String {
         let mut page = Page::new(style);
         page.line("");
         page.line(&style.paint(Tone::Dim, &self.head));
-        let needed = 2 + self.rows.len() + usize::from(self.rest.0 > 0);
-        let mut spare = lines.saturating_sub(needed);
+        let mut spare = lines.saturating_sub(self.needed());
         for row in &self.rows {
             row_line(&mut page, row);
             let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();

@@ -8,24 +8,26 @@ use jitterscope_analyze::RunSummary;
 
 /// Warnings told, each by its first sentence.
 const WARNINGS: usize = 2;
-/// Lines of one.
-const LINES: usize = 2;
 
-pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+/// With so many lines for a warning; with none they are counted.
+pub(super) fn render(page: &mut Page, summary: &RunSummary, lines: usize) {
     let (sound, text) = line(summary);
     let tone = (!sound).then_some(Tone::Warning);
     page.prose(tone, 0, &format!("Trust: {text}."));
-    for warning in summary.warnings.iter().take(WARNINGS) {
+    let told = if lines == 0 { 0 } else { WARNINGS };
+    for warning in summary.warnings.iter().take(told) {
         let mark = page.style.paint(Tone::Warning, "!");
         let columns = page.style.columns() - 2;
-        let sentence = fit(first_sentence(&warning.text), LINES * columns - columns / 4);
-        for (at, line) in wrap(&sentence, columns).into_iter().take(LINES).enumerate() {
+        let sentence = fit(first_sentence(&warning.text), lines * columns - columns / 8);
+        for (at, line) in wrap(&sentence, columns).into_iter().take(lines).enumerate() {
             page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
         }
     }
-    let more = summary.warnings.len().saturating_sub(WARNINGS);
+    let more = summary.warnings.len().saturating_sub(told);
     if more > 0 {
-        page.line(&format!("  {more} more warning{} in the full report", if more == 1 { "" } else { "s" }));
+        let more = format!("{more}{}", if told > 0 { " more" } else { "" });
+        let plural = if summary.warnings.len() == told + 1 { "" } else { "s" };
+        page.line(&format!("  {more} warning{plural} in the full report"));
     }
 }
 
