@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, disturb, doctor, export, journal, list, record, report, sampler, selftest, sljtest, tune,
+    attach, audit, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest, sljtest,
+    tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -68,6 +69,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// List stored runs
     List(list::ListArgs),
+    /// Remove stored runs: by name, or all but the newest
+    Runs(runs::RunsArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -108,6 +111,7 @@ impl Command {
             | Command::Selftest(_) => true,
             Command::Report(_)
             | Command::List(_)
+            | Command::Runs(_)
             | Command::Export(_)
             | Command::Journal(_)
             | Command::Doctor(_)

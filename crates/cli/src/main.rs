@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod ask;
 mod commands;
 mod exit;
 mod moment;
@@ -29,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
+        Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
         Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),

@@ -16,5 +16,5 @@ pub mod timeline;
 mod words;
 
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
-pub use number::utc;
+pub use number::{bytes as size_text, utc};
 pub use style::Style;

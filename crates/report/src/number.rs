@@ -90,7 +90,7 @@ pub(crate) fn span(time: Nanos) -> String {
 }
 
 /// `12.3 MiB`.
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     let n = n as f64;
     match n {
         _ if n < 1024.0 => format!("{n} B"),

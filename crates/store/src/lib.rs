@@ -51,6 +51,7 @@ pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage, TracePiece};
 pub use runs::{
     CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
+    size_on_disk,
 };
 pub use tables::{Column, SCHEMA};
 pub use writer::RunWriter;

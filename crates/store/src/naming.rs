@@ -1,13 +1,14 @@
 //! Names of run folders: `<utc>-<label>-<id>`.
 
 use crate::error::StoreError;
+use crate::runs::LATEST;
 
 const LONGEST_LABEL: usize = 64;
 
 /// Checks that a label can be part of a folder name.
 ///
 /// # Errors
-/// It is empty, too long, or has a character outside `A-Za-z0-9_.-`.
+/// It is empty, too long, `latest`, or has a character outside `A-Za-z0-9_.-`.
 pub fn check_label(label: &str) -> Result<(), StoreError> {
     let refuse = |bad: String| Err(StoreError::Label { label: label.to_owned(), bad });
     if label.is_empty() {
@@ -15,6 +16,9 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
     }
     if label.len() > LONGEST_LABEL {
         return refuse(format!("{} characters", label.len()));
+    }
+    if label == LATEST {
+        return refuse("a meaning of its own: the newest run".into());
     }
     if label.starts_with('.') {
         return refuse("'.' first".into());

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// `<pid>-<start time of that process>-<name>`.
 pub(crate) const PARTIAL_PREFIX: &str = ".partial-";
 
+/// Stands for the newest run wherever one is named, so that no run may be labelled so.
+pub(crate) const LATEST: &str = "latest";
+
 /// A whole run.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
@@ -78,7 +81,7 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
             || run.head.label == wanted
             || run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted)
     };
-    let found = if wanted == "latest" { runs.last() } else { runs.iter().rfind(named) };
+    let found = if wanted == LATEST { runs.last() } else { runs.iter().rfind(named) };
     found.map(|run| run.path.clone()).ok_or_else(|| StoreError::NoSuchRun {
         wanted: wanted.to_owned(),
         dir: dir.to_path_buf(),
@@ -178,6 +181,18 @@ pub fn remove(run: &Path) -> Result<(), StoreError> {
     };
     let folder = HeldDir::trusted(folder).map_err(StoreError::writing)?;
     folder.remove_tree(run.file_name().unwrap_or_default()).map_err(StoreError::writing)
+}
+
+/// Bytes of a run's files; links and what cannot be read count nothing.
+#[must_use]
+pub fn size_on_disk(run: &Path) -> u64 {
+    let entries = fs::read_dir(run).into_iter().flatten().flatten();
+    let size = |path: PathBuf| match fs::symlink_metadata(&path) {
+        Ok(of) if of.is_dir() => size_on_disk(&path),
+        Ok(of) if of.is_file() => of.len(),
+        _ => 0,
+    };
+    entries.map(|entry| size(entry.path())).fold(0, u64::saturating_add)
 }
 
 /// The process id and start time in what an earlier version wrote behind the prefix.

@@ -18,6 +18,7 @@ mod reattribute;
 pub mod record;
 pub mod report;
 pub mod require;
+pub mod runs;
 pub mod sampler;
 pub mod selftest;
 pub mod sljtest;

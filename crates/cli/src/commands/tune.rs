@@ -3,6 +3,7 @@
 use super::audit::goal_error;
 use super::tune_text;
 use super::tune_words::{Scope, counted, named};
+use crate::ask::ask;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -12,7 +13,6 @@ use jitterscope_tune::{
     DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError, Profile,
     RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
 };
-use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -198,21 +198,6 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
         other => anyhow::Error::from(other),
     })?;
     Ok((plan, machine))
-}
-
-/// Asks on the terminal; true for yes.
-///
-/// # Errors
-/// Nobody is there to answer.
-fn ask(question: &str) -> anyhow::Result<bool> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Err(UsageError("nobody is there to be asked: say --yes".into()).into());
-    }
-    output::talk(format!("{question} [y/N]"));
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
