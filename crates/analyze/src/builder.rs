@@ -14,8 +14,8 @@ use crate::summary::{
 use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, EventsInGaps, Evidence, IntervalRow, KeyLevel, MachineState, Nanos, Part,
-    RunManifest, SCHEMA_VERSION, Stall, StallId, Subject, Verdict, Warning,
+    Attribution, Confidence, Delivery, EventsInGaps, Evidence, IntervalRow, KeyLevel, MachineState, Nanos,
+    Part, Row, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Subject, Verdict, Warning,
 };
 use std::collections::VecDeque;
 
@@ -328,6 +328,37 @@ fn attribution(
         events,
         culprits,
         unexplained: Unexplained { total_ns: rest, share: share(rest.0, stalled.0), by_class, classes },
+    }
+}
+
+impl Sink for SummaryBuilder<'_> {
+    /// It has the manifest already.
+    fn begin(&mut self, _facts: &jitterscope_model::RunFacts) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Stall(stall, attribution) => {
+                    self.stall(stall);
+                    if let Some(attribution) = attribution {
+                        self.attribution(attribution);
+                    }
+                }
+                Row::Interval(row, _) => self.interval(row),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(..) | Row::Interval(..))
+    }
+
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(Delivery::of(self.stalls))
     }
 }
 

@@ -2,10 +2,9 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, visible};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, SinkError, visible};
 use jitterscope_platform::clock;
-use jitterscope_record::pipeline::{PipelineObserver, Step};
-use jitterscope_record::{Observer, Progress};
+use jitterscope_record::{Observer, Progress, Step};
 use jitterscope_report::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
@@ -72,16 +71,14 @@ impl Observer for ProgressLine {
         ));
         self.bar.tick();
     }
-}
 
-/// The ancestor's lines, whoever watches, and the same line of progress.
-impl PipelineObserver for ProgressLine {
+    /// Perf-workshop's lines, whoever watches.
     fn step(&mut self, step: Step<'_>) {
         if self.quiet {
             return;
         }
         let now = clock::read_all(ClockKind::MonotonicRaw).realtime_ns;
-        match step {
+        self.bar.suspend(|| match step {
             Step::Starting => output::talk(lines::starting(now)),
             Step::Threads(threads) => {
                 // The producer's last, as the ancestor's script finds them.
@@ -93,14 +90,14 @@ impl PipelineObserver for ProgressLine {
             }
             Step::WarmUpComplete => output::talk(lines::warm(now)),
             Step::Pausing(time) => output::talk(lines::pausing(time)),
-            Step::Executing => {
-                output::talk(lines::executing(now));
-                self.prefix = "measuring the pipeline".into();
-            }
+            Step::Executing => output::talk(lines::executing(now)),
+        });
+        if step == Step::Executing {
+            self.prefix = "measuring the pipeline".into();
         }
     }
 
-    fn progress(&mut self, progress: &Progress) {
-        Observer::progress(self, progress);
+    fn output_failed(&mut self, output: &str, why: &SinkError) {
+        self.bar.suspend(|| output::talk(format_args!("{output} takes no more rows: {why}")));
     }
 }

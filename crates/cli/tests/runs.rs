@@ -1,5 +1,6 @@
 //! Stored runs that are no longer wanted.
 
+#[allow(dead_code, reason = "shared with tests that trace")]
 mod live;
 
 use live::{jitterscope, json, stderr, turn};

@@ -4,11 +4,11 @@
 //! ended, and the longest stall in it.
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
 use crate::output::Output;
-use crate::{Delivery, Exporter};
-use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, Part, ProbeResult, Stall, SubjectFields, visible};
+use jitterscope_model::{
+    Attribution, Delivery, IntervalRow, Part, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+    SubjectFields, visible,
+};
 use std::borrow::Cow;
 
 /// Which rows a file has.
@@ -84,17 +84,9 @@ impl Csv {
         let shown = if self.output.is_terminal() { visible(text) } else { text.into() };
         field(&shown, self.formulas).into_owned()
     }
-}
-
-impl Exporter for Csv {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
-        self.facts = Some(facts.clone());
-        self.output.begin()?;
-        self.output.write(self.rows.header())
-    }
 
     fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
-        let (CsvRows::Stalls, Some(facts)) = (self.rows, &self.facts) else { return Ok(()) };
+        let Some(facts) = &self.facts else { return Ok(()) };
         let mut line = format!(
             "{},{},{},{},{},{},{},{},",
             facts.epoch_ns(stall.start),
@@ -122,16 +114,8 @@ impl Exporter for Csv {
         self.output.write(line)
     }
 
-    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) -> Result<(), ExportError> {
+    fn interval(&mut self, row: &IntervalRow) -> Result<(), ExportError> {
         let Some(facts) = &self.facts else { return Ok(()) };
-        let wanted = match self.rows {
-            CsvRows::Stalls => false,
-            CsvRows::Intervals => true,
-            CsvRows::Series => row.count > 0,
-        };
-        if !wanted {
-            return Ok(());
-        }
         let line = format!(
             "{},{},{},{},{},{}\n",
             facts.epoch_ns(row.end),
@@ -144,12 +128,41 @@ impl Exporter for Csv {
         self.written += 1;
         self.output.write(line)
     }
+}
 
-    fn tick(&mut self) -> Result<(), ExportError> {
-        self.output.flush()
+impl Sink for Csv {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
+        self.facts = Some(facts.clone());
+        self.output.begin()?;
+        Ok(self.output.write(self.rows.header())?)
     }
 
-    fn finish(self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                _ if !self.takes(row) => {}
+                Row::Stall(stall, attribution) => self.stall(stall, *attribution)?,
+                Row::Interval(row, _) => self.interval(row)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        match (self.rows, row) {
+            (CsvRows::Stalls, Row::Stall(..)) | (CsvRows::Intervals, Row::Interval(..)) => true,
+            (CsvRows::Series, Row::Interval(row, _)) => row.count > 0,
+            _ => false,
+        }
+    }
+
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        self.output.flush()?;
+        Ok(self.written)
+    }
+
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
         self.output.finish()?;
         Ok(Delivery::of(self.written))
     }

@@ -1,6 +1,6 @@
 //! What can go wrong on the way out.
 
-use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_model::{CpuId, CpuSet, SinkError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -167,6 +167,12 @@ impl ExportError {
     #[must_use]
     pub fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File { path: path.to_path_buf(), source }
+    }
+}
+
+impl From<ExportError> for SinkError {
+    fn from(error: ExportError) -> SinkError {
+        if error.is_usage() { SinkError::usage(error) } else { SinkError::new(error) }
     }
 }
 

@@ -1,11 +1,9 @@
 //! `hgrm`: the percentile table that HdrHistogram's plotters read, of all stalls, values in ns.
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
 use crate::output::Output;
-use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, CpuId, IntervalRow, ProbeResult, Stall, Ticks};
+use jitterscope_model::{CpuId, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError};
 use std::fmt::Write;
 
 /// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
@@ -32,27 +30,7 @@ impl Hgrm {
     }
 }
 
-impl Exporter for Hgrm {
-    fn may_refuse(&self) -> bool {
-        self.cpu.is_some()
-    }
-
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
-        if let Some(cpu) = self.cpu.filter(|cpu| !facts.cpus.contains(*cpu)) {
-            let (path, cpus) = (self.output.path().to_path_buf(), facts.cpus.clone());
-            return Err(ExportError::NoSuchCpu { path, cpu, cpus });
-        }
-        if facts.probe == "pipeline" && self.cpu.is_none() {
-            self.of.get_or_insert(OF_PIPELINE.into());
-        }
-        // What is asked for by its tag may not be there; the file is left alone until that is known.
-        if self.of.is_some() { Ok(()) } else { self.output.begin() }
-    }
-
-    fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {
-        Ok(())
-    }
-
+impl Hgrm {
     fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
         if self.of.is_some() || self.cpu.is_some_and(|cpu| cpu != row.cpu) {
             return Ok(());
@@ -64,19 +42,56 @@ impl Exporter for Hgrm {
         Ok(())
     }
 
-    fn whole(&mut self, tag: &str, _span: (Ticks, Ticks), times: &Histogram<u64>) -> Result<(), ExportError> {
+    fn whole(&mut self, tag: &str, times: &Histogram<u64>) {
         if self.of.as_deref() == Some(tag) {
             self.all = Some(times.clone());
         }
         self.known.push(tag.to_owned());
+    }
+}
+
+impl Sink for Hgrm {
+    fn may_refuse(&self) -> bool {
+        self.cpu.is_some()
+    }
+
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
+        if let Some(cpu) = self.cpu.filter(|cpu| !facts.cpus.contains(*cpu)) {
+            let (path, cpus) = (self.output.path().to_path_buf(), facts.cpus.clone());
+            return Err(ExportError::NoSuchCpu { path, cpu, cpus }.into());
+        }
+        if facts.probe == "pipeline" && self.cpu.is_none() {
+            self.of.get_or_insert(OF_PIPELINE.into());
+        }
+        // What is asked for by its tag may not be there; the file is left alone until that is known.
+        if self.of.is_none() {
+            self.output.begin()?;
+        }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Interval(row, lengths) => self.interval(row, lengths)?,
+                Row::Whole(tag, _, times) => self.whole(tag, times),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A table has all stalls at once, at the end.
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(stall, _) if self.of.is_none() && self.cpu.is_none_or(|cpu| cpu == stall.cpu))
+    }
+
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
         if let Some(tag) = self.of.take() {
             if self.all.is_none() {
                 let path = self.output.path().to_path_buf();
-                return Err(ExportError::NoSuchHistogram { path, tag, known: self.known });
+                let known = std::mem::take(&mut self.known);
+                return Err(ExportError::NoSuchHistogram { path, tag, known }.into());
             }
             self.output.begin()?;
         }

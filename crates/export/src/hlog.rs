@@ -3,13 +3,11 @@
 //! each of its whole histograms, too; Interval_Max in milliseconds, values in ns.
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
 use crate::output::Output;
-use crate::{Delivery, Exporter};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use jitterscope_model::{Attribution, IntervalRow, Nanos, ProbeResult, Stall, Ticks};
+use jitterscope_model::{Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Ticks};
 use std::time::{Duration, UNIX_EPOCH};
 
 const NANOS_PER_MS: f64 = 1e6;
@@ -94,8 +92,8 @@ pub(crate) fn log_of(
     Ok(text)
 }
 
-impl Exporter for Hlog {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
+impl Sink for Hlog {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         self.facts = Some(facts.clone());
         let started = UNIX_EPOCH + Duration::from_nanos(facts.clock.realtime_ns);
         let mut builder = IntervalLogWriterBuilder::new();
@@ -107,28 +105,34 @@ impl Exporter for Hlog {
         let header = self.text(&mut builder, None)?;
         self.output.begin()?;
         self.output.write(header)?;
-        self.output.write(COLUMNS)
+        Ok(self.output.write(COLUMNS)?)
     }
 
-    fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) -> Result<(), ExportError> {
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Interval(row, lengths) => {
+                    let Some(facts) = &self.facts else { continue };
+                    let tag = format!("{}-cpu{}", facts.probe, row.cpu);
+                    self.line(&tag, (row.start, row.end), lengths)?;
+                }
+                Row::Whole(tag, span, times) => self.line(tag, *span, times)?,
+                _ => {}
+            }
+        }
         Ok(())
     }
 
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
-        let tag = format!("{}-cpu{}", facts.probe, row.cpu);
-        self.line(&tag, (row.start, row.end), lengths)
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Interval(..) | Row::Whole(..))
     }
 
-    fn whole(&mut self, tag: &str, span: (Ticks, Ticks), times: &Histogram<u64>) -> Result<(), ExportError> {
-        self.line(tag, span, times)
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        self.output.flush()?;
+        Ok(self.written)
     }
 
-    fn tick(&mut self) -> Result<(), ExportError> {
-        self.output.flush()
-    }
-
-    fn finish(self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
         self.output.finish()?;
         Ok(Delivery::of(self.written))
     }

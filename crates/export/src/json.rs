@@ -3,11 +3,11 @@
 //! `type` says what a line is: `run` (first), `stall`, `interval`, `end` (last, with each CPU's totals).
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
 use crate::output::Output;
-use crate::{Delivery, Exporter};
-use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, SCHEMA_VERSION, Stall, visible_json};
+use jitterscope_model::{
+    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall,
+    visible_json,
+};
 use serde_json::{Value, json};
 
 /// Writes one file.
@@ -24,25 +24,6 @@ impl Json {
 
     fn line(&mut self, value: &Value) -> Result<(), ExportError> {
         self.output.write(format!("{}\n", visible_json(&value.to_string())))
-    }
-}
-
-impl Exporter for Json {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
-        self.facts = Some(facts.clone());
-        self.output.begin()?;
-        self.line(&json!({
-            "type": "run",
-            "schema_version": SCHEMA_VERSION,
-            "id": facts.id,
-            "label": facts.label,
-            "host": facts.hostname,
-            "probe": facts.probe,
-            "threshold_ns": facts.threshold,
-            "interval_ns": facts.interval,
-            "start_ns": facts.clock.realtime_ns,
-            "ticks_per_second": facts.rate.hz,
-        }))
     }
 
     fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
@@ -65,7 +46,7 @@ impl Exporter for Json {
         self.line(&value)
     }
 
-    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) -> Result<(), ExportError> {
+    fn interval(&mut self, row: &IntervalRow) -> Result<(), ExportError> {
         let Some(facts) = &self.facts else { return Ok(()) };
         let value = json!({
             "type": "interval",
@@ -79,15 +60,51 @@ impl Exporter for Json {
         self.written += 1;
         self.line(&value)
     }
+}
 
-    fn tick(&mut self) -> Result<(), ExportError> {
-        self.output.flush()
+impl Sink for Json {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
+        self.facts = Some(facts.clone());
+        self.output.begin()?;
+        Ok(self.line(&json!({
+            "type": "run",
+            "schema_version": SCHEMA_VERSION,
+            "id": facts.id,
+            "label": facts.label,
+            "host": facts.hostname,
+            "probe": facts.probe,
+            "threshold_ns": facts.threshold,
+            "interval_ns": facts.interval,
+            "start_ns": facts.clock.realtime_ns,
+            "ticks_per_second": facts.rate.hz,
+        }))?)
     }
 
-    fn finish(mut self: Box<Self>, results: &[ProbeResult]) -> Result<Delivery, ExportError> {
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Stall(stall, attribution) => self.stall(stall, *attribution)?,
+                Row::Interval(row, _) => self.interval(row)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(..) | Row::Interval(..))
+    }
+
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        self.output.flush()?;
+        Ok(self.written)
+    }
+
+    fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
         let rate = self.facts.as_ref().map(|facts| facts.rate);
         let nanos = |ticks| rate.map(|rate| rate.nanos(jitterscope_model::Ticks(ticks)));
-        let cpus: Vec<Value> = results
+        let cpus: Vec<Value> = run
+            .results
             .iter()
             .map(|result| {
                 json!({

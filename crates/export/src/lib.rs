@@ -1,6 +1,6 @@
 //! Runs, stored or live, in the formats of other tools.
 //!
-//! Every format is an [`Exporter`] in a file of its own, and is named by a [`Target`]:
+//! Every format is a [`Sink`](jitterscope_model::Sink) in a file of its own, and is named by a [`Target`]:
 //!
 //! | target | what is written |
 //! |---|---|
@@ -16,19 +16,20 @@
 //!
 //! (`https` for `http` where wanted; the token comes from `INFLUX_TOKEN` or `token_file=`.) A file named
 //! `-` is standard output. A target is opened before anything is measured, so that an unreachable server
-//! or an unwritable file shows then. What is lost on the way is counted and told ([`Delivery`]).
+//! or an unwritable file shows then. What is lost on the way is counted and told ([`Delivery`](jitterscope_model::Delivery)).
 #![forbid(unsafe_code)]
 
 mod beside;
 mod csv;
 mod error;
-mod facts;
 mod hgrm;
 mod hlog;
 pub mod influx;
 mod json;
 mod message_times;
+mod open;
 mod output;
+mod pace;
 mod parquet;
 mod replay;
 mod target;
@@ -36,88 +37,8 @@ mod together;
 
 pub use csv::{CsvRows, Formulas};
 pub use error::{ExportError, TargetError};
-pub use facts::RunFacts;
 pub use message_times::write_message_times;
+pub use pace::Pace;
 pub use replay::{export_redacted, export_run};
-pub use target::{Pace, Target};
-pub use together::{begin_all, distinct};
-
-use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall, Ticks};
-
-/// Takes a run's rows in one format. Rows come in about the order of time; the calls must not wait for
-/// anything slower than a local disk when the run is live.
-pub trait Exporter: Send {
-    /// Whether [`Exporter::begin`] can be refused for what the run is, or by somebody else. A file, once
-    /// open, does not refuse.
-    fn may_refuse(&self) -> bool {
-        false
-    }
-
-    /// The run is about to be measured, or to be read.
-    ///
-    /// # Errors
-    /// The target refuses; nothing was written.
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError>;
-
-    /// One stall, and who was to blame where that is known.
-    ///
-    /// # Errors
-    /// The target cannot be written any more.
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError>;
-
-    /// One interval of one CPU, and the lengths of its stalls in nanoseconds.
-    ///
-    /// # Errors
-    /// As [`Exporter::stall`].
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) -> Result<(), ExportError>;
-
-    /// A histogram of the whole measurement, in nanoseconds, under a tag of its own: a pipeline's times.
-    ///
-    /// # Errors
-    /// As [`Exporter::stall`].
-    fn whole(
-        &mut self,
-        _tag: &str,
-        _span: (Ticks, Ticks),
-        _times: &Histogram<u64>,
-    ) -> Result<(), ExportError> {
-        Ok(())
-    }
-
-    /// Some time has passed: what was held back to be written together may go out.
-    ///
-    /// # Errors
-    /// As [`Exporter::stall`].
-    fn tick(&mut self) -> Result<(), ExportError> {
-        Ok(())
-    }
-
-    /// The end: everything out, and what became of it.
-    ///
-    /// # Errors
-    /// As [`Exporter::stall`].
-    fn finish(self: Box<Self>, results: &[ProbeResult]) -> Result<Delivery, ExportError>;
-}
-
-/// What became of the rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delivery {
-    /// Rows written or accepted.
-    pub delivered: u64,
-    /// Rows known to be lost: refused, or dropped because the queue was full.
-    pub lost: u64,
-    /// Deliveries that were tried again.
-    pub retries: u64,
-    /// Whether `delivered` is known; over UDP it is what was sent.
-    pub confirmed: bool,
-    /// The last thing that went wrong.
-    pub problem: Option<String>,
-}
-
-impl Delivery {
-    /// Everything delivered, for targets that cannot lose.
-    fn of(rows: u64) -> Delivery {
-        Delivery { delivered: rows, confirmed: true, ..Delivery::default() }
-    }
-}
+pub use target::Target;
+pub use together::distinct;

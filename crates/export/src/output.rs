@@ -2,7 +2,7 @@
 
 use crate::beside::{self, Beside};
 use crate::error::ExportError;
-use crate::target::Pace;
+use crate::pace::Pace;
 use jitterscope_model::visible_page;
 use jitterscope_platform::{OutputPlace, OwnerLock};
 use std::ffi::OsString;
@@ -131,7 +131,7 @@ impl Output {
     }
 
     /// Flushes, and gives the file its name.
-    pub(crate) fn finish(mut self) -> Result<(), ExportError> {
+    pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.flush()?;
         if let (Some(beside), Some(place), Sink::File(file)) = (&self.beside, &self.place, &self.sink) {
             file.get_ref().sync_all().map_err(|e| ExportError::file(&self.path, e))?;

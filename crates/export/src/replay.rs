@@ -1,14 +1,14 @@
 //! A stored run, row by row, to its targets.
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
+use crate::pace::Pace;
 use crate::parquet::Tables;
-use crate::target::{Pace, Target};
-use crate::together::begin_all;
-use crate::{Delivery, Exporter};
+use crate::target::Target;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::Redactor;
-use jitterscope_model::{Attribution, RunManifest, Ticks};
+use jitterscope_model::{
+    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks, begin_all,
+};
 use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
 /// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
@@ -16,7 +16,7 @@ use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 ///
 /// # Errors
 /// The run cannot be read, or a target cannot be opened or written.
-pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, ExportError> {
+pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, SinkError> {
     export(run, targets, &mut Passed(None))
 }
 
@@ -25,9 +25,9 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
 ///
 /// # Errors
 /// As [`export_run`], and when a target is the run's tables.
-pub fn export_redacted(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, ExportError> {
+pub fn export_redacted(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, SinkError> {
     if targets.iter().any(|target| matches!(target, Target::Parquet { .. })) {
-        return Err(ExportError::NamesInTables);
+        return Err(ExportError::NamesInTables.into());
     }
     export(run, targets, &mut Passed(Some(Redactor::new())))
 }
@@ -40,110 +40,123 @@ impl Passed {
         self.0.as_mut().map_or_else(|| manifest.clone(), |redactor| redactor.manifest(manifest))
     }
 
-    fn row(&mut self, row: Row) -> Row {
+    fn row(&mut self, row: Stored) -> Stored {
         let Some(redactor) = &mut self.0 else { return row };
         match row {
-            Row::Stall(stall, attribution) => {
-                Row::Stall(redactor.stall(&stall), attribution.map(|own| redactor.attribution(&own)))
+            Stored::Stall(stall, attribution) => {
+                Stored::Stall(redactor.stall(&stall), attribution.map(|own| redactor.attribution(&own)))
             }
-            Row::Whole(stored, span) => {
-                Row::Whole(StoredHistogram { tag: redactor.tag(&stored.tag), ..stored }, span)
+            Stored::Whole(stored, span) => {
+                Stored::Whole(StoredHistogram { tag: redactor.tag(&stored.tag), ..stored }, span)
             }
             // Numbers alone.
-            Row::Interval(..) => row,
+            Stored::Interval(..) => row,
         }
     }
 }
 
-fn export(run: &RunReader, targets: &[Target], passed: &mut Passed) -> Result<Vec<Delivery>, ExportError> {
+fn export(run: &RunReader, targets: &[Target], passed: &mut Passed) -> Result<Vec<Delivery>, SinkError> {
     let manifest = passed.manifest(run.manifest());
     let facts = RunFacts::of(&manifest);
-    let mut sinks = Vec::new();
+    let mut outputs = Vec::new();
     for target in targets {
-        sinks.push(match target {
-            Target::Parquet { folder } => Sink::Tables(Tables::open(folder)?),
-            other => Sink::Rows(other.open(Pace::Stored)?),
+        outputs.push(match target {
+            Target::Parquet { folder } => Output::Tables(Tables::open(folder)?),
+            other => Output::Rows(other.open(Pace::Stored)?),
         });
     }
-    let rows = || Rows(run);
-    let mut beginning: Vec<&mut dyn Exporter> = Vec::new();
-    for sink in &mut sinks {
-        if let Sink::Rows(exporter) = sink {
-            beginning.push(exporter.as_mut());
+    let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+    for output in &mut outputs {
+        if let Output::Rows(sink) = output {
+            sinks.push(sink.as_mut());
         }
     }
-    begin_all(&mut beginning, &facts)?;
-    rows().each(|row| {
+    begin_all(&mut sinks, &facts)?;
+    let mut batch: Vec<Stored> = Vec::with_capacity(BATCH);
+    each(run, |row| {
         let row = passed.row(row);
-        for sink in &mut sinks {
-            let Sink::Rows(exporter) = sink else { continue };
-            match &row {
-                Row::Stall(stall, attribution) => exporter.stall(stall, attribution.as_ref())?,
-                Row::Interval(interval, lengths) => exporter.interval(interval, lengths)?,
-                Row::Whole(stored, span) => exporter.whole(&stored.tag, *span, &stored.histogram)?,
-            }
-        }
-        Ok(())
+        // The lengths of an interval are large: none waits for another.
+        let full = batch.len() + 1 >= BATCH || !matches!(row, Stored::Stall(..));
+        batch.push(row);
+        if full { hand_over(&mut batch, &mut sinks) } else { Ok(()) }
     })?;
-    let end = |sink| match sink {
-        Sink::Rows(exporter) => exporter.finish(&manifest.results),
-        Sink::Tables(tables) => tables.copy(run).map(Delivery::of),
+    hand_over(&mut batch, &mut sinks)?;
+    let end = |output| match output {
+        Output::Rows(mut sink) => sink.end(&manifest),
+        Output::Tables(tables) => Ok(Delivery::of(tables.copy(run)?)),
     };
-    sinks.into_iter().map(end).collect()
+    outputs.into_iter().map(end).collect()
 }
 
-enum Sink {
-    Rows(Box<dyn Exporter>),
+/// Stalls that are handed over together.
+const BATCH: usize = 512;
+
+enum Output {
+    Rows(Box<dyn Sink + Send>),
     Tables(Tables),
 }
 
-enum Row {
-    Stall(jitterscope_model::Stall, Option<Attribution>),
-    Interval(jitterscope_model::IntervalRow, Histogram<u64>),
+/// A row as it was read.
+enum Stored {
+    Stall(Stall, Option<Attribution>),
+    Interval(IntervalRow, Histogram<u64>),
     Whole(StoredHistogram, (Ticks, Ticks)),
 }
 
-struct Rows<'a>(&'a RunReader);
-
-impl Rows<'_> {
-    /// Stalls before the interval in which they ended.
-    fn each(&self, mut take: impl FnMut(Row) -> Result<(), ExportError>) -> Result<(), ExportError> {
-        let run = self.0;
-        let mut stalls = run.stalls()?.peekable();
-        let mut attributions = run.attributions()?.peekable();
-        let mut histograms = run.interval_histograms()?;
-        let mut send_stall = |stall: jitterscope_model::Stall,
-                              take: &mut dyn FnMut(Row) -> Result<(), ExportError>|
-         -> Result<(), ExportError> {
-            let mut own = None;
-            // Both are in order of the stalls' ids.
-            while let Some(next) = attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id))
-            {
-                let next = next?;
-                own = (next.stall == stall.id).then_some(next);
-            }
-            take(Row::Stall(stall, own))
-        };
-        for interval in run.intervals()? {
-            let interval = interval?;
-            while let Some(stall) =
-                stalls.next_if(|stall| stall.as_ref().map_or(true, |stall| stall.end <= interval.end))
-            {
-                send_stall(stall?, &mut take)?;
-            }
-            let lengths = histograms.next().transpose()?.ok_or_else(|| StoreError::Damaged {
-                path: run.path().join("histograms.hlog"),
-                why: "it has fewer lines than there are intervals".into(),
-            })?;
-            take(Row::Interval(interval, lengths.histogram))?;
+impl Stored {
+    fn row(&self) -> Row<'_> {
+        match self {
+            Stored::Stall(stall, attribution) => Row::Stall(stall, attribution.as_ref()),
+            Stored::Interval(row, lengths) => Row::Interval(row, lengths),
+            Stored::Whole(stored, span) => Row::Whole(&stored.tag, *span, &stored.histogram),
         }
-        for stall in stalls {
-            send_stall(stall?, &mut take)?;
-        }
-        let span = run.manifest().span().unwrap_or_default();
-        for whole in histograms {
-            take(Row::Whole(whole?, span))?;
-        }
-        Ok(())
     }
+}
+
+fn hand_over(batch: &mut Vec<Stored>, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
+    let rows: Vec<Row<'_>> = batch.iter().map(Stored::row).collect();
+    sinks.iter_mut().try_for_each(|sink| sink.rows(&rows))?;
+    batch.clear();
+    Ok(())
+}
+
+/// Stalls before the interval in which they ended.
+fn each(run: &RunReader, mut take: impl FnMut(Stored) -> Result<(), SinkError>) -> Result<(), SinkError> {
+    let read = |error: StoreError| SinkError::from(ExportError::Store(error));
+    let mut stalls = run.stalls().map_err(read)?.peekable();
+    let mut attributions = run.attributions().map_err(read)?.peekable();
+    let mut histograms = run.interval_histograms().map_err(read)?;
+    let mut own = |stall: &Stall| -> Result<Option<Attribution>, SinkError> {
+        let mut own = None;
+        // Both are in order of the stalls' ids.
+        while let Some(next) = attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id)) {
+            let next = next.map_err(read)?;
+            own = (next.stall == stall.id).then_some(next);
+        }
+        Ok(own)
+    };
+    for interval in run.intervals().map_err(read)? {
+        let interval = interval.map_err(read)?;
+        let before =
+            |stall: &Result<Stall, StoreError>| stall.as_ref().map_or(true, |s| s.end <= interval.end);
+        while let Some(stall) = stalls.next_if(before) {
+            let stall = stall.map_err(read)?;
+            take(Stored::Stall(stall, own(&stall)?))?;
+        }
+        let missing = || StoreError::Damaged {
+            path: run.path().join("histograms.hlog"),
+            why: "it has fewer lines than there are intervals".into(),
+        };
+        let lengths = histograms.next().transpose().map_err(read)?.ok_or_else(missing).map_err(read)?;
+        take(Stored::Interval(interval, lengths.histogram))?;
+    }
+    for stall in stalls {
+        let stall = stall.map_err(read)?;
+        take(Stored::Stall(stall, own(&stall)?))?;
+    }
+    let span = run.manifest().span().unwrap_or_default();
+    for whole in histograms {
+        take(Stored::Whole(whole.map_err(read)?, span))?;
+    }
+    Ok(())
 }

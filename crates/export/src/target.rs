@@ -1,26 +1,12 @@
 //! Where an export goes, as the user writes it.
 
-use crate::Exporter;
-use crate::csv::{Csv, CsvRows, Formulas};
-use crate::error::{ExportError, TargetError};
-use crate::hgrm::Hgrm;
-use crate::hlog::Hlog;
-use crate::influx::{self, Credentials, Dialect, HttpPlace};
-use crate::json::Json;
-use crate::output::Output;
+use crate::csv::{CsvRows, Formulas};
+use crate::error::TargetError;
+use crate::influx::{Credentials, Dialect, HttpPlace};
 use jitterscope_model::CpuId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// Whether rows come as they are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Now: nothing may be held up, and what does not fit is dropped and counted.
-    Live,
-    /// From a stored run: the reader waits for the target.
-    Stored,
-}
 
 /// One target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,27 +54,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// Opens it: files are made, servers asked. A live target's threads run where the caller may run, so
-    /// call it from a thread that keeps off the measured CPUs.
-    ///
-    /// # Errors
-    /// A file cannot be written, a host not resolved, a server not reached.
-    pub fn open(&self, pace: Pace) -> Result<Box<dyn Exporter>, ExportError> {
-        Ok(match self {
-            Target::Csv { path, rows, formulas } => {
-                Box::new(Csv::new(Output::open(path, pace)?, rows.unwrap_or_default(), *formulas))
-            }
-            Target::Json { path } => Box::new(Json::new(Output::open(path, pace)?)),
-            Target::Hlog { path } => Box::new(Hlog::new(Output::open(path, pace)?)),
-            Target::Hgrm { path, cpu, of } => {
-                Box::new(Hgrm::new(Output::open(path, pace)?, *cpu, of.clone()))
-            }
-            Target::Parquet { .. } => return Err(ExportError::StoredOnly("parquet")),
-            Target::InfluxUdp { address } => Box::new(influx::udp(address, pace)?),
-            Target::InfluxHttp(place) => Box::new(influx::http(place, pace)?),
-        })
-    }
-
     /// What the user should know before relying on it.
     #[must_use]
     pub fn remark(&self) -> Option<String> {

@@ -1,8 +1,6 @@
-//! Several targets of one run: no two in one place, and all willing before the first is touched.
+//! Several targets of one run: no two in one place.
 
-use crate::Exporter;
-use crate::error::{ExportError, TargetError};
-use crate::facts::RunFacts;
+use crate::error::TargetError;
 use crate::target::Target;
 use std::path::{Path, PathBuf};
 
@@ -14,19 +12,6 @@ pub fn distinct(targets: &[Target]) -> Result<(), TargetError> {
     for (index, target) in targets.iter().enumerate() {
         if targets[..index].iter().any(|earlier| same_place(earlier, target)) {
             return Err(TargetError::Twice(target.to_string()));
-        }
-    }
-    Ok(())
-}
-
-/// Begins them all. Those that may say no come first: what another target had is then still there.
-///
-/// # Errors
-/// A target refuses.
-pub fn begin_all(sinks: &mut [&mut dyn Exporter], facts: &RunFacts) -> Result<(), ExportError> {
-    for picky in [true, false] {
-        for sink in sinks.iter_mut().filter(|sink| sink.may_refuse() == picky) {
-            sink.begin(facts)?;
         }
     }
     Ok(())

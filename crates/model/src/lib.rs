@@ -18,6 +18,7 @@ mod manifest;
 mod pipeline_properties;
 mod pipeline_result;
 mod probe_result;
+mod rows;
 mod run_head;
 mod source;
 mod thread_account;
@@ -55,6 +56,7 @@ pub use pipeline_result::{
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
 pub use probe_result::{IntervalRow, ProbeResult};
+pub use rows::{Delivery, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};

@@ -1,12 +1,12 @@
 //! What the sampler's outputs cost the probe: samples a second, stolen time and stalls with all of them
-//! on and with none, in many short turns side by side. Neighbouring turns are compared and the median of
+//! on and with the stored run alone, in many short turns side by side. Neighbouring turns are compared and the median of
 //! that is taken, for a shared machine has bad moments; how far it can be trusted is said with it.
 
-use hdrhistogram::Histogram;
-use jitterscope_export::{ExportError, Exporter, Pace, RunFacts, Target};
-use jitterscope_model::{Attribution, CpuSet, IntervalRow, Nanos, Stall, Ticks};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Live, LiveSettings, Receiver};
+use jitterscope_export::{Pace, Target};
+use jitterscope_model::{CpuSet, Nanos, Ticks};
+use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::{Extra, Output, RecordSettings, record_to};
+use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::File;
@@ -17,40 +17,7 @@ const PAIRS: usize = 40;
 const TURN: Nanos = Nanos(250_000_000);
 const INTERVAL: Nanos = Nanos(1_000_000);
 const THRESHOLD: Nanos = Nanos(300);
-
-/// Gives every row to every output, as `sampler` does.
-struct Tee {
-    sinks: Vec<Box<dyn Exporter>>,
-    failed: Option<ExportError>,
-}
-
-impl Tee {
-    fn each(&mut self, mut give: impl FnMut(&mut dyn Exporter) -> Result<(), ExportError>) {
-        for sink in &mut self.sinks {
-            if self.failed.is_none() {
-                self.failed = give(sink.as_mut()).err();
-            }
-        }
-    }
-}
-
-impl Receiver for Tee {
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        self.each(|sink| sink.stall(stall, attribution));
-    }
-
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-        self.each(|sink| sink.interval(row, lengths));
-    }
-
-    fn tick(&mut self) {
-        self.each(|sink| sink.tick());
-    }
-
-    fn gave_up(&self) -> bool {
-        self.failed.is_some()
-    }
-}
+const WARM_UP: Nanos = Nanos(20_000_000);
 
 /// What one turn measured.
 struct Turn {
@@ -62,36 +29,36 @@ struct Turn {
     stalls_per_second: f64,
 }
 
-fn turn(cpus: &CpuSet, targets: &[Target]) -> Result<Turn, Box<dyn Error>> {
-    let settings = LiveSettings { cpus: cpus.clone(), duration: TURN, interval: INTERVAL, attribute: false };
-    let live = Live::prepare(&Machine::host(), settings)?;
-    let rate = live.rate();
-    let facts = RunFacts {
-        id: String::new(),
-        label: "bench".into(),
-        hostname: "bench".into(),
-        probe: "spin".into(),
-        cpus: cpus.clone(),
+fn turn(cpus: &CpuSet, targets: &[Target], runs: &Path) -> Result<Turn, Box<dyn Error>> {
+    let settings = RecordSettings {
+        cpus: CpuChoice { cpus: cpus.clone(), because: None },
+        wakeup: None,
+        duration: TURN,
+        warmup: WARM_UP,
         threshold: THRESHOLD,
         interval: INTERVAL,
-        rate,
-        clock: live.read_clocks(),
+        fifo_priority: None,
+        clock: None,
+        trace: false,
+        trace_buffer_kib: 4096,
+        trace_limit_bytes: 0,
+        tuning: None,
+        label: "bench".into(),
+        runs_dir: runs.to_path_buf(),
+        command_line: vec!["bench".into()],
     };
-    let mut sinks = Vec::new();
-    for target in targets {
-        let mut sink = target.open(Pace::Live)?;
-        sink.begin(&facts)?;
-        sinks.push(sink);
-    }
-    let mut tee = Tee { sinks, failed: None };
-    let measured = live.measure(rate.ticks(THRESHOLD), &AtomicBool::new(false), &mut tee)?;
-    if let Some(error) = tee.failed {
+    let open = |target: &Target| {
+        let own = target.clone();
+        Output::new(target.to_string(), move || Ok(own.open(Pace::Live)?)).essential()
+    };
+    let extra = Extra { outputs: targets.iter().map(open).collect(), ..Extra::default() };
+    let outcome = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ())?;
+    if let Some(error) = outcome.outputs.into_iter().find_map(|output| output.error) {
         return Err(error.into());
     }
-    for sink in tee.sinks {
-        sink.finish(&measured.results)?;
-    }
-    let result = measured.results.first().ok_or("no CPU was measured")?;
+    let run = RunReader::open(&outcome.path)?;
+    let (manifest, rate) = (run.manifest(), run.manifest().rate);
+    let result = manifest.results.first().ok_or("no CPU was measured")?;
     if let Some(why) = &result.ended_early {
         return Err(why.as_str().into());
     }
@@ -149,7 +116,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Live tests take a CPU offline; they and this take turns.
     let lock = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
     lock.lock()?;
-    let dir = tempfile::tempdir()?;
+    let (dir, runs) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let cpus = select_cpus(None, &Topology::read(&Machine::host()), &current_affinity()?)?.cpus;
     let targets = targets(dir.path())?;
     let (mut with, mut bare) = (Vec::new(), Vec::new());
@@ -157,9 +124,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Each goes first in half of the pairs, should the machine drift.
         for outputs in [pair % 2 == 0, pair % 2 != 0] {
             if outputs {
-                with.push(turn(&cpus, &targets)?);
+                with.push(turn(&cpus, &targets, runs.path())?);
             } else {
-                bare.push(turn(&cpus, &[])?);
+                bare.push(turn(&cpus, &[], runs.path())?);
             }
         }
     }

@@ -5,15 +5,10 @@ use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
 use crate::warnings::Circumstance;
 use jitterscope_model::{SourceReport, SourceStatus};
-use jitterscope_platform::{ClockChoice, Machine, Topology};
+use jitterscope_platform::{Machine, Topology};
 
 /// Circumstances of the machine and of the settings.
-pub(crate) fn circumstances(
-    machine: &Machine,
-    settings: &RecordSettings,
-    clock: &ClockChoice,
-    home: &Home,
-) -> Vec<Circumstance> {
+pub(crate) fn circumstances(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Circumstance> {
     let mut found = Vec::new();
     let measured = &settings.cpus.cpus;
     if home.helpers.is_empty() {
@@ -31,9 +26,6 @@ pub(crate) fn circumstances(
         if !siblings.is_empty() {
             found.push(Circumstance::SiblingBusy { cpu, siblings });
         }
-    }
-    if let Some(reason) = &clock.fallback_reason {
-        found.push(Circumstance::ClockFallback { reason: reason.clone() });
     }
     if settings.fifo_priority.is_some() {
         found.extend(throttling(machine));

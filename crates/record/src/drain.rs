@@ -1,20 +1,20 @@
 //! Everything that the probes and the kernel recorded, to attribution and to the store.
 
 use crate::counters::CounterWatch;
+use crate::engine::Batch;
 use crate::error::RecordError;
 use crate::evidence::Evidence;
 use crate::observer::Progress;
 use crate::probes::Probes;
-use crate::sink::Rows;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_attribute::Edge;
 use jitterscope_model::{
-    ClockReading, Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos,
-    ProbeResult, SelfNoise, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
+    SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
     WarmUpTurn,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
-use jitterscope_store::StoreError;
+use jitterscope_trace::TraceContext;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -39,27 +39,26 @@ enum Phase {
 }
 
 /// Empties the queues and the trace buffers, again and again.
-pub(crate) struct Drain<S> {
+pub(crate) struct Drain {
     channels: Vec<Channel>,
     pub(crate) evidence: Option<Evidence>,
-    pub(crate) sink: S,
     pub(crate) counters: Option<CounterWatch>,
     rate: TickRate,
     phase: Phase,
     next_id: u64,
     worst: Nanos,
+    batch: Batch,
     costs_at_start: Vec<EdgeCostRow>,
     sleeping_at_start: Vec<SleepingWork>,
 }
 
-impl<S: Rows> Drain<S> {
+impl Drain {
     pub(crate) fn new(
         probes: &Probes,
         outputs: Vec<SpinOutput>,
         evidence: Option<Evidence>,
-        sink: S,
         rate: TickRate,
-    ) -> Result<Drain<S>, RecordError> {
+    ) -> Result<Drain, RecordError> {
         let channel = |output: SpinOutput| {
             let comm = Comm::new(probes.thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
@@ -74,47 +73,52 @@ impl<S: Rows> Drain<S> {
         Ok(Drain {
             channels: channels?,
             evidence,
-            sink,
             counters: None,
             rate,
             phase: Phase::WarmUp,
             next_id: 0,
             worst: Nanos::ZERO,
+            batch: Batch::default(),
             costs_at_start: Vec::new(),
             sleeping_at_start: Vec::new(),
         })
     }
 
     /// Drains for some time, or until `stop` says so.
-    pub(crate) fn run_for(&mut self, every: Duration, time: Nanos, stop: impl Fn() -> bool) {
+    pub(crate) fn run_for(
+        &mut self,
+        sink: &mut dyn Sink,
+        (every, time): (Duration, Nanos),
+        stop: impl Fn() -> bool,
+    ) -> Result<(), SinkError> {
         let until = Instant::now() + Duration::from_nanos(time.0);
         while !stop() && Instant::now() < until {
             std::thread::sleep(every.min(until.saturating_duration_since(Instant::now())));
-            self.cycle();
+            self.cycle(sink)?;
         }
+        Ok(())
     }
 
     /// From `start` on stalls count.
-    pub(crate) fn begin(&mut self, clock: ClockReading, start: Ticks, end: Ticks) -> Result<(), StoreError> {
+    pub(crate) fn begin(&mut self, start: Ticks, end: Ticks) {
         self.phase = Phase::Measuring { start };
         if let Some(evidence) = &mut self.evidence {
             evidence.measure(start, end);
             self.costs_at_start = evidence.costs().to_rows();
         }
-        self.sink.begin(clock, self.rate)
     }
 
     /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
     /// when it is closed; gaps before kernel events, so that a gap's events are all here when it is
     /// attributed.
-    pub(crate) fn cycle(&mut self) {
+    pub(crate) fn cycle(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> = Vec::with_capacity(self.channels.len());
         for channel in &mut self.channels {
             let marks = take(&mut channel.output.intervals);
             batches.push((marks, take(&mut channel.output.gaps)));
         }
         if let Some(evidence) = &mut self.evidence {
-            evidence.drain(&mut self.sink);
+            evidence.drain(sink)?;
             for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
                 let cpu = channel.output.cpu;
                 for gap in gaps {
@@ -134,29 +138,31 @@ impl<S: Rows> Drain<S> {
             let mut marks = marks.into_iter().peekable();
             for gap in gaps {
                 while let Some(mark) = marks.next_if(|mark| mark.end < gap.end()) {
-                    self.close_interval(index, mark);
+                    self.close_interval(sink, index, mark)?;
                 }
-                self.stall(index, gap);
+                self.stall(sink, index, gap)?;
             }
             for mark in marks {
-                self.close_interval(index, mark);
+                self.close_interval(sink, index, mark)?;
             }
         }
+        self.batch.flush(sink)?;
         if let Some(evidence) = &mut self.evidence {
             let measuring = matches!(self.phase, Phase::Measuring { .. });
             let turn = DrainTurn { measuring, warm_up, stalls: self.next_id, ..DrainTurn::default() };
-            evidence.end_turn(&mut self.sink, turn);
+            evidence.end_turn(sink, turn)?;
         }
+        Ok(())
     }
 
-    fn stall(&mut self, index: usize, gap: Gap) {
+    fn stall(&mut self, sink: &mut dyn Sink, index: usize, gap: Gap) -> Result<(), SinkError> {
         let channel = &mut self.channels[index];
         if gap.is_beginning() {
             channel.measured = true;
             if let Some(evidence) = &self.evidence {
                 self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu, gap.start));
             }
-            return;
+            return Ok(());
         }
         let stall = Stall {
             id: StallId(self.next_id),
@@ -172,7 +178,7 @@ impl<S: Rows> Drain<S> {
                 (Some(evidence), Phase::Measuring { .. }) => evidence.pass_over(&stall),
                 (None, _) => {}
             }
-            return;
+            return Ok(());
         }
         let length = self.rate.nanos(gap.length);
         channel.lengths.saturating_record(length.0);
@@ -182,41 +188,44 @@ impl<S: Rows> Drain<S> {
         self.worst = self.worst.max(length);
         self.next_id += 1;
         let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
-        self.sink.stall(&stall, attribution.as_ref());
+        self.batch.stall(sink, stall, attribution)
     }
 
-    fn close_interval(&mut self, index: usize, mark: IntervalMark) {
+    fn close_interval(
+        &mut self,
+        sink: &mut dyn Sink,
+        index: usize,
+        mark: IntervalMark,
+    ) -> Result<(), SinkError> {
         let rate = self.rate;
         let channel = &mut self.channels[index];
         let cpu = channel.output.cpu;
-        self.sink.interval(
-            &IntervalRow {
-                cpu,
-                start: mark.start,
-                end: mark.end,
-                count: mark.count,
-                max: rate.nanos(mark.max),
-                stolen: rate.nanos(mark.sum),
-            },
-            &channel.lengths,
-        );
+        let row = IntervalRow {
+            cpu,
+            start: mark.start,
+            end: mark.end,
+            count: mark.count,
+            max: rate.nanos(mark.max),
+            stolen: rate.nanos(mark.sum),
+        };
+        self.batch.interval(sink, &row, &channel.lengths)?;
         channel.lengths.reset();
+        Ok(())
     }
 
-    /// Once a second or so: counters, and the space that is left.
-    pub(crate) fn housekeeping(&mut self) {
+    /// Once a second or so.
+    pub(crate) fn read_counters(&mut self) {
         if let Some(counters) = &mut self.counters {
             counters.tick();
         }
-        self.sink.keep_room();
     }
 
     /// The probes have ended: takes in what is still under way and sums up.
-    pub(crate) fn finish(mut self, results: &[ProbeResult]) -> Found<S> {
+    pub(crate) fn finish(mut self, sink: &mut dyn Sink, results: &[ProbeResult]) -> Result<Found, SinkError> {
         if let Some(evidence) = &mut self.evidence {
             evidence.stop();
         }
-        self.cycle();
+        self.cycle(sink)?;
         let rate = self.rate;
         let mut found = Found {
             attributed: self.evidence.is_some(),
@@ -228,7 +237,7 @@ impl<S: Rows> Drain<S> {
             costs: SelfNoise::default(),
             unrecorded_switches: BTreeMap::new(),
             folded: Nanos::ZERO,
-            sink: self.sink,
+            context: None,
         };
         if let Some(mut evidence) = self.evidence {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
@@ -240,9 +249,9 @@ impl<S: Rows> Drain<S> {
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);
             found.costs.exit_cost_ns = rate.nanos(evidence.costs().get(Edge::TrailInterrupt).smallest);
             found.costs.cost_samples = entry.samples;
-            found.sink.context(&evidence.context());
+            found.context = Some(evidence.context());
         }
-        found
+        Ok(found)
     }
 
     /// How far it is.
@@ -256,8 +265,9 @@ impl<S: Rows> Drain<S> {
 }
 
 /// What a recording found beside its rows.
-pub(crate) struct Found<S> {
-    pub(crate) sink: S,
+pub(crate) struct Found {
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) context: Option<TraceContext>,
     pub(crate) attributed: bool,
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) counters: Vec<CounterTotal>,

@@ -45,6 +45,9 @@ pub enum RecordError {
         /// The most.
         most: Nanos,
     },
+    /// An output cannot be opened, or refuses.
+    #[error(transparent)]
+    Output(#[from] jitterscope_model::SinkError),
     /// Nobody to follow.
     #[error(transparent)]
     Target(#[from] crate::threads::TargetError),

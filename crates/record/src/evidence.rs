@@ -2,11 +2,11 @@
 
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
-use crate::kernel_events::{Item, KernelEvents, NoEvents, PageKeeper};
+use crate::kernel_events::{Item, KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Setup, SleepingWork, SourceReport,
-    Stall, TickRate, Ticks,
+    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Setup, Sink, SinkError,
+    SleepingWork, SourceReport, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::TraceContext;
@@ -58,21 +58,22 @@ impl Evidence {
     /// Reads everything that the kernel has recorded so far. A stall whose record was received before
     /// this call has all its events behind it afterwards: its thread was back in user code by then, so
     /// the kernel had finished writing them.
-    pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper) {
+    pub(crate) fn drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
         let gaps = &mut self.gaps;
-        self.events.drain(keeper, |item, names| {
+        self.events.drain(keep, |item, names| {
             if let (Item::Sender(event) | Item::Local(event), true) = (&item, gaps.wakeups()) {
                 names.learn_functions(event);
             }
             gaps.take(item);
-        });
+        })?;
         self.gaps.pages_done(self.events.seen_until(), self.hints.read());
+        Ok(())
     }
 
     /// All stalls of a turn have been attributed.
-    pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, turn: DrainTurn) {
+    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
         let (smi, untraced) = self.gaps.kept_hints();
-        self.events.end_turn(keeper, DrainTurn { smi, untraced, ..turn });
+        self.events.end_turn(keep, DrainTurn { smi, untraced, ..turn })
     }
 
     /// The first read of a CPU's probe.

@@ -3,24 +3,17 @@
 use crate::feed::PageFeed;
 use crate::names::LiveNames;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, KernelEvent, Setup, SetupStep, SourceReport, SourceStatus, Ticks,
+    ClockKind, CpuId, CpuSet, DrainTurn, KernelEvent, RawPage, Row, Setup, SetupStep, Sink, SinkError,
+    SourceReport, SourceStatus, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::{
-    ContextError, PageInfo, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
+    ContextError, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
 };
 use std::time::{Duration, Instant};
 
 /// How often the kernel's own notes of thread names are read: they also name threads that have ended.
 const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
-
-/// Takes raw pages into the run, and what else a replay needs.
-pub(crate) trait PageKeeper {
-    fn keep(&mut self, role: Role, cpu: CpuId, first: Ticks, last: Ticks, page: &[u8]);
-
-    /// A turn has ended, whose pages were kept.
-    fn turn(&mut self, _turn: &DrainTurn) {}
-}
 
 /// Why there are no kernel events.
 pub(crate) enum NoEvents {
@@ -95,8 +88,13 @@ impl KernelEvents {
     }
 
     /// Reads everything that the kernel has recorded so far, the sending side first: an effect that is
-    /// handed over has its cause handed over before it.
-    pub(crate) fn drain(&mut self, keeper: &mut dyn PageKeeper, mut sink: impl FnMut(Item, &LiveNames)) {
+    /// handed over has its cause handed over before it. Pages go to `keep`.
+    pub(crate) fn drain(
+        &mut self,
+        keep: &mut dyn Sink,
+        mut take: impl FnMut(Item, &LiveNames),
+    ) -> Result<(), SinkError> {
+        let mut kept = Ok(());
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
                 let (feed, names) = (&mut self.feed, &self.names);
@@ -107,9 +105,11 @@ impl KernelEvents {
                             Item::Local(event) => names.learn(event, false),
                             Item::Lost(..) => {}
                         }
-                        sink(item, names);
+                        take(item, names);
                     });
-                    keep(keeper, role, cpu, bytes, info);
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
+                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
+                    }
                 };
                 // A CPU that went offline sends nothing; the local side reports it.
                 if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
@@ -121,6 +121,7 @@ impl KernelEvents {
             self.asked_kernel = Instant::now();
             self.names.learn_all(self.tracefs.saved_comms());
         }
+        kept
     }
 
     /// The earliest of the CPUs' last records; `None` before there are any.
@@ -134,11 +135,11 @@ impl KernelEvents {
     }
 
     /// All of a turn has been attributed; `turn` has what its maker knows of it.
-    pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, mut turn: DrainTurn) {
+    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, mut turn: DrainTurn) -> Result<(), SinkError> {
         turn.number = self.turns;
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
         self.turns += 1;
-        keeper.turn(&turn);
+        keep.rows(&[Row::Turn(&turn)])
     }
 
     /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
@@ -160,12 +161,6 @@ impl KernelEvents {
         self.names.save(&mut context);
         context.setup.clone_from(&self.setup);
         context
-    }
-}
-
-fn keep(keeper: &mut dyn PageKeeper, role: Role, cpu: CpuId, bytes: &[u8], info: Option<PageInfo>) {
-    if let Some((first, last)) = info.and_then(|info| info.range) {
-        keeper.keep(role, cpu, first, last, bytes);
     }
 }
 

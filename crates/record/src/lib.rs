@@ -1,14 +1,17 @@
 //! A recording, from start to end.
 //!
-//! [`record`] starts the probes and the sources, drains both on CPUs that are not measured, hands stalls
-//! and events to attribution and to the store, and ends everything whatever happens. It prints nothing:
-//! progress goes to an [`Observer`], the result is the run directory.
+//! One engine records whatever there is to record: probes that spin or sleep ([`record`]), the pipeline
+//! ([`pipeline::record_pipeline`]), the threads of others ([`attach()`]). It starts the subject and its
+//! sources, drains both on CPUs that are not measured, hands rows to the store and to every other
+//! [`Output`], and ends everything whatever happens. It prints nothing: progress goes to an [`Observer`],
+//! the result is the run directory.
 #![forbid(unsafe_code)]
 
 mod after;
 mod before;
 mod counters;
 mod drain;
+mod engine;
 mod error;
 mod evidence;
 mod feed;
@@ -17,8 +20,6 @@ mod hints;
 mod home;
 mod identities;
 mod kernel_events;
-mod live;
-mod manifest;
 mod names;
 mod observer;
 pub mod pipeline;
@@ -27,17 +28,16 @@ mod recording;
 mod replay;
 pub mod selftest;
 mod settings;
-mod sink;
 mod surroundings;
 mod threads;
 mod warnings;
 
+pub use engine::{Delivered, Outcome, Output};
 pub use error::RecordError;
-pub use live::{Live, LiveSettings, Measured, Receiver};
 pub use names::StoredNames;
-pub use observer::{Observer, Progress};
+pub use observer::{Observer, Progress, Step};
 pub use probes::ProbeError;
-pub use recording::{Outcome, record};
+pub use recording::{Extra, LARGEST_THRESHOLD, record, record_to};
 pub use replay::{ReplayError, Replayed, StallSink, replay, stall_timeline};
 pub use settings::{RecordSettings, WakeupChoice};
-pub use threads::{AttachSettings, Target, TargetError, attach};
+pub use threads::{AttachSettings, Target, TargetError, attach, attach_to};

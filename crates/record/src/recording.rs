@@ -1,43 +1,36 @@
-//! One recording, step by step.
+//! A recording of probes that spin, or that sleep and wake.
 
 use crate::counters::CounterWatch;
-use crate::drain::Drain;
+use crate::drain::{Drain, Found};
+use crate::engine::{
+    Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
+};
 use crate::error::RecordError;
 use crate::evidence::{Evidence, EvidenceSettings};
 use crate::home::Home;
-use crate::manifest::Common;
-use crate::observer::Observer;
+use crate::observer::{Observer, Progress};
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
-use crate::sink::Sink;
-use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
 use crate::{after, before};
-use jitterscope_model::{CpuId, Nanos, ProbeSettings, RunManifest, TickRate, Ticks, WakeupConditions};
-use jitterscope_platform::{self as platform, ClockChoice, Machine, ShallowIdle, Topology, clock};
+use jitterscope_model::{
+    ClockReading, CpuId, CpuSet, Nanos, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
+    WakeupConditions,
+};
+use jitterscope_platform::{ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
-use jitterscope_store::RunWriter;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How often the queues and the trace buffers are emptied.
-const DRAIN_EVERY: Duration = Duration::from_millis(50);
-/// Calibration of the clock, when the machine's statement must be checked.
-const CALIBRATION: Duration = Duration::from_millis(50);
 /// How often a probe looks whether it should end.
 const POLL: Nanos = Nanos(10_000_000);
-/// Stalls that fit in a probe's queue, of 16 bytes each: half a second at 65,000 stalls a second.
-const QUEUE: usize = 1 << 15;
+/// Stalls that fit in a probe's queue, of 16 bytes each: half a second at 130,000 stalls a second.
+const QUEUE: usize = 1 << 16;
 /// Time between setting the start and the start: every probe must have looked by then.
 const START_AHEAD: Nanos = Nanos(30_000_000);
 
-/// What a recording left.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The run directory.
-    pub path: PathBuf,
-}
+/// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
+pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
 
 /// Records: measures `settings.cpus`, attributes their stalls, writes a run. Ends early, keeping what was
 /// measured, when `stop` becomes true. The calling thread is confined to unmeasured CPUs meanwhile.
@@ -50,134 +43,220 @@ pub fn record(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    let stopped = || stop.load(Ordering::Relaxed);
-    platform::keep_freed_memory();
-    let topology = Topology::read(machine);
-    let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
-    let (kind, rate) = (clock.kind, clock.rate);
-    let threshold = threshold_ticks(settings, &clock)?;
-    let home = Home::leave(&settings.cpus.cpus, settings.idle_control())?;
-    // A probe that sleeps leaves time for everybody.
-    if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
-        return Err(RecordError::WouldHang);
-    }
-    // Made before anything is measured: a full or read-only disk shows now.
-    let started = clock::read_all(kind).realtime_ns;
-    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
-    writer.limit_trace(settings.trace_limit_bytes);
-    let sink = Sink::new(writer, probe_kind(settings));
-    observer.starting(&settings.cpus.cpus, &home.helpers);
+    record_to(machine, settings, Extra::default(), stop, observer)
+}
 
-    let host = platform::host_facts(machine, &topology);
-    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
-    let mut circumstances = before::circumstances(machine, settings, &clock, &home);
-    let mut sources = Vec::new();
-    let evidence = if settings.trace {
-        let wanted = EvidenceSettings {
-            measured: settings.cpus.cpus.clone(),
-            online: topology.online.clone(),
-            clock: kind,
-            rate,
-            virtual_machine: host.hypervisor.is_some(),
-            helper: home.helpers.first().unwrap_or_default(),
-            buffer_kib: settings.trace_buffer_kib,
-            wakeups: settings.wakeup.is_some(),
+/// What a recording of probes may have beside its settings.
+#[derive(Default)]
+pub struct Extra<'a> {
+    /// Where the rows go beside the run.
+    pub outputs: Vec<Output<'a>>,
+    /// Stalls have at least so many ticks, whatever the threshold comes to.
+    pub least: Ticks,
+}
+
+/// As [`record`], telling the rows to more than the run.
+///
+/// # Errors
+/// As [`record`], and when an output cannot be opened or refuses; one that fails later does not end it unless
+/// it is essential.
+pub fn record_to(
+    machine: &Machine,
+    settings: &RecordSettings,
+    extra: Extra<'_>,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
+    let Extra { outputs, least } = extra;
+    run(Probing { settings, least, threshold: Ticks(0) }, Context { machine, outputs, stop, observer })
+}
+
+/// Probes that were asked for.
+struct Probing<'a> {
+    settings: &'a RecordSettings,
+    least: Ticks,
+    threshold: Ticks,
+}
+
+impl<'a> Subject for Probing<'a> {
+    type Error = RecordError;
+    type Running = Probed<'a>;
+
+    fn plan(&mut self, machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
+        let settings = self.settings;
+        let clock = choose_clock(machine, settings.clock)?;
+        self.threshold = threshold_ticks(settings, &clock, self.least)?;
+        let measured = &settings.cpus.cpus;
+        let threshold_ns = match self.least {
+            Ticks(0) => settings.threshold,
+            _ => clock.rate.nanos(self.threshold),
         };
-        Evidence::start(machine, &wanted)
-            .map_err(|why| circumstances.push(before::blind(why, &mut sources)))
-            .ok()
-    } else {
-        let (reason, fix) = ("--no-trace was given", "Leave it out to have stalls attributed.");
-        circumstances.push(Circumstance::NoKernelEvents { reason: reason.into(), fix: fix.into() });
-        None
-    };
-    circumstances.extend(
-        evidence
-            .as_ref()
-            .filter(|e| e.events.leftovers_removed > 0)
-            .map(|evidence| Circumstance::LeftoversRemoved { count: evidence.events.leftovers_removed }),
-    );
-
-    let _shallow = match settings.wakeup {
-        Some(WakeupChoice { hold_latency: true, .. }) => Some(
-            ShallowIdle::hold()
-                .map_err(|source| RecordError::Machine { what: "/dev/cpu_dma_latency", source })?,
-        ),
-        _ => None,
-    };
-    let job = |cpu| job(settings, cpu, threshold, rate);
-    let (mut probes, outputs) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
-    probes.wait_until_ready()?;
-    let mut drain = Drain::new(&probes, outputs, evidence, sink, rate)?;
-    drain.run_for(DRAIN_EVERY, settings.warmup, stopped);
-    if stopped() {
-        return Err(RecordError::InterruptedEarly);
+        Ok(Plan {
+            leave: measured.clone(),
+            shared: settings.idle_control(),
+            measured: measured.clone(),
+            probe: ProbeSettings { threshold_ns, ..probe_settings(settings) },
+            keep: Keep {
+                label: settings.label.clone(),
+                runs_dir: settings.runs_dir.clone(),
+                command_line: settings.command_line.clone(),
+                trace_limit_bytes: settings.trace_limit_bytes,
+                tuning: settings.tuning.clone(),
+            },
+            clock,
+        })
     }
 
-    surroundings.begin(machine);
-    let clock_start = clock::read_all(kind);
-    let start = clock_start.ticks + rate.ticks(START_AHEAD);
-    let end = start + rate.ticks(settings.duration);
-    drain.begin(clock_start, start, end)?;
-    drain.counters =
-        Some(CounterWatch::start(machine, &settings.cpus.cpus, Duration::from_nanos(settings.interval.0)));
-    probes.measure(start, end);
-    let mut interrupted = false;
-    while !probes.all_finished() {
-        std::thread::sleep(DRAIN_EVERY);
-        drain.cycle();
-        drain.housekeeping();
-        observer.progress(&drain.progress(clock::now(kind), settings.duration));
-        if !interrupted && (stopped() || drain.sink.is_stuck()) {
-            interrupted = true;
+    fn check(&mut self, home: &Home) -> Result<(), RecordError> {
+        let settings = self.settings;
+        // A probe that sleeps leaves time for everybody.
+        if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
+            return Err(RecordError::WouldHang);
+        }
+        Ok(())
+    }
+
+    fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Probed<'a>, RecordError> {
+        let settings = self.settings;
+        let (kind, rate) = (stage.clock.kind, stage.rate());
+        stage.circumstances.extend(before::circumstances(stage.machine, settings, &stage.home));
+        let evidence = evidence(settings, stage);
+        let shallow = match settings.wakeup {
+            Some(WakeupChoice { hold_latency: true, .. }) => Some(
+                ShallowIdle::hold()
+                    .map_err(|source| RecordError::Machine { what: "/dev/cpu_dma_latency", source })?,
+            ),
+            _ => None,
+        };
+        let job = |cpu| job(settings, cpu, self.threshold, rate);
+        let (mut probes, gaps) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
+        probes.wait_until_ready()?;
+        let mut drain = Drain::new(&probes, gaps, evidence, rate)?;
+        let stop = stage.stop;
+        let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+        drain.run_for(&mut stage.outputs, (DRAIN_EVERY, settings.warmup), stopped)?;
+        Ok(Probed { settings, probes: Some(probes), drain, joined: Joined::default(), _shallow: shallow })
+    }
+}
+
+/// Kernel events where they are wanted and can be had; why not is noted.
+fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evidence> {
+    if !settings.trace {
+        stage.circumstances.push(Circumstance::NoTraceWanted { pipeline: false });
+        return None;
+    }
+    let wanted = EvidenceSettings {
+        measured: settings.cpus.cpus.clone(),
+        online: stage.topology.online.clone(),
+        clock: stage.clock.kind,
+        rate: stage.rate(),
+        virtual_machine: stage.host.hypervisor.is_some(),
+        helper: stage.home.helpers.first().unwrap_or_default(),
+        buffer_kib: settings.trace_buffer_kib,
+        wakeups: settings.wakeup.is_some(),
+    };
+    match Evidence::start(stage.machine, &wanted) {
+        Ok(evidence) => {
+            stage.leftovers(evidence.events.leftovers_removed);
+            Some(evidence)
+        }
+        Err(why) => {
+            let circumstance = before::blind(why, &mut stage.sources);
+            stage.circumstances.push(circumstance);
+            None
+        }
+    }
+}
+
+/// Probes that run.
+struct Probed<'a> {
+    settings: &'a RecordSettings,
+    /// `None` once they are joined.
+    probes: Option<Probes>,
+    drain: Drain,
+    joined: Joined,
+    _shallow: Option<ShallowIdle>,
+}
+
+impl Running for Probed<'_> {
+    type Error = RecordError;
+
+    fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
+        self.drain.cycle(outputs)
+    }
+
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), RecordError> {
+        let (settings, rate) = (self.settings, stage.rate());
+        // From now: an output may have waited since the clocks were read.
+        let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
+        let end = start + rate.ticks(settings.duration);
+        self.drain.begin(start, end);
+        let every = Duration::from_nanos(settings.interval.0);
+        self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));
+        if let Some(probes) = &mut self.probes {
+            probes.measure(start, end);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
+        self.drain.cycle(&mut stage.outputs)?;
+        self.drain.read_counters();
+        Ok(Some(self.drain.progress(clock::now(stage.clock.kind), self.settings.duration)))
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.probes.as_ref().is_none_or(Probes::all_finished)
+    }
+
+    fn stop(&mut self) {
+        if let Some(probes) = &self.probes {
             probes.stop();
         }
     }
-    let Joined { results, wakeups } = probes.join()?;
-    let clock_end = clock::read_all(kind);
-    if results.iter().all(|result| result.samples == 0) {
-        return Err(RecordError::InterruptedEarly);
+
+    fn join(&mut self) -> Result<(), RecordError> {
+        if let Some(probes) = self.probes.take() {
+            self.joined = probes.join()?;
+        }
+        if self.joined.results.iter().all(|result| result.samples == 0) {
+            return Err(RecordError::InterruptedEarly);
+        }
+        Ok(())
     }
-    let state = surroundings.end(machine, &settings.cpus.cpus);
-    let mut found = drain.finish(&results);
-    found.sink.machine(&state);
-    sources.extend(found.sources);
-    circumstances.extend(results.iter().flat_map(after::circumstances));
-    circumstances.extend(after::of_evidence(&sources, found.attributed));
-    circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
-    circumstances.extend(Circumstance::of_folded(found.folded));
-    circumstances.extend(found.sink.of_room());
-    if interrupted {
-        circumstances.push(Circumstance::Interrupted);
+
+    fn busy(&self) -> CpuSet {
+        self.settings.cpus.cpus.clone()
     }
-    let common = Common {
-        label: &settings.label,
-        command_line: &settings.command_line,
-        host,
-        clock: kind,
-        rate,
-        clocks: (clock_start, clock_end),
-        probe: probe_settings(settings),
-        home: &home,
-        interrupted,
-    };
-    let mut manifest = RunManifest {
-        results,
-        wakeups,
-        attributed: found.attributed,
-        sources,
-        counters: found.counters,
-        edge_costs: found.edge_costs,
-        sleeping_works: found.sleeping_works,
-        events_in_gaps: found.events_in_gaps,
-        warnings: circumstances.iter().map(Circumstance::warning).collect(),
-        ..common.manifest()
-    };
-    let costs = found.costs;
-    manifest.self_noise.entry_cost_ns = costs.entry_cost_ns;
-    manifest.self_noise.exit_cost_ns = costs.exit_cost_ns;
-    manifest.self_noise.cost_samples = costs.cost_samples;
-    Ok(Outcome { path: found.sink.finish(manifest)? })
+
+    fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
+        let Joined { results, wakeups } = self.joined;
+        let found: Found = self.drain.finish(&mut stage.outputs, &results)?;
+        if let Some(context) = &found.context {
+            stage.outputs.store.context(context);
+        }
+        stage.sources.extend(found.sources);
+        let circumstances = &mut stage.circumstances;
+        circumstances.extend(results.iter().flat_map(after::circumstances));
+        circumstances.extend(after::of_evidence(&stage.sources, found.attributed));
+        circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
+        circumstances.extend(Circumstance::of_folded(found.folded));
+        let mut manifest = RunManifest {
+            results,
+            wakeups,
+            attributed: found.attributed,
+            counters: found.counters,
+            edge_costs: found.edge_costs,
+            sleeping_works: found.sleeping_works,
+            events_in_gaps: found.events_in_gaps,
+            ..stage.manifest(ended)
+        };
+        let costs = found.costs;
+        manifest.self_noise.entry_cost_ns = costs.entry_cost_ns;
+        manifest.self_noise.exit_cost_ns = costs.exit_cost_ns;
+        manifest.self_noise.cost_samples = costs.cost_samples;
+        Ok(manifest)
+    }
 }
 
 fn probe_kind(settings: &RecordSettings) -> &'static str {
@@ -207,16 +286,20 @@ fn job(settings: &RecordSettings, cpu: CpuId, threshold: Ticks, rate: TickRate) 
     }
 }
 
-fn threshold_ticks(settings: &RecordSettings, clock: &ClockChoice) -> Result<Ticks, RecordError> {
-    let ticks = clock.rate.ticks(settings.threshold);
+fn threshold_ticks(
+    settings: &RecordSettings,
+    clock: &ClockChoice,
+    least: Ticks,
+) -> Result<Ticks, RecordError> {
+    let ticks = clock.rate.ticks(settings.threshold).max(least);
     // Only a spinning probe counts what is below it a tick each.
-    if settings.wakeup.is_some() || (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&ticks) {
+    if settings.wakeup.is_some() || (Ticks(1)..=LARGEST_THRESHOLD).contains(&ticks) {
         return Ok(ticks);
     }
     Err(RecordError::Threshold {
         threshold: settings.threshold,
         ticks: ticks.0,
-        most: clock.rate.nanos(SpinSettings::MAX_THRESHOLD),
+        most: clock.rate.nanos(LARGEST_THRESHOLD),
     })
 }
 

@@ -28,10 +28,9 @@ impl Surroundings {
     }
 
     /// It has ended: the state, with the load of all CPUs but those that a probe kept busy.
-    pub(crate) fn end(mut self, machine: &Machine, measured: &CpuSet) -> MachineState {
-        self.state.load = self
-            .began
+    pub(crate) fn end(&mut self, machine: &Machine, measured: &CpuSet) -> MachineState {
+        self.state.load = std::mem::replace(&mut self.began, Reading::Absent)
             .and_then(|before| CpuTimes::read(machine).map(|after| before.shares_until(&after, measured)));
-        self.state
+        self.state.clone()
     }
 }

@@ -1,6 +1,7 @@
 //! What the reader of a report must know, each with what to do about it.
 
 use jitterscope_model::{CpuId, CpuSet, Nanos, Warning};
+use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
 /// A circumstance that limits what a run can say.
@@ -8,6 +9,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Circumstance {
     /// Stalls are counted, not attributed.
     NoKernelEvents { reason: String, fix: String },
+    /// Nor were kernel events wanted.
+    NoTraceWanted { pipeline: bool },
     /// Our own threads share the measured CPUs.
     NoFreeCpu { measured: CpuSet },
     /// Our own threads share the CPUs of the threads that are followed.
@@ -47,6 +50,8 @@ pub(crate) enum Circumstance {
     /// The disk filled up, so the recording had to end while it could still be closed. So many stalls at
     /// its end are counted and not stored.
     DiskFull { unstored: u64 },
+    /// An output beside the run did not get all rows.
+    OutputLost { output: String, delivered: u64, lost: u64, why: String },
     /// The recording was ended early.
     Interrupted,
 }
@@ -65,11 +70,32 @@ impl Circumstance {
         (time > Nanos::ZERO).then_some(Circumstance::Folded { time })
     }
 
+    /// What to say of the disk.
+    pub(crate) fn of_room(room: Room) -> Option<Circumstance> {
+        match room {
+            Room::Ample => None,
+            Room::TraceGivenUp => {
+                Some(Circumstance::TraceDiscarded { why: "the disk was filling up".into() })
+            }
+            Room::None { unstored } => Some(Circumstance::DiskFull { unstored }),
+        }
+    }
+
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
             Circumstance::NoKernelEvents { reason, fix } => {
                 ("no-kernel-events", format!("Stalls were measured but not attributed: {reason}. {fix}"))
             }
+            Circumstance::NoTraceWanted { pipeline } => (
+                "no-kernel-events",
+                format!(
+                    "Stalls were measured but not attributed: --no-trace was given. {}",
+                    match pipeline {
+                        false => "Leave it out to have stalls attributed.",
+                        true => "Leave it out to learn why messages were slow.",
+                    }
+                ),
+            ),
             Circumstance::NoFreeCpu { measured } => (
                 "no-free-cpu",
                 format!(
@@ -174,6 +200,13 @@ impl Circumstance {
             Circumstance::TraceDiscarded { why } => (
                 "trace-discarded",
                 format!("The raw trace was not kept: {why}. Stalls cannot be shown as timelines."),
+            ),
+            Circumstance::OutputLost { output, delivered, lost, why } => (
+                "output-lost",
+                format!(
+                    "{output} got {delivered} rows and lost {lost}: {why}. The run itself has them: export it \
+                     again for a whole copy."
+                ),
             ),
             Circumstance::Interrupted => {
                 ("interrupted", "The recording was ended before its time; what was measured is kept.".into())

@@ -5,11 +5,10 @@ use jitterscope_model::{
     PipelineRole, Stall,
 };
 use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
-use jitterscope_record::RecordError;
 use jitterscope_record::pipeline::{
-    InputChoice, Misfit, PipelineLength, PipelineObserver, PipelineRecordError, PipelineRecordSettings,
-    Places, Step, record_pipeline,
+    InputChoice, Misfit, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
 };
+use jitterscope_record::{Observer, RecordError, Step};
 use jitterscope_store::RunReader;
 use jitterscope_testing::{Tmpfs, turn};
 use std::path::Path;
@@ -187,7 +186,7 @@ fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
 /// Stops as soon as something was measured.
 struct Impatient<'a>(&'a AtomicBool);
 
-impl PipelineObserver for Impatient<'_> {
+impl Observer for Impatient<'_> {
     fn progress(&mut self, progress: &jitterscope_record::Progress) {
         if progress.elapsed > Nanos(100_000_000) {
             self.0.store(true, Ordering::Relaxed);
@@ -214,7 +213,7 @@ fn a_stop_keeps_what_was_measured() {
 /// Stops at a step.
 struct StopAt<'a>(&'a AtomicBool, fn(&Step<'_>) -> bool, Vec<&'static str>);
 
-impl PipelineObserver for StopAt<'_> {
+impl Observer for StopAt<'_> {
     fn step(&mut self, step: Step<'_>) {
         self.2.push(match step {
             Step::Starting => "starting",

@@ -1,10 +1,11 @@
 //! Wake-up recordings and live measurements on the machine that the tests run on.
 
-use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, CpuSet, IntervalRow, Nanos, Stall, Ticks};
+use jitterscope_model::{
+    Attribution, CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks,
+};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_record::{
-    Live, LiveSettings, Observer, Progress, Receiver, RecordSettings, WakeupChoice, record,
+    Extra, Observer, Output, Progress, RecordSettings, WakeupChoice, record, record_to,
 };
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -89,75 +90,147 @@ struct Counter {
     ticks: u64,
 }
 
-impl Receiver for Counter {
-    fn begin(&mut self, _clock: jitterscope_model::ClockReading) {
-        self.begun = true;
+impl Sink for Counter {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
+        self.begun = !facts.id.is_empty();
+        Ok(())
     }
 
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        assert!(self.begun && attribution.is_none());
-        self.stalls += 1;
-        self.longest = self.longest.max(stall.length());
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Stall(stall, attribution) => {
+                    assert!(self.begun && attribution.is_none());
+                    self.stalls += 1;
+                    self.longest = self.longest.max(stall.length());
+                }
+                Row::Interval(row, lengths) => {
+                    assert!(row.end > row.start);
+                    self.of_intervals += row.count;
+                    self.lengths += lengths.len();
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-        assert!(row.end > row.start);
-        self.of_intervals += row.count;
-        self.lengths += lengths.len();
-    }
-
-    fn tick(&mut self) {
+    fn tick(&mut self) -> Result<u64, SinkError> {
         self.ticks += 1;
+        Ok(0)
     }
 
-    fn gave_up(&self) -> bool {
-        false
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(Delivery::of(self.stalls))
+    }
+}
+
+fn spin_settings(runs_dir: &Path) -> RecordSettings {
+    RecordSettings {
+        wakeup: None,
+        threshold: Nanos(1_000),
+        label: "SPIN".into(),
+        ..wakeup_settings(runs_dir)
     }
 }
 
 #[test]
-fn a_live_measurement_hands_over_every_stall_once() {
+fn an_output_is_told_every_stall_once() {
     let _turn = turn();
-    let settings = LiveSettings {
-        cpus: cpus(),
+    let dir = tempfile::tempdir().unwrap();
+    let settings = RecordSettings {
         duration: Nanos(400_000_000),
         interval: Nanos(1_000_000),
-        attribute: false,
+        ..spin_settings(dir.path())
     };
-    let live = Live::prepare(&Machine::host(), settings).unwrap();
-    let threshold = live.rate().ticks(Nanos(1_000));
     let mut counter = Counter::default();
-    let measured = live.measure(threshold, &AtomicBool::new(false), &mut counter).unwrap();
-    let result = &measured.results[0];
+    let extra = Extra { outputs: vec![Output::to("counter", &mut counter)], ..Extra::default() };
+    let outcome = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ()).unwrap();
+    let run = RunReader::open(&outcome.path).unwrap();
+    let result = &run.manifest().results[0];
     assert_eq!(result.sum_ticks, result.end.since(result.start).0, "the deltas leave a hole");
     assert_eq!(counter.stalls + result.dropped_records, result.stalls);
     assert!(counter.longest.0 <= result.max_ticks);
     // No interval may be missing: the drain thread empties their queue often enough.
     assert_eq!((counter.of_intervals, counter.lengths), (result.stalls, counter.stalls));
     assert!(counter.ticks > 0);
+    assert_eq!(run.stalls().unwrap().count() as u64, counter.stalls);
+    assert_eq!(outcome.outputs[0].delivery, Delivery::of(counter.stalls));
+}
+
+/// Takes no row, or not the beginning.
+struct Stubborn {
+    begins: bool,
+}
+
+impl Sink for Stubborn {
+    fn begin(&mut self, _facts: &RunFacts) -> Result<(), SinkError> {
+        if self.begins { Ok(()) } else { Err(full()) }
+    }
+
+    fn rows(&mut self, _batch: &[Row<'_>]) -> Result<(), SinkError> {
+        Err(full())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(..))
+    }
+
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        panic!("what has failed is asked no more")
+    }
+}
+
+fn full() -> SinkError {
+    SinkError::new(std::io::Error::from(std::io::ErrorKind::StorageFull))
 }
 
 #[test]
-fn a_receiver_that_gives_up_ends_the_measurement() {
-    struct Stubborn;
-    impl Receiver for Stubborn {
-        fn stall(&mut self, _stall: &Stall, _attribution: Option<&Attribution>) {}
-        fn gave_up(&self) -> bool {
-            true
+fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothing_else_matters() {
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+    impl Observer for Heard {
+        fn output_failed(&mut self, output: &str, why: &SinkError) {
+            self.0.push(format!("{output}: {why}"));
         }
     }
     let _turn = turn();
-    let settings = LiveSettings {
-        cpus: cpus(),
-        duration: Nanos(60_000_000_000),
-        interval: Nanos(100_000_000),
-        attribute: false,
-    };
-    let live = Live::prepare(&Machine::host(), settings).unwrap();
-    let threshold = live.rate().ticks(Nanos(1_000));
-    let measured = live.measure(threshold, &AtomicBool::new(false), &mut Stubborn).unwrap();
-    assert!(measured.interrupted);
-    assert!(measured.results[0].end < measured.results[0].planned_end);
+    let dir = tempfile::tempdir().unwrap();
+    for essential in [false, true] {
+        // So low that there are stalls in any half of a second.
+        let duration = if essential { 3_600_000_000_000 } else { 500_000_000 };
+        let settings = RecordSettings { duration: Nanos(duration), ..spin_settings(dir.path()) };
+        let (mut stubborn, mut counter, mut heard) =
+            (Stubborn { begins: true }, Counter::default(), Heard::default());
+        let output = Output::to("stubborn", &mut stubborn);
+        let output = if essential { output.essential() } else { output };
+        let extra = Extra { outputs: vec![output, Output::to("counter", &mut counter)], ..Extra::default() };
+        let outcome =
+            record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut heard).unwrap();
+        assert_eq!(heard.0.len(), 1, "told once: {:?}", heard.0);
+        let run = RunReader::open(&outcome.path).unwrap();
+        let manifest = run.manifest();
+        let stored = run.stalls().unwrap().count() as u64;
+        assert_eq!(manifest.interrupted, essential);
+        assert_eq!(stored, counter.stalls, "the others go on");
+        let failed = &outcome.outputs[0];
+        assert!(failed.error.is_some());
+        assert_eq!((failed.delivery.delivered, failed.delivery.lost), (0, stored));
+        let warning = manifest.warnings.iter().find(|warning| warning.id == "output-lost").unwrap();
+        assert!(warning.text.starts_with(&format!("stubborn got 0 rows and lost {stored}")), "{warning:?}");
+    }
+}
+
+#[test]
+fn an_output_that_refuses_ends_it_before_anything_is_measured() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let mut stubborn = Stubborn { begins: false };
+    let extra = Extra { outputs: vec![Output::to("stubborn", &mut stubborn)], ..Extra::default() };
+    let settings = RecordSettings { duration: Nanos(3_600_000_000_000), ..spin_settings(dir.path()) };
+    let result = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ());
+    assert!(result.unwrap_err().to_string().contains("storage"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 /// What the kernel was asked for: the longest exit from idle, microseconds.

@@ -36,22 +36,26 @@ mod hlog_reader;
 mod legacy;
 mod naming;
 mod pages;
+mod partial;
 mod reader;
 mod reserved;
 mod runs;
 mod segment;
+mod sink;
+mod table;
 mod tables;
 mod writer;
 
 pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
+pub use jitterscope_model::TraceRole;
 pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
-pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage, TracePiece};
 pub use runs::{
     CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
     size_on_disk,
 };
+pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
 pub use writer::RunWriter;

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
 use crate::writer::json;
-use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks};
+use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -25,26 +25,16 @@ const SMALLEST_SEGMENT: u64 = 64 << 10;
 /// Stalls remembered that a page still to come may overlap: pages arrive a fraction of a second late.
 const RECENT_STALLS: usize = 4096;
 
-/// Which side of a recording a page comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TraceRole {
-    /// What ran on the measured CPUs.
-    Local,
-    /// What was aimed at them, from any CPU.
-    Senders,
+fn role_byte(role: TraceRole) -> u8 {
+    match role {
+        TraceRole::Local => 0,
+        TraceRole::Senders => 1,
+    }
 }
 
-impl TraceRole {
-    pub(crate) fn to_byte(self) -> u8 {
-        match self {
-            TraceRole::Local => 0,
-            TraceRole::Senders => 1,
-        }
-    }
-
-    pub(crate) fn from_byte(byte: u8) -> Option<TraceRole> {
-        [TraceRole::Local, TraceRole::Senders].into_iter().find(|role| role.to_byte() == byte)
-    }
+/// The role that is stored as this.
+pub(crate) fn role_of(byte: u8) -> Option<TraceRole> {
+    [TraceRole::Local, TraceRole::Senders].into_iter().find(|role| role_byte(*role) == byte)
 }
 
 struct Segment {
@@ -130,7 +120,7 @@ impl TracePages {
             return Ok(());
         }
         let length = u32::try_from(page.len()).unwrap_or(u32::MAX);
-        self.frame(FrameHeader { role: role.to_byte(), cpu, first, last, length }, page)?;
+        self.frame(FrameHeader { role: role_byte(role), cpu, first, last, length }, page)?;
         let Some((segment, _)) = &mut self.open else { return Ok(()) };
         segment.first = segment.first.min(first);
         segment.last = segment.last.max(last);

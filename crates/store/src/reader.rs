@@ -4,12 +4,12 @@ use crate::error::StoreError;
 use crate::head::{self, MACHINE};
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
 use crate::legacy::Wording;
-use crate::pages::{CONTEXT, SEGMENTS, TRACE, TraceRole};
+use crate::pages::{CONTEXT, SEGMENTS, TRACE, role_of};
 use crate::segment::{self, End};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::writer::{HISTOGRAMS, JOURNAL};
 use jitterscope_model::{
-    Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
+    Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks, TraceRole,
 };
 use jitterscope_platform::HeldDir;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -212,7 +212,7 @@ impl RunReader {
             let file = open_segment(&folder, &name)?;
             let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
             let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
-                if let Some(role) = TraceRole::from_byte(header.role) {
+                if let Some(role) = role_of(header.role) {
                     let segment::FrameHeader { cpu, first, last, .. } = header;
                     pages.push(StoredPage { role, cpu, first, last, bytes });
                 }
@@ -287,7 +287,7 @@ fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePiece, StoreEr
             if header.role == segment::TURN {
                 let turn = serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
                 pieces.push(turn.map(TracePiece::Turn));
-            } else if let Some(role) = TraceRole::from_byte(header.role) {
+            } else if let Some(role) = role_of(header.role) {
                 pieces.push(Ok(TracePiece::Page(StoredPage { role, cpu, first, last, bytes })));
             }
         },

@@ -4,170 +4,32 @@ use crate::error::StoreError;
 use crate::head::ManifestFiles;
 use crate::hlog::Hlog;
 use crate::naming::{check_label, compact_utc, short_id};
-use crate::pages::{TracePages, TraceRole};
-use crate::reserved::ReservedFile;
+use crate::pages::TracePages;
+use crate::partial::PartialFolder;
 use crate::runs::PARTIAL_PREFIX;
-use crate::tables::{AttributionRows, GapRows, IntervalRows, Rows, schema};
-use arrow_schema::DataType;
+use crate::table::TableWriter;
+use crate::tables::{AttributionRows, GapRows, IntervalRows};
 use hdrhistogram::Histogram;
 use jitterscope_model::{
     Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RUN_SCHEMA_VERSION, RunManifest,
-    Stall, TickRate, Ticks, Warning,
+    Stall, TickRate, Ticks, TraceRole, Warning,
 };
-use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
+use jitterscope_platform::HeldDir;
 use serde::Serialize;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Rows gathered before they are handed to the encoder; they stay in memory until then.
-const BATCH: usize = 1024;
-/// Pages of a column, bytes: each column has one in memory.
-const PAGE: usize = 16 << 10;
 /// Free space to begin with, MiB.
 const NEEDED_MIB: u64 = 64;
 /// Free space below which a recording must make room or end, MiB.
 const LOW_MIB: u64 = 24;
-/// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
-/// batch so far where that is more.
-const ROWS_AHEAD: u64 = 1 << 20;
-/// Description of a row group in the footer, bytes.
-const OF_ROW_GROUP: u64 = 4 << 10;
 /// The pipeline's journal.
 pub(crate) const JOURNAL: &str = "journal.bin";
 /// Histograms of intervals and, of a pipeline, whole ones.
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 /// Raw trace kept unless said otherwise.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
-
-/// One parquet file being written.
-///
-/// Rows are in memory until their group is written, and the file cannot be read without its footer. So
-/// there is always room on disk for both, and for the batch to come; where there is none, no more rows are
-/// taken in.
-struct TableWriter<R> {
-    path: PathBuf,
-    rows: R,
-    writer: ArrowWriter<ReservedFile>,
-    in_group: usize,
-    written: usize,
-    largest_batch: u64,
-    /// Whether the disk had no room for what comes next.
-    pressed: bool,
-}
-
-impl<R: Rows> TableWriter<R> {
-    fn create(folder: &HeldDir) -> Result<TableWriter<R>, StoreError> {
-        let path = folder.path().join(R::FILE);
-        let mut file = ReservedFile::create(folder, R::FILE)?;
-        file.reserve(ROWS_AHEAD)?;
-        let schema = schema(R::FILE);
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
-            // Of each page in the footer: that would grow with the run, in memory too.
-            .set_offset_index_disabled(true)
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_dictionary_page_size_limit(PAGE)
-            .set_data_page_size_limit(PAGE)
-            .set_write_batch_size(256)
-            .set_dictionary_enabled(false);
-        for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8) {
-            // Names repeat, numbers hardly do.
-            properties =
-                properties.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), true);
-        }
-        let writer = ArrowWriter::try_new(file, schema, Some(properties.build()))
-            .map_err(|e| parquet_error(&path, e))?;
-        let mut table = TableWriter {
-            path,
-            rows: R::default(),
-            writer,
-            in_group: 0,
-            written: 0,
-            largest_batch: 0,
-            pressed: false,
-        };
-        table.make_sure()?;
-        Ok(table)
-    }
-
-    /// Takes a row in, or refuses it when the disk is full.
-    fn push(&mut self, push: impl FnOnce(&mut R)) -> Result<(), StoreError> {
-        if self.pressed {
-            // Somebody may have made room.
-            self.make_sure()?;
-            self.pressed = false;
-        }
-        push(&mut self.rows);
-        if self.rows.len() >= BATCH { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<(), StoreError> {
-        if self.rows.len() == 0 {
-            return Ok(());
-        }
-        let rows = self.rows.len();
-        let batch = self.rows.batch().map_err(|e| StoreError::damaged(&self.path, e))?;
-        self.largest_batch = self.largest_batch.max(batch.get_array_memory_size() as u64);
-        self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
-        self.in_group += rows;
-        self.written += rows;
-        if self.in_group >= row_group(self.written) {
-            self.in_group = 0;
-            self.writer.flush().map_err(|e| parquet_error(&self.path, e))?;
-        }
-        match self.make_sure() {
-            // These rows still have their room.
-            Err(error) if error.is_full() => self.pressed = true,
-            other => other?,
-        }
-        Ok(())
-    }
-
-    /// Sees to room for all that is in memory, the batch to come, and the footer.
-    fn make_sure(&mut self) -> Result<(), StoreError> {
-        let encoded = self.writer.in_progress_size() as u64;
-        let groups = self.writer.flushed_row_groups().len() as u64 + 2;
-        // Incompressible bytes grow a little.
-        let needed = encoded + encoded / 4 + ROWS_AHEAD.max(2 * self.largest_batch) + groups * OF_ROW_GROUP;
-        self.writer.inner_mut().reserve(needed)
-    }
-
-    fn finish(mut self) -> Result<(), StoreError> {
-        self.flush()?;
-        // `into_inner` writes the footer.
-        self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?.finish()
-    }
-}
-
-/// Rows of the next row group after so many rows. A group is in memory, compressed, until it is written,
-/// and its description (some 3 KiB) until the file is closed: groups that grow with the file keep both
-/// small, under 10 MiB together for the hundred million rows of a day.
-fn row_group(written: usize) -> usize {
-    match written {
-        0..=262_143 => 8_192,
-        262_144..=4_194_303 => 32_768,
-        _ => 131_072,
-    }
-}
-
-/// The system's error inside the library's, where there is one.
-fn parquet_error(path: &Path, error: ParquetError) -> StoreError {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(io) => StoreError::write(path, *io),
-            Err(other) => StoreError::damaged(path, other),
-        },
-        other => StoreError::damaged(path, other),
-    }
-}
 
 /// The clock that rows are mapped to real time with.
 #[derive(Clone, Copy)]
@@ -179,70 +41,6 @@ struct Clock {
 impl Clock {
     fn realtime(&self, at: Ticks) -> u64 {
         self.start.realtime_of(at, self.rate)
-    }
-}
-
-/// How often a folder is made again that another's clean-up has removed.
-const TRIES: u32 = 5;
-
-/// Whether another process, rather than the file system, is in the way of a lock.
-fn error_is_others(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
-}
-
-/// The folder under its hidden name, held open; removed with all that is in it unless it was renamed.
-struct PartialFolder {
-    runs: HeldDir,
-    held: HeldDir,
-    name: String,
-    renamed: bool,
-    /// Tells others that it is being written to; `None` where the file system has no locks, and then
-    /// nobody removes it either.
-    _owner: Option<OwnerLock>,
-}
-
-impl PartialFolder {
-    fn make(runs: HeldDir, name: String) -> Result<PartialFolder, AccessError> {
-        let path = runs.path().join(&name);
-        let mut tries = 0;
-        loop {
-            let held = runs.make_dir(&name)?;
-            let owner = match OwnerLock::take(&path) {
-                Ok(lock) => Some(lock),
-                // Somebody took it for a leftover in the moment in which it had no lock yet.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
-                    tries += 1;
-                    continue;
-                }
-                Err(source) if error_is_others(&source) => {
-                    let _ = runs.remove_held(&held, &name);
-                    return Err(AccessError::Io { path, source });
-                }
-                Err(_) => None,
-            };
-            return Ok(PartialFolder { runs, held, name, renamed: false, _owner: owner });
-        }
-    }
-
-    fn rename(&mut self, to: &str) -> Result<(), StoreError> {
-        let result = self.runs.rename_held(&self.held, &self.name, to);
-        // Wherever it is now, what was measured is whole in it.
-        self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
-        match result {
-            Err(AccessError::Replaced { .. }) => {
-                Err(StoreError::Moved { path: self.runs.path().join(&self.name) })
-            }
-            other => other.and_then(|()| self.runs.sync()).map_err(StoreError::writing),
-        }
-    }
-}
-
-impl Drop for PartialFolder {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // What cannot be removed now is swept up by `clean_partials`.
-            let _ = self.runs.remove_held(&self.held, &self.name);
-        }
     }
 }
 
@@ -308,6 +106,12 @@ impl RunWriter {
             clock: None,
             failed: false,
         })
+    }
+
+    /// The id that the run has, or will have.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Keeps at most this many bytes of raw trace; 0 keeps none.

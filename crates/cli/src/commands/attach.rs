@@ -1,6 +1,7 @@
 //! `attach`: what becomes of the time of the user's own threads.
 
 use super::machine_tuning;
+use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -10,9 +11,10 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
+use jitterscope_export::Target;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_record::{AttachSettings, RecordError, Target, TargetError, attach};
+use jitterscope_record::{AttachSettings, RecordError, Target as Whom, TargetError, attach_to};
 use jitterscope_store::StoreError;
 
 /// How long a process or a name is followed unless said otherwise.
@@ -68,6 +70,9 @@ pub struct AttachArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
+    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
+    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
+    pub output: Vec<Target>,
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
@@ -84,9 +89,10 @@ pub struct AttachArgs {
 /// # Errors
 /// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
+    beside_a_report(&args.output, args.quiet)?;
     let machine = Machine::host();
     let target = target(args)?;
-    let of_command = matches!(target, Target::Command { .. });
+    let of_command = matches!(target, Whom::Command { .. });
     let settings = AttachSettings {
         target,
         wait: args.wait,
@@ -102,29 +108,29 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
-    let outcome = attach(&machine, &settings, &stop, &mut line);
+    let outcome = attach_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     print_run(places, &outcome.path, Form::of(args.json, args.full))?;
-    Ok(Exit::Ok)
+    Ok(tell(&args.output, &outcome.outputs, args.quiet))
 }
 
-fn target(args: &AttachArgs) -> Result<Target, UsageError> {
+fn target(args: &AttachArgs) -> Result<Whom, UsageError> {
     match (args.pid, args.tid, &args.comm) {
-        (Some(pid), _, _) => Ok(Target::Process(pid)),
-        (_, Some(tid), _) => Ok(Target::Thread(tid)),
+        (Some(pid), _, _) => Ok(Whom::Process(pid)),
+        (_, Some(tid), _) => Ok(Whom::Thread(tid)),
         (_, _, Some(name)) if name.is_empty() => Err(UsageError("--comm needs a name".into())),
         (_, _, Some(name)) => {
             if name.len() > 15 {
                 let cut: String = name.chars().take(15).collect();
                 output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: following '{cut}'"));
             }
-            Ok(Target::Named(name.clone()))
+            Ok(Whom::Named(name.clone()))
         }
         _ if args.command.is_empty() => {
             Err(UsageError("nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into()))
         }
-        _ => Ok(Target::Command { line: args.command.clone(), to_stderr: args.json }),
+        _ => Ok(Whom::Command { line: args.command.clone(), to_stderr: args.json }),
     }
 }
 
@@ -134,6 +140,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Target(TargetError::Gone { .. } | TargetError::NoSuchName(_)) => {
             UsageError(error.to_string()).into()
         }
+        RecordError::Output(error) => told_by_target(error),
         RecordError::Blind { .. } => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }

@@ -2,6 +2,7 @@
 
 use super::advice::{step, with_advice};
 use super::machine_tuning;
+use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline_properties::load_or_make;
 use super::record::ClockArg;
 use crate::exit::{Exit, UsageError};
@@ -13,14 +14,15 @@ use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jitterscope_analyze::PipelineSummary;
-use jitterscope_export::write_message_times;
+use jitterscope_export::{Target, write_message_times};
 use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
+use jitterscope_record::RecordError;
 use jitterscope_record::pipeline::{
     InputChoice, PipelineError, PipelineLength, PipelineRecordError, PipelineRecordSettings,
-    Places as ThreadPlaces, record_pipeline,
+    Places as ThreadPlaces, record_pipeline_to,
 };
 use jitterscope_report::pipeline::progress::file_stem;
 use jitterscope_report::pipeline::{Format, inter_title, transit_title};
@@ -181,6 +183,9 @@ pub struct PipelineArgs {
     /// Length of a reporting interval
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
     pub reporting: Nanos,
+    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
+    #[arg(long, value_name = "TARGET", help_heading = "Output")]
+    pub to: Vec<Target>,
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
     pub fail_above: Option<Nanos>,
@@ -252,6 +257,7 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
         )
         .into());
     }
+    beside_a_report(&args.to, args.quiet)?;
     let machine = Machine::host();
     check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     fits_in_memory(args, &machine)?;
@@ -261,10 +267,14 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
-    let outcome = record_pipeline(&machine, &settings, &stop, &mut line);
+    let outcome = record_pipeline_to(&machine, &settings, of_recording(&args.to), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    print(args, places, &outcome.path)
+    let delivered = tell(&args.to, &outcome.outputs, args.quiet);
+    match print(args, places, &outcome.path)? {
+        Exit::Ok => Ok(delivered),
+        other => Ok(other),
+    }
 }
 
 /// What the flags, the properties file and the defaults come to.
@@ -397,6 +407,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::NotAJournal(_)
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
         | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
+        PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
         other => other.into(),
     }
 }

@@ -1,6 +1,7 @@
 //! `record`: the main job.
 
 use super::machine_tuning;
+use super::outputs::{TARGETS, beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline::{self, PipelineArgs};
 use super::report::{Form, print_run};
 use super::require::require;
@@ -12,9 +13,10 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use jitterscope_export::Target;
 use jitterscope_model::{ClockKind, CpuId, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{RecordError, RecordSettings, WakeupChoice, record};
+use jitterscope_record::{Extra, RecordError, RecordSettings, WakeupChoice, record_to};
 use jitterscope_store::StoreError;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
@@ -58,7 +60,7 @@ pub enum OtherProbe {
 
 /// Arguments of `record`.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = TARGETS)]
 pub struct RecordArgs {
     #[command(subcommand)]
     pub other: Option<OtherProbe>,
@@ -108,6 +110,9 @@ pub struct RecordArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
+    /// Write rows there as they come, beside the run that is stored; may be repeated
+    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
+    pub output: Vec<Target>,
     /// End with code 4 unless this source is available (see doctor); may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
@@ -195,6 +200,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         return pipeline::run(args, places);
     }
     only_for_wakeup(args)?;
+    beside_a_report(&args.output, args.quiet)?;
     let machine = Machine::host();
     // Before the first look, which may mount tracefs.
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
@@ -240,17 +246,19 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::args::given(),
     };
     let mut line = ProgressLine::new(args.quiet);
-    let outcome = record(&machine, &settings, &stop, &mut line);
+    let extra = Extra { outputs: of_recording(&args.output), ..Extra::default() };
+    let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
     let worst = summary.probe.total.max_ns.unwrap_or_default();
     match args.fail_above {
         Some(limit) if worst > limit => {
             output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
             Ok(Exit::Exceeded)
         }
-        _ => Ok(Exit::Ok),
+        _ => Ok(delivered),
     }
 }
 
@@ -259,6 +267,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         RecordError::Store(StoreError::Label { .. })
         | RecordError::Threshold { .. }
         | RecordError::WouldHang => UsageError(error.to_string()).into(),
+        RecordError::Output(error) => told_by_target(error),
         other => other.into(),
     }
 }

@@ -1,6 +1,8 @@
-//! `sampler`: the jitter sampler's flags and series, written while it runs, with every stall.
+//! `sampler`: the jitter sampler's flags and series, written while it runs, with every stall. It is kept as a
+//! run like any other, so that a spike of the series leads to the trace of that moment.
 
-use super::export::{TARGETS, places_apart, told, told_by_target};
+use super::machine_tuning;
+use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by_target};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -8,13 +10,20 @@ use crate::signals;
 use crate::units::{in_millis, in_nanos, in_seconds};
 use anyhow::Context;
 use clap::Args;
-use hdrhistogram::Histogram;
-use jitterscope_export::{CsvRows, ExportError, Exporter, Formulas, Pace, RunFacts, Target, begin_all};
-use jitterscope_model::{Attribution, CpuList, IntervalRow, Nanos, ProbeResult, Stall};
-use jitterscope_platform::{Machine, Topology, current_affinity, host_facts, select_cpus};
-use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
+use jitterscope_export::{CsvRows, Formulas, Target};
+use jitterscope_model::{CpuList, Nanos, RunManifest};
+use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
+use jitterscope_store::{RunReader, StoreError};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+/// Spinning before it counts: until there are enough stalls to learn the cost of an entry from.
+const WARM_UP: Nanos = Nanos(300_000_000);
+/// Trace buffer of each measured CPU.
+const TRACE_KIB: u32 = 8192;
+/// Raw trace kept with the run; beyond it only what lies around the worst stalls.
+const TRACE_LIMIT: u64 = 256 << 20;
 
 /// Arguments of `sampler`.
 #[derive(Args, Debug)]
@@ -38,9 +47,12 @@ pub struct SamplerArgs {
     /// Name of this configuration, a tag of what is written
     #[arg(long, short, default_value = "sampler", value_name = "NAME")]
     pub label: String,
-    /// Record kernel events and name each stall's culprit in what is written
-    #[arg(long)]
+    /// Name each stall's culprit in what is written; it does so anyway where it can
+    #[arg(long, hide = true, conflicts_with = "no_trace")]
     pub attribute: bool,
+    /// Only measure: record no kernel events, name nobody
+    #[arg(long)]
+    pub no_trace: bool,
     /// Print JSON lines, as -o json://- does: run, stalls, intervals, end
     #[arg(long)]
     pub json: bool,
@@ -68,50 +80,54 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let topology = Topology::read(&machine);
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
-        .map_err(|error| UsageError(format!("-c: {error}")))?
-        .cpus;
+        .map_err(|error| UsageError(format!("-c: {error}")))?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let measured_cpus = cpus.clone();
-    let settings =
-        LiveSettings { cpus, duration: args.duration, interval: args.interval, attribute: args.attribute };
-    let live = Live::prepare(&machine, settings)?;
-    let rate = live.rate();
-    if let Some(why) = live.clock_fallback() {
-        output::talk(format_args!("measuring with CLOCK_MONOTONIC_RAW: {why}"));
-    }
-    if live.helpers().is_empty() {
-        output::talk("every allowed CPU is measured: our own helper thread disturbs one of them");
-    }
-    for remark in targets.iter().filter_map(Target::remark) {
-        output::talk(remark);
-    }
-    let threshold = rate.ticks(args.threshold);
-    live.check_threshold(threshold).map_err(usage_if_asked_wrongly)?;
-    let sinks: Result<Vec<_>, _> = targets.iter().map(|target| target.open(Pace::Live)).collect();
-    let mut sinks = sinks.map_err(told_by_target)?;
-    let facts = RunFacts {
-        id: String::new(),
-        label: args.label.clone(),
-        hostname: host_facts(&machine, &topology).hostname,
-        probe: "spin".into(),
-        cpus: measured_cpus,
+    remarks(&targets, false);
+    let settings = RecordSettings {
+        tuning: machine_tuning::of(&machine, &cpus.cpus),
+        cpus,
+        wakeup: None,
+        duration: args.duration,
+        warmup: WARM_UP,
         threshold: args.threshold,
         interval: args.interval,
-        rate,
-        clock: live.read_clocks(),
+        fifo_priority: None,
+        clock: None,
+        trace: !args.no_trace,
+        trace_buffer_kib: TRACE_KIB,
+        trace_limit_bytes: TRACE_LIMIT,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: crate::args::given(),
     };
-    let mut beginning: Vec<&mut dyn Exporter> = Vec::new();
-    for sink in &mut sinks {
-        beginning.push(sink.as_mut());
+    let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
+    let extra = Extra { outputs, ..Extra::default() };
+    let mut front = Front { args, stdout_taken: targets.iter().any(Target::is_stdout), printed: Ok(()) };
+    let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
+    front.printed?;
+    stored(RunReader::open(&outcome.path)?.manifest());
+    Ok(tell(&targets, &outcome.outputs, false))
+}
+
+/// Prints the settings once everything is ready.
+struct Front<'a> {
+    args: &'a SamplerArgs,
+    stdout_taken: bool,
+    printed: anyhow::Result<()>,
+}
+
+impl Observer for Front<'_> {
+    fn measuring(&mut self) {
+        self.printed = settings_lines(self.args, self.stdout_taken);
     }
-    begin_all(&mut beginning, &facts).map_err(told_by_target)?;
-    settings_lines(args, targets.iter().any(Target::is_stdout))?;
-    let mut tee = Tee { sinks, failed: None };
-    let measured = live.measure(threshold, &stop, &mut tee).map_err(usage_if_asked_wrongly)?;
-    if let Some(why) = &measured.blind {
-        output::talk(format_args!("stalls are not attributed: {why}"));
+}
+
+/// Says where the run is, and what limits what it can say. What its outputs lost is said by itself.
+pub fn stored(manifest: &RunManifest) {
+    for warning in manifest.warnings.iter().filter(|warning| warning.id != "output-lost") {
+        output::talk(&warning.text);
     }
-    finish(tee, &targets, &measured.results)
+    output::talk(format_args!("kept as run {id}: jitterscope report {id}", id = manifest.id));
 }
 
 /// The ancestor's three lines; on stderr when stdout is a target.
@@ -132,37 +148,12 @@ fn settings_lines(args: &SamplerArgs, stdout_taken: bool) -> anyhow::Result<()> 
     output::result(&text)
 }
 
-fn finish(tee: Tee, targets: &[Target], results: &[ProbeResult]) -> anyhow::Result<Exit> {
-    let mut failed = tee.failed;
-    let mut lost = false;
-    for (target, sink) in targets.iter().zip(tee.sinks) {
-        match sink.finish(results) {
-            Ok(delivery) => {
-                lost |= delivery.lost > 0;
-                output::talk(told(target, &delivery));
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    for result in results.iter().filter(|result| result.dropped_records > 0) {
-        output::talk(format_args!(
-            "CPU {}: {} stalls came too fast to be written one by one; the series has them all",
-            result.cpu, result.dropped_records
-        ));
-    }
-    for why in results.iter().filter_map(|result| result.ended_early.as_ref()) {
-        output::talk(why);
-    }
-    match failed {
-        Some(error) => Err(error.into()),
-        None if lost => Ok(Exit::Failed),
-        None => Ok(Exit::Ok),
-    }
-}
-
-fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
+/// The error of a front: a wrong argument, or a failure.
+pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Threshold { .. } => UsageError(format!("-t: {error}")).into(),
+        RecordError::Store(StoreError::Label { .. }) => UsageError(error.to_string()).into(),
+        RecordError::Output(error) => told_by_target(error),
         other => other.into(),
     }
 }
@@ -198,40 +189,6 @@ fn stalls_beside(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     path.with_file_name(format!("{stem}-stalls{extension}"))
-}
-
-/// Gives every row to every target. The first target that fails ends the measurement.
-struct Tee {
-    sinks: Vec<Box<dyn Exporter>>,
-    failed: Option<ExportError>,
-}
-
-impl Tee {
-    fn each(&mut self, mut give: impl FnMut(&mut dyn Exporter) -> Result<(), ExportError>) {
-        for sink in &mut self.sinks {
-            if self.failed.is_none() {
-                self.failed = give(sink.as_mut()).err();
-            }
-        }
-    }
-}
-
-impl Receiver for Tee {
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        self.each(|sink| sink.stall(stall, attribution));
-    }
-
-    fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-        self.each(|sink| sink.interval(row, lengths));
-    }
-
-    fn tick(&mut self) {
-        self.each(|sink| sink.tick());
-    }
-
-    fn gave_up(&self) -> bool {
-        self.failed.is_some()
-    }
 }
 
 #[cfg(test)]

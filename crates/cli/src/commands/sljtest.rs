@@ -1,5 +1,7 @@
 //! `sljtest`: SLJ Test's flags and screen, over a probe that reads without a hole.
 
+use super::machine_tuning;
+use super::sampler::{stored, usage_if_asked_wrongly};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -8,15 +10,15 @@ use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
-use jitterscope_analyze::sljtest::DeltaBins;
+use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
-use jitterscope_model::{Attribution, CpuId, CpuList, Nanos, Stall, TickRate, Ticks};
+use jitterscope_model::{CpuList, Nanos, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Live, LiveSettings, Receiver, RecordError};
+use jitterscope_record::{Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, record_to};
 use jitterscope_report::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
 use jitterscope_report::sljtest_json::{SljCpu, json};
 use jitterscope_report::text::periods_table;
-use std::collections::{BTreeMap, VecDeque};
+use jitterscope_store::RunReader;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,13 @@ use std::time::{Duration, Instant};
 const SHORTEST_RECORD: Nanos = Nanos(150);
 /// One interval is enough: nothing here looks at them.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+/// Spinning before it counts: until there are enough stalls to learn the cost of an entry from.
+const WARM_UP: Nanos = Nanos(300_000_000);
+/// Trace buffer of each measured CPU.
+const TRACE_KIB: u32 = 8192;
+/// Raw trace kept with the run.
+const TRACE_LIMIT: u64 = 64 << 20;
 
 /// Arguments of `sljtest`.
 #[derive(Args, Debug)]
@@ -66,6 +75,12 @@ pub struct SljtestArgs {
     /// List the significant periods of the outliers, for each culprit where the kernel's events can be had
     #[arg(long)]
     pub periods: bool,
+    /// Name of this configuration, for comparing runs
+    #[arg(long, default_value = "sljtest", value_name = "NAME")]
+    pub label: String,
+    /// Only measure: record no kernel events, name nobody
+    #[arg(long)]
+    pub no_trace: bool,
     /// Print JSON: bins (numbers and sums), statistics, recommendations and periods
     #[arg(long, conflicts_with_all = ["sum", "width"])]
     pub json: bool,
@@ -88,66 +103,62 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let cpus = select_cpus(args.cpus.as_ref(), &Topology::read(&machine), &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?
-        .cpus;
+        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     wait(args.pause, &stop)?;
-    let live = LiveSettings {
-        cpus: cpus.clone(),
+    let label = args.label.clone();
+    let recording = RecordSettings {
+        tuning: machine_tuning::of(&machine, &cpus.cpus),
+        cpus,
+        wakeup: None,
         duration: args.runtime,
+        warmup: WARM_UP,
+        threshold: SHORTEST_RECORD,
         interval: INTERVAL,
-        attribute: args.periods,
+        fifo_priority: None,
+        clock: None,
+        trace: !args.no_trace,
+        trace_buffer_kib: TRACE_KIB,
+        trace_limit_bytes: TRACE_LIMIT,
+        label,
+        runs_dir: places.runs()?,
+        command_line: crate::args::given(),
     };
-    let live = Live::prepare(&machine, live)?;
-    let rate = live.rate();
-    if let Some(why) = live.clock_fallback() {
-        output::talk(format_args!("{why}: ticks are nanoseconds of CLOCK_MONOTONIC_RAW"));
-    }
-    if live.helpers().is_empty() {
-        output::talk("every allowed CPU is measured: our own helper thread disturbs one of them");
-    }
-    let threshold = Ticks(args.knee.saturating_add(1)).max(rate.ticks(SHORTEST_RECORD));
-    let mut gatherer = Gatherer {
-        settings,
-        room: args.outbuf,
-        cpus: BTreeMap::new(),
-        periods: args.periods.then(|| PeriodSearch::new(Effort::FULL)),
-    };
-    let measured = live.measure(threshold, &stop, &mut gatherer)?;
+    let empty = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));
+    let periods = args.periods.then(|| PeriodSearch::new(Effort::FULL));
+    let mut gathered = Outliers::new(empty, args.outbuf, periods);
+    let outputs = vec![Output::to("sljtest", &mut gathered)];
+    let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)) };
+    let outcome = record_to(&machine, &recording, extra, &stop, &mut ()).map_err(usage_if_asked_wrongly)?;
+    let run = RunReader::open(&outcome.path)?;
+    let manifest = run.manifest();
+    let rate = manifest.rate;
+    stored(manifest);
     let mut binned = Vec::new();
-    for result in &measured.results {
-        let gathered = gatherer.cpus.entry(result.cpu).or_insert_with(|| OfCpu::new(settings));
-        let mut bins = gathered.bins.clone();
+    for result in &manifest.results {
+        let CpuBins { bins, seen } = gathered.bins(result);
         if result.dropped_records > 0 {
-            bins = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));
-            bins.add_above(result);
             output::talk(format_args!(
                 "CPU {}: {} outliers came too fast to be recorded; they are counted to three digits, and missing from --outfile",
                 result.cpu, result.dropped_records
             ));
         }
-        bins.add_below(result);
-        let buffer = OutlierBuffer {
-            seen: gathered.seen,
-            size: args.outbuf as u64,
-            knee_decides: threshold.0 == args.knee + 1,
-        };
+        let knee_decides = result.threshold_ticks == args.knee + 1;
+        let buffer = OutlierBuffer { seen, size: args.outbuf as u64, knee_decides };
         binned.push((result, bins, file.is_some().then_some(buffer)));
-        if let Some(why) = &result.ended_early {
-            output::talk(why);
-        }
     }
     let cpus: Vec<SljCpu<'_>> =
         binned.iter().map(|(result, bins, outliers)| SljCpu { bins, result, outliers: *outliers }).collect();
     if !args.json {
         screens(settings, rate, &cpus)?;
     }
-    let start = measured.results.iter().map(|result| result.start).min().unwrap_or_default();
-    let end = measured.results.iter().map(|result| result.end).max().unwrap_or_default();
+    let start = manifest.results.iter().map(|result| result.start).min().unwrap_or_default();
+    let end = manifest.results.iter().map(|result| result.end).max().unwrap_or_default();
     if let Some(file) = file {
-        let outliers: Vec<(Ticks, Ticks)> = gatherer.outliers().collect();
+        let outliers: Vec<(Ticks, Ticks)> = gathered.last().collect();
         file.fill(&outlier_file(&outliers, start, rate))?;
-        if threshold.0 > args.knee + 1 {
+        let threshold = manifest.results.iter().map(|result| Ticks(result.threshold_ticks)).max();
+        if let Some(threshold) = threshold.filter(|threshold| threshold.0 > args.knee + 1) {
             output::talk(format_args!(
                 "outliers shorter than {} ticks ({}) are in the histogram but not in the file: recording one takes about as long",
                 threshold.0,
@@ -155,14 +166,8 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
             ));
         }
     }
-    if args.periods
-        && let Some(why) = &measured.blind
-    {
-        output::talk(format_args!("outliers are not attributed: {why}"));
-    }
-    let periods = gatherer
-        .periods
-        .take()
+    let periods = gathered
+        .take_periods()
         .map(|search| PeriodSummary::from(search.finish(start, end, rate, FALSE_ALARM)));
     if args.json {
         output::json_text(&json(settings, rate, &cpus, periods.as_ref())?)?;
@@ -190,7 +195,7 @@ fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
     let settings = SljSettings { bins, knee: args.knee, min: args.min, sum: args.sum, width };
     settings.check().map_err(|error| UsageError(error.to_string()))?;
     // Deltas up to the knee are counted a tick each.
-    let most = Live::LARGEST_THRESHOLD.0 - 1;
+    let most = LARGEST_THRESHOLD.0 - 1;
     if args.knee > most {
         return Err(UsageError(format!("-k {} is out of range: it can be at most {most} ticks", args.knee)));
     }
@@ -243,50 +248,6 @@ impl Drop for OutlierFile<'_> {
         if self.opened.made {
             // Nothing was measured, which is the error that is told.
             let _ = self.place.folder().remove_file(self.place.name());
-        }
-    }
-}
-
-/// What is kept of one CPU.
-struct OfCpu {
-    bins: DeltaBins,
-    last: VecDeque<(Ticks, Ticks)>,
-    seen: u64,
-}
-
-impl OfCpu {
-    fn new(settings: SljSettings) -> OfCpu {
-        let bins = DeltaBins::new(settings.bins, Ticks(settings.min), Ticks(settings.knee));
-        OfCpu { bins, last: VecDeque::new(), seen: 0 }
-    }
-}
-
-/// Counts stalls exactly, and keeps the last of them.
-struct Gatherer {
-    settings: SljSettings,
-    room: usize,
-    cpus: BTreeMap<CpuId, OfCpu>,
-    periods: Option<PeriodSearch>,
-}
-
-impl Gatherer {
-    fn outliers(&self) -> impl Iterator<Item = (Ticks, Ticks)> + '_ {
-        self.cpus.values().flat_map(|cpu| cpu.last.iter().copied())
-    }
-}
-
-impl Receiver for Gatherer {
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        let settings = self.settings;
-        let cpu = self.cpus.entry(stall.cpu).or_insert_with(|| OfCpu::new(settings));
-        cpu.bins.add(stall.length(), 1);
-        cpu.seen += 1;
-        if cpu.last.len() == self.room {
-            cpu.last.pop_front();
-        }
-        cpu.last.push_back((stall.start, stall.length()));
-        if let Some(periods) = &mut self.periods {
-            periods.add(stall, attribution);
         }
     }
 }

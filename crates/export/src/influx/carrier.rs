@@ -1,7 +1,7 @@
 //! How lines travel.
 
-use crate::Delivery;
 use crate::error::ExportError;
+use jitterscope_model::Delivery;
 
 /// Takes lines of line protocol, each with its newline, and brings them to a server.
 pub(crate) trait Carrier: Send {

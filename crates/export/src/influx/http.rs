@@ -6,10 +6,9 @@
 
 use super::carrier::Carrier;
 use super::{Credentials, Dialect, HttpPlace};
-use crate::Delivery;
 use crate::error::ExportError;
-use crate::target::Pace;
-use jitterscope_model::visible;
+use crate::pace::Pace;
+use jitterscope_model::{Delivery, visible};
 use jitterscope_platform::read_bounded;
 use std::io::{self, Read};
 use std::path::Path;

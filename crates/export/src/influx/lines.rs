@@ -1,8 +1,7 @@
 //! Rows as line protocol.
 
-use crate::facts::RunFacts;
 use influxdb_line_protocol::LineProtocolBuilder;
-use jitterscope_model::{Attribution, IntervalRow, Stall};
+use jitterscope_model::{Attribution, IntervalRow, RunFacts, Stall};
 
 /// A measurement: its name, its tags, its fields.
 pub type Measurement = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -13,9 +12,9 @@ pub const SCHEMA: [Measurement; 3] = [
     (
         "jitter_stall",
         &["host", "label", "cpu", "culprit_kind", "culprit"],
-        &["duration_ns", "explained_ns", "stall_id", "victim"],
+        &["duration_ns", "explained_ns", "run", "stall_id", "victim"],
     ),
-    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "length_ns"]),
+    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "length_ns", "run"]),
 ];
 
 /// Makes the lines of one run.
@@ -62,7 +61,9 @@ impl Lines {
         if let Some(attribution) = attribution {
             line = line.field("explained_ns", signed(attribution.explained().0));
         }
-        line.field("stall_id", signed(stall.id.0))
+        // With the stall's number it leads from a point to the trace of that moment.
+        line.field("run", facts.id.as_str())
+            .field("stall_id", signed(stall.id.0))
             .field("victim", printable(&stall.victim.comm.to_string()).as_str())
             .timestamp(signed(facts.epoch_ns(stall.start)))
             .close_line()
@@ -80,6 +81,7 @@ impl Lines {
             .field("max_ns", signed(row.max.0))
             .field("stolen_ns", signed(row.stolen.0))
             .field("length_ns", signed(facts.rate.nanos(row.end.since(row.start)).0))
+            .field("run", facts.id.as_str())
             .timestamp(signed(facts.epoch_ns(row.end)))
             .close_line()
             .build()
@@ -151,7 +153,7 @@ mod tests {
         };
         assert_eq!(
             text(lines().stall(&stall, None)),
-            "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,stall_id=7i,victim=\"js\\\"spin\" 1700000000000001000\n"
+            "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,run=\"abc\",stall_id=7i,victim=\"js\\\"spin\" 1700000000000001000\n"
         );
         let part = Part {
             placement: Placement::Lead,
@@ -182,7 +184,7 @@ mod tests {
         };
         assert_eq!(
             text(lines().interval(&row)),
-            "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,length_ns=500i 1700000000000000500\n"
+            "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,length_ns=500i,run=\"abc\" 1700000000000000500\n"
         );
         for line in [text(lines().run()), text(lines().interval(&row))] {
             let parsed = influxdb_line_protocol::parse_lines(&line).next().unwrap().unwrap();

@@ -20,12 +20,9 @@ mod udp;
 pub use lines::SCHEMA;
 
 use crate::error::ExportError;
-use crate::facts::RunFacts;
-use crate::target::Pace;
-use crate::{Delivery, Exporter};
+use crate::pace::Pace;
 use carrier::Carrier;
-use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, ProbeResult, Stall};
+use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
 use lines::Lines;
 use std::path::PathBuf;
 
@@ -95,49 +92,57 @@ pub(crate) fn http(place: &HttpPlace, pace: Pace) -> Result<Influx<http::Http>, 
 
 /// Makes lines of rows and gives them to a carrier.
 pub(crate) struct Influx<C> {
-    carrier: C,
+    /// `None` once it has brought everything.
+    carrier: Option<C>,
     lines: Option<Lines>,
 }
 
 impl<C: Carrier> Influx<C> {
     fn new(carrier: C) -> Influx<C> {
-        Influx { carrier, lines: None }
+        Influx { carrier: Some(carrier), lines: None }
     }
 }
 
-impl<C: Carrier> Exporter for Influx<C> {
+impl<C: Carrier> Sink for Influx<C> {
     fn may_refuse(&self) -> bool {
         true
     }
 
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), ExportError> {
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         let lines = Lines::new(facts);
-        // The first line goes alone and at once: a wrong database or token shows before the measurement.
-        self.carrier.first(lines.run())?;
+        if let Some(carrier) = &mut self.carrier {
+            // The first line goes alone and at once: a wrong database or token shows before the measurement.
+            carrier.first(lines.run())?;
+        }
         self.lines = Some(lines);
         Ok(())
     }
 
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
-        if let Some(lines) = &self.lines {
-            self.carrier.line(lines.stall(stall, attribution));
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        let (Some(lines), Some(carrier)) = (&self.lines, &mut self.carrier) else { return Ok(()) };
+        for row in batch {
+            match row {
+                Row::Stall(stall, attribution) => carrier.line(lines.stall(stall, *attribution)),
+                Row::Interval(row, _) => carrier.line(lines.interval(row)),
+                _ => {}
+            }
         }
         Ok(())
     }
 
-    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) -> Result<(), ExportError> {
-        if let Some(lines) = &self.lines {
-            self.carrier.line(lines.interval(row));
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(..) | Row::Interval(..))
+    }
+
+    /// What is out is known at the end: the carrier counts.
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.flush();
         }
-        Ok(())
+        Ok(0)
     }
 
-    fn tick(&mut self) -> Result<(), ExportError> {
-        self.carrier.flush();
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, _results: &[ProbeResult]) -> Result<Delivery, ExportError> {
-        Ok(self.carrier.finish())
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(self.carrier.take().map(Carrier::finish).unwrap_or_default())
     }
 }

@@ -1,9 +1,9 @@
 //! UDP: nobody answers, so all that is known is what was sent.
 
 use super::carrier::Carrier;
-use crate::Delivery;
 use crate::error::ExportError;
-use crate::target::Pace;
+use crate::pace::Pace;
+use jitterscope_model::Delivery;
 use std::io::ErrorKind;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::time::Duration;

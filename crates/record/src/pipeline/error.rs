@@ -69,6 +69,12 @@ impl From<jitterscope_store::StoreError> for PipelineRecordError {
     }
 }
 
+impl From<jitterscope_model::SinkError> for PipelineRecordError {
+    fn from(error: jitterscope_model::SinkError) -> Self {
+        PipelineRecordError::Record(error.into())
+    }
+}
+
 impl From<jitterscope_platform::ClockError> for PipelineRecordError {
     fn from(error: jitterscope_platform::ClockError) -> Self {
         PipelineRecordError::Record(error.into())

@@ -1,8 +1,7 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
-use crate::kernel_events::PageKeeper;
 use jitterscope_model::{
-    Attribution, CpuId, PipelineRole, SourceReport, Stall, ThreadAccount, ThreadRef, Ticks,
+    Attribution, CpuId, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount, ThreadRef, Ticks,
 };
 use jitterscope_probe::pipeline::SlowMessage;
 use jitterscope_trace::TraceContext;
@@ -28,12 +27,12 @@ pub(crate) trait Follower {
     fn measuring(&mut self, start: Ticks, end: Option<Ticks>);
 
     /// Every 50 ms or so, in the warm-up and the pause too (without rows then). The rows were popped before
-    /// this call: what the kernel did up to their reception is in its buffers by now. What is returned goes
-    /// to the run: attributions of these rows or of earlier ones, in order of their ids.
-    fn cycle(&mut self, slow: &[SlowRow], keeper: &mut dyn PageKeeper) -> Vec<Attribution>;
+    /// this call: what the kernel did up to their reception is in its buffers by now. Returns the attribution
+    /// of each row, in their order, or nothing when there is none. Pages go to `keep`.
+    fn cycle(&mut self, slow: &[SlowRow], keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError>;
 
     /// The threads have ended, the last of them at `end`.
-    fn finish(self: Box<Self>, end: Ticks, keeper: &mut dyn PageKeeper) -> Option<Followed>;
+    fn finish(self: Box<Self>, end: Ticks, keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError>;
 }
 
 /// What was seen of the threads.
@@ -61,11 +60,11 @@ impl Follower for Blind {
 
     fn measuring(&mut self, _start: Ticks, _end: Option<Ticks>) {}
 
-    fn cycle(&mut self, _slow: &[SlowRow], _keeper: &mut dyn PageKeeper) -> Vec<Attribution> {
-        Vec::new()
+    fn cycle(&mut self, _slow: &[SlowRow], _keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError> {
+        Ok(Vec::new())
     }
 
-    fn finish(self: Box<Self>, _end: Ticks, _keeper: &mut dyn PageKeeper) -> Option<Followed> {
-        None
+    fn finish(self: Box<Self>, _end: Ticks, _keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError> {
+        Ok(None)
     }
 }

@@ -9,7 +9,6 @@ mod fit;
 mod follow;
 mod input;
 mod journal;
-mod observer;
 mod recording;
 mod remarks;
 mod result;
@@ -21,8 +20,7 @@ mod tracing;
 pub use error::PipelineRecordError;
 pub use fit::{Misfit, Room, misfits};
 pub use jitterscope_probe::pipeline::{PipelineError, Place};
-pub use observer::{PipelineObserver, Step};
-pub use recording::record_pipeline;
+pub use recording::{record_pipeline, record_pipeline_to};
 pub use settings::{InputChoice, PipelineLength, PipelineRecordSettings, Places};
 
 pub(crate) use tracing::split;

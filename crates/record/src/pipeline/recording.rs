@@ -1,43 +1,38 @@
-//! One recording of the pipeline, step by step.
+//! A recording of the pipeline.
 
 use super::error::PipelineRecordError;
 use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Blind, Follower};
-use super::input;
+use super::input::{self, Input};
 use super::journal::{JournalKeeper, JournalPlace, check_replaceable};
-use super::observer::{PipelineObserver, Step};
 use super::remarks::{self, Remark};
 use super::result::{Setting, end_of, tagged};
 use super::settings::{PipelineLength, PipelineRecordSettings};
 use super::slow::SlowDrain;
-use super::threads::Threads;
+use super::threads::{Joined, Threads};
 use super::tracing::Tracing;
+use crate::engine::{
+    Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
+};
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::KernelEvents;
-use crate::manifest::Common;
-use crate::observer::Progress;
-use crate::recording::Outcome;
-use crate::sink::{Rows, Sink};
-use crate::surroundings::Surroundings;
+use crate::observer::{Observer, Progress, Step};
 use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, RunManifest, TickRate, Ticks,
+    ClockKind, ClockReading, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, Row, RunManifest,
+    Sink, SinkError, TickRate, Ticks,
 };
 use jitterscope_platform::{
     self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
 };
 use jitterscope_probe::pipeline::{Length, Pipeline, PipelineControl, PipelineError, PipelineSettings};
-use jitterscope_store::RunWriter;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the queues are emptied and the journal's stock is looked at.
-const DRAIN_EVERY: Duration = Duration::from_millis(50);
-/// Calibration of the clock, when the machine's statement must be checked.
-const CALIBRATION: Duration = Duration::from_millis(50);
 /// Slow messages that fit in a consumer's queue, of 72 bytes each: 300,000 a second.
 const SLOW_QUEUE: usize = 1 << 14;
 /// Time between setting the start and the start: the producer looks every millisecond.
@@ -54,268 +49,352 @@ pub fn record_pipeline(
     machine: &Machine,
     settings: &PipelineRecordSettings,
     stop: &AtomicBool,
-    observer: &mut dyn PipelineObserver,
+    observer: &mut dyn Observer,
 ) -> Result<Outcome, PipelineRecordError> {
-    let stopped = || stop.load(Ordering::Relaxed);
-    platform::keep_freed_memory();
-    let topology = Topology::read(machine);
-    let allowed =
-        current_affinity().map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
-    let room = Room {
-        layout: CpuLayout::read(machine, &topology.online),
-        topology: topology.clone(),
-        allowed: allowed.clone(),
-        quota_millis: platform::cpu_quota_millis(machine),
-    };
-    let misfits = misfits(&room, &settings.roles(), &settings.places)?;
-    if !misfits.is_empty() && !settings.force {
-        return Err(PipelineRecordError::Misfit(misfits));
-    }
-    let real_time = settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
-    if real_time && would_starve(&misfits) {
-        return Err(PipelineRecordError::WouldHang);
-    }
-    let mut remarks: Vec<Remark> = misfits.into_iter().map(Remark::Forced).collect();
-    let clock = platform::choose_clock(machine, settings.clock, CALIBRATION)?;
-    let (kind, rate) = (clock.kind, clock.rate);
-    if let Some(path) = &settings.journal {
-        check_replaceable(path)?;
-    }
-    let input = input::open(&settings.input, settings.record_length)?;
-    let mut setting = Setting::new(settings, &input);
-    setting.forced = !remarks.is_empty();
-    remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(Remark::Free));
+    record_pipeline_to(machine, settings, Vec::new(), stop, observer)
+}
 
-    let (pinned, measured) = cpus(settings, &allowed);
-    let home = Home::leave(&pinned, None)?;
-    // CPUs that are left for everything else when every thread has one.
-    let floating = settings.roles().iter().filter(|role| settings.places.of(**role).cpu.is_none()).count();
-    let all_taken = home.helpers.len() <= floating;
-    if real_time && all_taken {
-        return Err(PipelineRecordError::WouldHang);
-    }
-    if all_taken {
-        remarks.push(Remark::NoFreeCpu { cpus: measured.clone() });
-    }
-    // Made before anything is measured: a full or read-only disk shows now.
-    let started = clock::read_all(kind).realtime_ns;
-    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
-    writer.limit_trace(settings.trace_limit_bytes);
-    let journal_place = match settings.journal.as_deref() {
-        _ if !settings.journaller => None,
-        Some(path) => Some(JournalPlace::named(path)),
-        None => {
-            let (file, name) = writer.make_journal()?;
-            Some(JournalPlace::InRun(file, name))
-        }
+/// As [`record_pipeline`], telling the rows to more than the run.
+///
+/// # Errors
+/// As [`record_pipeline`], and when an output cannot be opened or refuses.
+pub fn record_pipeline_to(
+    machine: &Machine,
+    settings: &PipelineRecordSettings,
+    outputs: Vec<Output<'_>>,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, PipelineRecordError> {
+    let (pinned, measured) = (settings.pinned(), CpuSet::new());
+    let subject = Piping {
+        settings,
+        room: Room::default(),
+        input: None,
+        pinned,
+        measured,
+        real_time: false,
+        all_taken: false,
+        remarks: Vec::new(),
     };
-    let sink = Sink::new(writer, "pipeline");
-    let host = platform::host_facts(machine, &topology);
-    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
-    let mut circumstances: Vec<Circumstance> = clock
-        .fallback_reason
-        .iter()
-        .map(|reason| Circumstance::ClockFallback { reason: reason.clone() })
-        .chain(before::throttling(machine).filter(|_| real_time))
-        .chain(pinned.iter().filter_map(|cpu| {
-            let siblings = Topology::siblings(machine, cpu).difference(&pinned).intersection(&home.helpers);
+    run(subject, Context { machine, outputs, stop, observer })
+}
+
+/// A pipeline that was asked for.
+struct Piping<'a> {
+    settings: &'a PipelineRecordSettings,
+    room: Room,
+    input: Option<Input>,
+    /// CPUs that threads are pinned to, and all that the pipeline runs on.
+    pinned: CpuSet,
+    measured: CpuSet,
+    real_time: bool,
+    /// Whether our own thread has no CPU to itself.
+    all_taken: bool,
+    remarks: Vec<Remark>,
+}
+
+impl<'a> Subject for Piping<'a> {
+    type Error = PipelineRecordError;
+    type Running = Piped<'a>;
+
+    fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, PipelineRecordError> {
+        let settings = self.settings;
+        let allowed = current_affinity()
+            .map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
+        self.room = Room {
+            layout: CpuLayout::read(machine, &topology.online),
+            topology: topology.clone(),
+            allowed,
+            quota_millis: platform::cpu_quota_millis(machine),
+        };
+        let misfits = misfits(&self.room, &settings.roles(), &settings.places)?;
+        if !misfits.is_empty() && !settings.force {
+            return Err(PipelineRecordError::Misfit(misfits));
+        }
+        self.real_time =
+            settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
+        if self.real_time && would_starve(&misfits) {
+            return Err(PipelineRecordError::WouldHang);
+        }
+        self.remarks = misfits.into_iter().map(Remark::Forced).collect();
+        let clock = choose_clock(machine, settings.clock)?;
+        if let Some(path) = &settings.journal {
+            check_replaceable(path)?;
+        }
+        self.input = Some(input::open(&settings.input, settings.record_length)?);
+        (self.pinned, self.measured) = cpus(settings, &self.room.allowed);
+        Ok(Plan {
+            clock,
+            leave: self.pinned.clone(),
+            shared: None,
+            measured: self.measured.clone(),
+            probe: probe_settings(settings, self.measured.clone()),
+            keep: Keep {
+                label: settings.label.clone(),
+                runs_dir: settings.runs_dir.clone(),
+                command_line: settings.command_line.clone(),
+                trace_limit_bytes: settings.trace_limit_bytes,
+                tuning: settings.tuning.clone(),
+            },
+        })
+    }
+
+    fn check(&mut self, home: &Home) -> Result<(), PipelineRecordError> {
+        // CPUs that are left for everything else when every thread has one.
+        let roles = self.settings.roles();
+        let floating = roles.iter().filter(|role| self.settings.places.of(**role).cpu.is_none()).count();
+        self.all_taken = home.helpers.len() <= floating;
+        if self.real_time && self.all_taken {
+            return Err(PipelineRecordError::WouldHang);
+        }
+        Ok(())
+    }
+
+    fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Piped<'a>, PipelineRecordError> {
+        let Piping { settings, room, input, pinned, measured, real_time, all_taken, mut remarks } = self;
+        let (kind, rate) = (stage.clock.kind, stage.rate());
+        let input = match input {
+            Some(input) => input,
+            None => input::open(&settings.input, settings.record_length)?,
+        };
+        let mut setting = Setting::new(settings, &input);
+        setting.forced = !remarks.is_empty();
+        remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(Remark::Free));
+        if all_taken {
+            remarks.push(Remark::NoFreeCpu { cpus: measured.clone() });
+        }
+        let journal_place = match settings.journal.as_deref() {
+            _ if !settings.journaller => None,
+            Some(path) => Some(JournalPlace::named(path)),
+            None => {
+                let (file, name) = stage.outputs.store.make_journal()?;
+                Some(JournalPlace::InRun(file, name))
+            }
+        };
+        stage.circumstances.extend(before::throttling(stage.machine).filter(|_| real_time));
+        stage.circumstances.extend(pinned.iter().filter_map(|cpu| {
+            let siblings = Topology::siblings(stage.machine, cpu);
+            let siblings = siblings.difference(&pinned).intersection(&stage.home.helpers);
             (!siblings.is_empty()).then_some(Circumstance::SiblingBusy { cpu, siblings })
-        }))
-        .collect();
-    let mut sources = Vec::new();
-    let follower: Box<dyn Follower> = if settings.trace {
-        match KernelEvents::start(machine, &measured, &topology.online, kind, settings.trace_buffer_kib, true)
-        {
-            Ok(events) => {
-                if events.leftovers_removed > 0 {
-                    circumstances.push(Circumstance::LeftoversRemoved { count: events.leftovers_removed });
-                }
-                Box::new(Tracing::new(events, kind, rate))
-            }
-            Err(why) => {
-                circumstances.push(before::blind(why, &mut sources));
-                Box::new(Blind)
-            }
+        }));
+        let follower = follower(settings, &measured, stage);
+        let mut pipeline = build(kind, rate, settings, input.map)?;
+        let journal = match pipeline.journal.take().zip(journal_place) {
+            Some((feed, place)) => Some(JournalKeeper::start(place, feed, settings.interval)?),
+            None => None,
+        };
+        stage.observer.step(Step::Starting);
+        let mut threads = Threads::start(pipeline.threads, &room.allowed)?;
+        let stop = stage.stop;
+        if !threads.wait(PipelineControl::ready, || !stop.load(Ordering::Relaxed))? {
+            return Err(RecordError::InterruptedEarly.into());
         }
-    } else {
-        let (reason, fix) = ("--no-trace was given", "Leave it out to learn why messages were slow.");
-        circumstances.push(Circumstance::NoKernelEvents { reason: reason.into(), fix: fix.into() });
-        Box::new(Blind)
-    };
-
-    let mut pipeline = build(kind, rate, settings, input.map)?;
-    let journal = match pipeline.journal.take().zip(journal_place) {
-        Some((feed, place)) => Some(JournalKeeper::start(place, feed, settings.interval)?),
-        None => None,
-    };
-    observer.step(Step::Starting);
-    let mut threads = Threads::start(pipeline.threads, &allowed)?;
-    if !threads.wait(PipelineControl::ready, || !stopped())? {
-        return Err(RecordError::InterruptedEarly.into());
+        let locked = LockedMemory::lock_resident()
+            .map_err(|error| remarks.push(Remark::Unlocked { why: error.to_string() }))
+            .ok();
+        setting.memory_locked = locked.is_some();
+        let refs = threads.refs();
+        let place = |role| settings.places.of(role).cpu;
+        let reporting = (rate, settings.reporting);
+        let mut drain = SlowDrain::new(stage.machine, pipeline.slow, &refs, place, follower, reporting)
+            .map_err(RecordError::from)?;
+        drain.follower.threads(&refs);
+        stage.observer.step(Step::Threads(&refs));
+        let mut piped = Piped {
+            settings,
+            setting,
+            remarks,
+            pinned,
+            kind,
+            start: Ticks(0),
+            control: threads.control.clone(),
+            threads: Some(threads),
+            joined: None,
+            drain,
+            journal,
+            _locked: locked,
+        };
+        piped.warm_up(stage)?;
+        Ok(piped)
     }
-    let _locked = LockedMemory::lock_resident()
-        .map_err(|error| remarks.push(Remark::Unlocked { why: error.to_string() }))
-        .ok();
-    setting.memory_locked = _locked.is_some();
-    let refs = threads.refs();
-    let place = |role| settings.places.of(role).cpu;
-    let reporting = (rate, settings.reporting);
-    let mut drain = SlowDrain::new(machine, pipeline.slow, &refs, place, follower, sink, reporting)
-        .map_err(RecordError::from)?;
-    drain.follower.threads(&refs);
-    observer.step(Step::Threads(&refs));
-
-    let mut lead = Lead { kind, threads, drain, journal };
-    if !lead.warm_up(settings.pause, &stopped, observer)? {
-        return Err(RecordError::InterruptedEarly.into());
-    }
-
-    observer.step(Step::Executing);
-    surroundings.begin(machine);
-    let clock_start = clock::read_all(kind);
-    let start = clock_start.ticks + rate.ticks(START_AHEAD);
-    let end = match settings.length {
-        PipelineLength::Time(time) => Some(start + rate.ticks(time)),
-        PipelineLength::Messages(_) => None,
-    };
-    lead.drain.sink.begin(clock_start, rate)?;
-    lead.drain.begin(start, end);
-    lead.threads.control.measure(start, end.unwrap_or(Ticks(u64::MAX)));
-    let interrupted = lead.measure((start, rate), planned(settings), &stopped, observer);
-    let Lead { threads, drain, journal, .. } = lead;
-    let mut joined = threads.join()?;
-    let clock_end = clock::read_all(kind);
-    if joined.producer.sent == 0 {
-        return Err(RecordError::InterruptedEarly.into());
-    }
-    let last = end_of(&joined);
-    let state = surroundings.end(machine, &pinned);
-    let (mut sink, followed, unkept) = drain.finish(last);
-    sink.machine(&state);
-    for (consumer, unkept) in joined.consumers.iter_mut().zip(unkept) {
-        consumer.slow_dropped += unkept;
-    }
-    let attributed = followed.is_some();
-    let mut followed_threads = Vec::new();
-    let mut events_in_gaps = EventsInGaps::default();
-    if let Some(followed) = followed {
-        sink.context(&followed.context);
-        sources = followed.sources;
-        followed_threads = followed.threads;
-        events_in_gaps.events = followed.events;
-        circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
-        circumstances.extend(Circumstance::of_folded(rate.nanos(followed.folded)));
-        circumstances.extend(after::of_evidence(&sources, true));
-    }
-    for (tag, histogram) in tagged(&joined) {
-        sink.tagged(&tag, joined.producer.start, last, histogram);
-    }
-    let account = joined.consumers.iter().find_map(|consumer| consumer.journal);
-    let journal = journal.map(|journal| journal.finish(account.unwrap_or_default()));
-    let result = setting.result(&joined, journal, rate);
-    remarks.extend(remarks::of(&result));
-    circumstances.extend(sink.of_room());
-    if interrupted {
-        circumstances.push(Circumstance::Interrupted);
-    }
-    let warnings = circumstances.iter().map(Circumstance::warning);
-    let common = Common {
-        label: &settings.label,
-        command_line: &settings.command_line,
-        host,
-        clock: kind,
-        rate,
-        clocks: (clock_start, clock_end),
-        probe: probe_settings(settings, measured, &result),
-        home: &home,
-        interrupted,
-    };
-    let manifest = RunManifest {
-        threads: followed_threads,
-        attributed,
-        sources,
-        events_in_gaps,
-        warnings: warnings.chain(remarks.iter().map(Remark::warning)).collect(),
-        pipeline: Some(result),
-        ..common.manifest()
-    };
-    Ok(Outcome { path: sink.finish(manifest)? })
 }
 
-/// What leads the threads through their phases and looks after them meanwhile.
-struct Lead {
+/// Whoever follows the threads through the kernel, where that is wanted and possible; why not is noted.
+fn follower(
+    settings: &PipelineRecordSettings,
+    measured: &CpuSet,
+    stage: &mut Stage<'_, '_>,
+) -> Box<dyn Follower> {
+    if !settings.trace {
+        stage.circumstances.push(Circumstance::NoTraceWanted { pipeline: true });
+        return Box::new(Blind);
+    }
+    let (online, kind) = (&stage.topology.online, stage.clock.kind);
+    match KernelEvents::start(stage.machine, measured, online, kind, settings.trace_buffer_kib, true) {
+        Ok(events) => {
+            stage.leftovers(events.leftovers_removed);
+            Box::new(Tracing::new(events, kind, stage.rate()))
+        }
+        Err(why) => {
+            let circumstance = before::blind(why, &mut stage.sources);
+            stage.circumstances.push(circumstance);
+            Box::new(Blind)
+        }
+    }
+}
+
+/// A pipeline that runs: its threads are led through their phases and looked after meanwhile.
+struct Piped<'a> {
+    settings: &'a PipelineRecordSettings,
+    setting: Setting<'a>,
+    remarks: Vec<Remark>,
+    pinned: CpuSet,
     kind: ClockKind,
-    threads: Threads,
-    drain: SlowDrain<Sink>,
+    start: Ticks,
+    control: Arc<PipelineControl>,
+    /// `None` once they are joined.
+    threads: Option<Threads>,
+    joined: Option<Joined>,
+    drain: SlowDrain,
     journal: Option<JournalKeeper>,
+    _locked: Option<LockedMemory>,
 }
 
-impl Lead {
-    /// Warm-up and pause; false when stopped meanwhile.
-    fn warm_up(
-        &mut self,
-        pause: Nanos,
-        stopped: &dyn Fn() -> bool,
-        observer: &mut dyn PipelineObserver,
-    ) -> Result<bool, PipelineRecordError> {
-        self.threads.control.warm_up();
+impl Piped<'_> {
+    /// Warm-up and pause, unless stopped meanwhile.
+    fn warm_up(&mut self, stage: &mut Stage<'_, '_>) -> Result<(), PipelineRecordError> {
+        let Some(threads) = &mut self.threads else { return Ok(()) };
+        let (stop, pause) = (stage.stop, self.settings.pause);
+        let stopped = || stop.load(Ordering::Relaxed);
+        self.control.warm_up();
         let (drain, journal, kind) = (&mut self.drain, &mut self.journal, self.kind);
-        let mut next = Instant::now() + DRAIN_EVERY;
-        let warm = self.threads.wait(PipelineControl::warm, || {
+        let (mut next, mut drained) = (Instant::now() + DRAIN_EVERY, Ok(()));
+        let warm = threads.wait(PipelineControl::warm, || {
             if Instant::now() >= next {
-                drain.cycle(clock::now(kind));
+                drained = drain.cycle(&mut stage.outputs, clock::now(kind));
                 next = Instant::now() + DRAIN_EVERY;
             }
             if let Some(journal) = journal {
                 journal.tend();
             }
-            !stopped()
+            !stopped() && drained.is_ok()
         })?;
+        drained?;
         if !warm {
-            return Ok(false);
+            return Ok(());
         }
-        observer.step(Step::WarmUpComplete);
+        stage.observer.step(Step::WarmUpComplete);
         if pause > Nanos::ZERO {
-            observer.step(Step::Pausing(pause));
+            stage.observer.step(Step::Pausing(pause));
         }
         let until = Instant::now() + Duration::from_nanos(pause.0);
         while !stopped() && Instant::now() < until {
             std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
-            drain.cycle(clock::now(kind));
+            self.drain.cycle(&mut stage.outputs, clock::now(kind))?;
         }
-        Ok(!stopped())
+        Ok(())
+    }
+}
+
+impl Running for Piped<'_> {
+    type Error = PipelineRecordError;
+
+    fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
+        self.drain.cycle(outputs, clock::now(self.kind))
     }
 
-    /// Looks after the threads until all have ended; whether that was before their time.
-    fn measure(
-        &mut self,
-        (start, rate): (Ticks, TickRate),
-        planned: Nanos,
-        stopped: &dyn Fn() -> bool,
-        observer: &mut dyn PipelineObserver,
-    ) -> bool {
-        let mut interrupted = false;
-        while !self.threads.all_finished() {
-            std::thread::sleep(DRAIN_EVERY);
-            let now = clock::now(self.kind);
-            self.drain.cycle(now);
-            self.drain.sink.keep_room();
-            if let Some(journal) = &mut self.journal {
-                journal.tend();
-                if journal.has_ended() {
-                    self.threads.control.close_journal();
-                }
-            }
-            let (stalls, worst) = self.drain.so_far();
-            let elapsed = rate.nanos(now.since(start)).min(planned);
-            observer.progress(&Progress { elapsed, total: planned, stalls, worst });
-            let no_room = self.journal.as_ref().is_some_and(JournalKeeper::is_exhausted);
-            if !interrupted && (stopped() || self.drain.sink.is_stuck() || no_room) {
-                interrupted = true;
-                self.threads.stop();
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), PipelineRecordError> {
+        stage.observer.step(Step::Executing);
+        let rate = stage.rate();
+        // From now: an output may have waited since the clocks were read.
+        self.start = clock::now(self.kind) + rate.ticks(START_AHEAD);
+        let end = match self.settings.length {
+            PipelineLength::Time(time) => Some(self.start + rate.ticks(time)),
+            PipelineLength::Messages(_) => None,
+        };
+        self.drain.begin(self.start, end);
+        self.control.measure(self.start, end.unwrap_or(Ticks(u64::MAX)));
+        Ok(())
+    }
+
+    fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, PipelineRecordError> {
+        let now = clock::now(self.kind);
+        self.drain.cycle(&mut stage.outputs, now)?;
+        if let Some(journal) = &mut self.journal {
+            journal.tend();
+            if journal.has_ended() {
+                self.control.close_journal();
             }
         }
-        interrupted
+        let (stalls, worst) = self.drain.so_far();
+        let total = planned(self.settings);
+        let elapsed = stage.rate().nanos(now.since(self.start)).min(total);
+        Ok(Some(Progress { elapsed, total, stalls, worst }))
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.threads.as_ref().is_none_or(Threads::all_finished)
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.journal.as_ref().is_some_and(JournalKeeper::is_exhausted)
+    }
+
+    fn stop(&mut self) {
+        if let Some(threads) = &self.threads {
+            threads.stop();
+        }
+    }
+
+    fn join(&mut self) -> Result<(), PipelineRecordError> {
+        if let Some(threads) = self.threads.take() {
+            self.joined = Some(threads.join()?);
+        }
+        match &self.joined {
+            Some(joined) if joined.producer.sent > 0 => Ok(()),
+            _ => Err(RecordError::InterruptedEarly.into()),
+        }
+    }
+
+    fn busy(&self) -> CpuSet {
+        self.pinned.clone()
+    }
+
+    fn finish(
+        mut self,
+        stage: &mut Stage<'_, '_>,
+        ended: ClockReading,
+    ) -> Result<RunManifest, PipelineRecordError> {
+        let mut joined = self.joined.take().ok_or(RecordError::InterruptedEarly)?;
+        let rate = stage.rate();
+        let last = end_of(&joined);
+        let (followed, unkept) = self.drain.finish(&mut stage.outputs, last)?;
+        for (consumer, unkept) in joined.consumers.iter_mut().zip(unkept) {
+            consumer.slow_dropped += unkept;
+        }
+        let mut manifest = stage.manifest(ended);
+        manifest.attributed = followed.is_some();
+        if let Some(followed) = followed {
+            stage.outputs.store.context(&followed.context);
+            stage.sources = followed.sources;
+            manifest.threads = followed.threads;
+            manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };
+            let circumstances = &mut stage.circumstances;
+            circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
+            circumstances.extend(Circumstance::of_folded(rate.nanos(followed.folded)));
+            circumstances.extend(after::of_evidence(&stage.sources, true));
+        }
+        for (tag, histogram) in tagged(&joined) {
+            stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
+        }
+        let account = joined.consumers.iter().find_map(|consumer| consumer.journal);
+        let journal = self.journal.map(|journal| journal.finish(account.unwrap_or_default()));
+        let result = self.setting.result(&joined, journal, rate);
+        self.remarks.extend(remarks::of(&result));
+        learnt(&mut manifest.probe, self.settings, &result);
+        manifest.warnings = self.remarks.iter().map(Remark::warning).collect();
+        manifest.pipeline = Some(result);
+        Ok(manifest)
     }
 }
 
@@ -369,18 +448,22 @@ fn planned(settings: &PipelineRecordSettings) -> Nanos {
     }
 }
 
-fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet, result: &PipelineResult) -> ProbeSettings {
-    let slow_above = result.consumers.first().map(|consumer| consumer.slow_above_ns).unwrap_or_default();
-    let warm_up = result.setup.warm_up_messages.saturating_mul(settings.interval.0);
+fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSettings {
     ProbeSettings {
         kind: "pipeline".into(),
         cpus,
         cpus_chosen_because: None,
         duration_ns: planned(settings),
-        warmup_ns: Nanos(warm_up),
-        threshold_ns: slow_above,
+        warmup_ns: Nanos::ZERO,
+        threshold_ns: settings.slow_above.unwrap_or_default(),
         interval_ns: settings.reporting,
         fifo_priority: settings.places.accumulator.fifo_priority,
         wakeup: None,
     }
+}
+
+/// What only the warm-up told: from where on a message is slow, and how long it took.
+fn learnt(probe: &mut ProbeSettings, settings: &PipelineRecordSettings, result: &PipelineResult) {
+    probe.threshold_ns = result.consumers.first().map(|first| first.slow_above_ns).unwrap_or_default();
+    probe.warmup_ns = Nanos(result.setup.warm_up_messages.saturating_mul(settings.interval.0));
 }

@@ -1,10 +1,10 @@
 //! Slow messages, from the consumers' queues to the run's rows.
 
 use super::follow::{Followed, Follower, SlowRow};
-use crate::sink::Rows;
+use crate::engine::Batch;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_model::{
-    CpuId, IntervalRow, Nanos, PipelineRole, Stall, StallId, ThreadRef, TickRate, Ticks,
+    CpuId, IntervalRow, Nanos, PipelineRole, Sink, SinkError, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_probe::pipeline::SlowMessage;
@@ -46,6 +46,18 @@ fn last_cpu(stat: &str) -> Option<CpuId> {
     rest.split_whitespace().nth(36)?.parse().ok().map(CpuId)
 }
 
+/// Which of them get a row: of a burst the longest, which say most of the time that was lost.
+fn longest(rows: &[(usize, SlowRow)]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    if rows.len() > MOST_ROWS {
+        order.sort_by_key(|at| std::cmp::Reverse(rows[*at].1.stall.length()));
+        order.truncate(MOST_ROWS);
+    }
+    let mut kept = vec![false; rows.len()];
+    order.into_iter().for_each(|at| kept[at] = true);
+    kept
+}
+
 /// One consumer's slow messages.
 struct Channel {
     queue: Consumer<SlowMessage>,
@@ -83,21 +95,27 @@ impl Interval {
         self.lengths.saturating_record(length.0);
     }
 
-    fn close(&mut self, end: Ticks, cpu: CpuId, rate: TickRate, sink: &mut impl Rows) {
+    fn close(
+        &mut self,
+        end: Ticks,
+        cpu: CpuId,
+        rate: TickRate,
+        (batch, sink): (&mut Batch, &mut dyn Sink),
+    ) -> Result<(), SinkError> {
         let (start, count, max) = (self.start, self.count, self.max);
         let row = IntervalRow { cpu, start, end, count, max, stolen: rate.nanos(self.behind) };
-        sink.interval(&row, &self.lengths);
+        batch.interval(sink, &row, &self.lengths)?;
         self.lengths.reset();
         (self.start, self.count, self.max, self.behind) = (end, 0, Nanos::ZERO, Ticks(0));
+        Ok(())
     }
 }
 
 /// Empties the queues, again and again.
-pub(crate) struct SlowDrain<S> {
+pub(crate) struct SlowDrain {
     machine: Machine,
     channels: Vec<Channel>,
     pub(crate) follower: Box<dyn Follower>,
-    pub(crate) sink: S,
     rate: TickRate,
     /// Length of an interval.
     every: Ticks,
@@ -106,18 +124,18 @@ pub(crate) struct SlowDrain<S> {
     begun: bool,
     next_id: u64,
     worst: Nanos,
+    batch: Batch,
 }
 
-impl<S: Rows> SlowDrain<S> {
+impl SlowDrain {
     pub(crate) fn new(
         machine: &Machine,
         queues: Vec<(PipelineRole, Consumer<SlowMessage>)>,
         threads: &[(PipelineRole, ThreadRef)],
         pinned: impl Fn(PipelineRole) -> Option<CpuId>,
         follower: Box<dyn Follower>,
-        sink: S,
         (rate, reporting): (TickRate, Nanos),
-    ) -> Result<SlowDrain<S>, CreationError> {
+    ) -> Result<SlowDrain, CreationError> {
         let mut channels = Vec::new();
         for (role, queue) in queues {
             let Some((_, victim)) = threads.iter().find(|(of, _)| *of == role) else { continue };
@@ -131,13 +149,13 @@ impl<S: Rows> SlowDrain<S> {
             machine: machine.clone(),
             channels,
             follower,
-            sink,
             rate,
             every: rate.ticks(reporting),
             margin: rate.ticks(Nanos(5_000_000)),
             begun: false,
             next_id: 0,
             worst: Nanos::ZERO,
+            batch: Batch::default(),
         })
     }
 
@@ -151,7 +169,7 @@ impl<S: Rows> SlowDrain<S> {
     }
 
     /// One turn at `now`. Messages are popped before the follower looks at the kernel's events.
-    pub(crate) fn cycle(&mut self, now: Ticks) {
+    pub(crate) fn cycle(&mut self, sink: &mut dyn Sink, now: Ticks) -> Result<(), SinkError> {
         let mut rows = Vec::new();
         for (index, channel) in self.channels.iter_mut().enumerate() {
             channel.at.look(&self.machine);
@@ -167,60 +185,62 @@ impl<S: Rows> SlowDrain<S> {
                 rows.push((index, SlowRow { message, stall }));
             }
         }
-        for (index, row) in &rows {
-            self.close_until(*index, row.stall.end);
-            self.channels[*index].interval.add(&row.stall, self.rate);
-        }
-        if rows.len() > MOST_ROWS {
-            // What is longest says most of the time that was lost.
-            rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.stall.length()));
-            for (index, _) in rows.drain(MOST_ROWS..) {
-                self.channels[index].unkept += 1;
-            }
-        }
         rows.sort_by_key(|(_, row)| row.message.received);
-        for (_, row) in &mut rows {
+        let kept = longest(&rows);
+        for ((_, row), _) in rows.iter_mut().zip(&kept).filter(|(_, kept)| **kept) {
             row.stall.id = StallId(self.next_id);
             self.next_id += 1;
             self.worst = self.worst.max(self.rate.nanos(row.stall.length()));
         }
-        let slow: Vec<SlowRow> = rows.iter().map(|(_, row)| *row).collect();
-        let attributions = self.follower.cycle(&slow, &mut self.sink);
-        for (_, row) in rows {
-            self.sink.stall(&row.stall, None);
-        }
-        for attribution in &attributions {
-            self.sink.attribution(attribution);
-        }
-        if self.begun {
-            for index in 0..self.channels.len() {
-                self.close_until(index, now - self.margin);
+        let slow: Vec<SlowRow> =
+            rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|((_, row), _)| *row).collect();
+        let mut attributions = self.follower.cycle(&slow, sink)?.into_iter();
+        for ((index, row), kept) in rows.into_iter().zip(kept) {
+            self.close_until(sink, index, row.stall.end)?;
+            let channel = &mut self.channels[index];
+            channel.interval.add(&row.stall, self.rate);
+            if kept {
+                self.batch.stall(sink, row.stall, attributions.next())?;
+            } else {
+                channel.unkept += 1;
             }
         }
+        self.batch.flush(sink)?;
+        if self.begun {
+            for index in 0..self.channels.len() {
+                self.close_until(sink, index, now - self.margin)?;
+            }
+        }
+        Ok(())
     }
 
     /// Closes the intervals that ended before `until`.
-    fn close_until(&mut self, index: usize, until: Ticks) {
+    fn close_until(&mut self, sink: &mut dyn Sink, index: usize, until: Ticks) -> Result<(), SinkError> {
         let channel = &mut self.channels[index];
         while channel.interval.start + self.every < until {
             let end = channel.interval.start + self.every;
-            channel.interval.close(end, channel.at.cpu(), self.rate, &mut self.sink);
+            channel.interval.close(end, channel.at.cpu(), self.rate, (&mut self.batch, sink))?;
         }
+        Ok(())
     }
 
-    /// The threads have ended at `end`: takes in the rest. Returns the sink, what the follower found, and
-    /// how many slow messages of each consumer got no row, in the order of the queues.
-    pub(crate) fn finish(mut self, end: Ticks) -> (S, Option<Followed>, Vec<u64>) {
-        self.cycle(Ticks(0));
+    /// The threads have ended at `end`: takes in the rest. Returns what the follower found, and how many
+    /// slow messages of each consumer got no row, in the order of the queues.
+    pub(crate) fn finish(
+        mut self,
+        sink: &mut dyn Sink,
+        end: Ticks,
+    ) -> Result<(Option<Followed>, Vec<u64>), SinkError> {
+        self.cycle(sink, Ticks(0))?;
         for channel in &mut self.channels {
             if channel.interval.start < end || channel.interval.count > 0 {
                 let end = end.max(channel.interval.start + Ticks(1));
-                channel.interval.close(end, channel.at.cpu(), self.rate, &mut self.sink);
+                channel.interval.close(end, channel.at.cpu(), self.rate, (&mut self.batch, sink))?;
             }
         }
-        let followed = self.follower.finish(end, &mut self.sink);
+        let followed = self.follower.finish(end, sink)?;
         let unkept = self.channels.iter().map(|channel| channel.unkept).collect();
-        (self.sink, followed, unkept)
+        Ok((followed, unkept))
     }
 
     /// Rows so far and the longest.
@@ -232,10 +252,8 @@ impl<S: Rows> SlowDrain<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_events::PageKeeper;
     use crate::pipeline::follow::Blind;
-    use jitterscope_model::{Attribution, ClockReading, Comm};
-    use jitterscope_store::StoreError;
+    use jitterscope_model::{Comm, Delivery, Row, RunFacts, RunManifest};
 
     #[derive(Default)]
     struct Kept {
@@ -244,20 +262,25 @@ mod tests {
         lengths: u64,
     }
 
-    impl PageKeeper for Kept {
-        fn keep(&mut self, _: jitterscope_trace::Role, _: CpuId, _: Ticks, _: Ticks, _: &[u8]) {}
-    }
-
-    impl Rows for Kept {
-        fn begin(&mut self, _: ClockReading, _: TickRate) -> Result<(), StoreError> {
+    impl Sink for Kept {
+        fn begin(&mut self, _: &RunFacts) -> Result<(), SinkError> {
             Ok(())
         }
-        fn stall(&mut self, stall: &Stall, _: Option<&Attribution>) {
-            self.stalls.push(*stall);
+        fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+            for row in batch {
+                match row {
+                    Row::Stall(stall, _) => self.stalls.push(**stall),
+                    Row::Interval(row, lengths) => {
+                        self.intervals.push(**row);
+                        self.lengths += lengths.len();
+                    }
+                    _ => {}
+                }
+            }
+            Ok(())
         }
-        fn interval(&mut self, row: &IntervalRow, lengths: &Histogram<u64>) {
-            self.intervals.push(*row);
-            self.lengths += lengths.len();
+        fn end(&mut self, _: &RunManifest) -> Result<Delivery, SinkError> {
+            Ok(Delivery::default())
         }
     }
 
@@ -281,7 +304,6 @@ mod tests {
             &[(role, victim)],
             |_| Some(CpuId(3)),
             Box::new(Blind),
-            Kept::default(),
             (TickRate::NANOSECONDS, Nanos(1_000_000_000)),
         )
         .unwrap();
@@ -294,9 +316,10 @@ mod tests {
             let (intended, received) = (Ticks(second + intended), Ticks(second + received));
             sender.push(SlowMessage { role, intended, received, ..SlowMessage::default() }).unwrap();
         }
-        drain.cycle(Ticks(2 * second));
+        let mut kept = Kept::default();
+        drain.cycle(&mut kept, Ticks(2 * second)).unwrap();
         assert_eq!(drain.so_far(), (5, Nanos(490)));
-        let (kept, followed, _) = drain.finish(Ticks(4 * second + 500));
+        let (followed, _) = drain.finish(&mut kept, Ticks(4 * second + 500)).unwrap();
         assert!(followed.is_none());
         assert_eq!((kept.stalls.len(), kept.lengths), (5, 5));
         assert!(

@@ -1,12 +1,12 @@
 //! The pipeline's threads, followed through the kernel: who made each slow message slow.
 
 use super::follow::{Followed, Follower, SlowRow};
-use crate::kernel_events::{KernelEvents, PageKeeper};
+use crate::kernel_events::KernelEvents;
 use crate::threads::Follow;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower};
 use jitterscope_model::{
-    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Stall, ThreadRef, TickRate,
-    Ticks,
+    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Sink, SinkError, Stall,
+    ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::clock;
 
@@ -54,10 +54,10 @@ impl Follower for Tracing {
         self.follow.measure(start, end.unwrap_or(Ticks(u64::MAX)));
     }
 
-    fn cycle(&mut self, slow: &[SlowRow], keeper: &mut dyn PageKeeper) -> Vec<Attribution> {
+    fn cycle(&mut self, slow: &[SlowRow], keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError> {
         // After the rows were popped: everything up to their reception is on record.
         let now = clock::now(self.clock);
-        self.follow.drain(now, keeper);
+        self.follow.drain(now, keep)?;
         // Told as episodes of their own nowhere; the threads' sums have them.
         self.follow.follower_mut().take_episodes();
         let (follower, names) = (self.follow.follower(), &self.follow.events.names);
@@ -71,23 +71,23 @@ impl Follower for Tracing {
         // Their stalls become rows after this.
         let stalls = slow.last().map_or(self.stalls, |row| row.stall.id.0 + 1);
         self.stalls = stalls;
-        self.follow.end_turn(keeper, DrainTurn { messages, stalls, ..DrainTurn::default() });
-        attributions
+        self.follow.end_turn(keep, DrainTurn { messages, stalls, ..DrainTurn::default() })?;
+        Ok(attributions)
     }
 
-    fn finish(self: Box<Self>, end: Ticks, keeper: &mut dyn PageKeeper) -> Option<Followed> {
+    fn finish(self: Box<Self>, end: Ticks, keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError> {
         let mut follow = self.follow;
-        let threads = follow.finish(end, keeper);
+        let threads = follow.finish(end, keep)?;
         let turn = DrainTurn { stalls: self.stalls, end: Some(end), ..DrainTurn::default() };
-        follow.end_turn(keeper, turn);
-        Some(Followed {
+        follow.end_turn(keep, turn)?;
+        Ok(Some(Followed {
             threads,
             sources: follow.events.reports(),
             context: follow.events.context(),
             unrecorded_switches: follow.follower().unrecorded_switches(),
             folded: follow.follower().folded(),
             events: follow.events_counted(),
-        })
+        }))
     }
 }
 

@@ -9,7 +9,7 @@ mod timeline;
 
 pub use timeline::stall_timeline;
 
-use jitterscope_model::{Attribution, EventsInGaps, IntervalRow, Stall, ThreadAccount};
+use jitterscope_model::{Attribution, EventsInGaps, IntervalRow, SinkError, Stall, ThreadAccount};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_trace::{ContextError, TraceContext};
 
@@ -25,6 +25,9 @@ pub enum ReplayError {
     /// The run was recorded without kernel events.
     #[error("this run has no kernel events: it was recorded without tracefs")]
     NoTrace,
+    /// Whoever takes the stalls takes no more.
+    #[error(transparent)]
+    Taken(#[from] SinkError),
     /// There was a trace, of which this part was not kept.
     #[error(
         "the raw trace around this stall was not kept; raise --trace-limit (now {limit_mib} MiB) when recording"

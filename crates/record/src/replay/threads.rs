@@ -3,18 +3,15 @@
 use super::steps::{Reading, SetupSteps, Step, steps};
 use super::{ReplayError, Replayed, StallSink};
 use crate::feed::PageFeed;
-use crate::kernel_events::PageKeeper;
 use crate::pipeline::split;
-use crate::sink::Rows;
 use crate::threads::{EpisodeRows, InOrder};
-use hdrhistogram::Histogram;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    Attribution, ClockReading, Comm, CpuId, DrainTurn, IntervalRow, PipelineRole, Setup, Stall,
-    ThreadAccount, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Row, RunFacts, RunManifest, Setup,
+    Sink, SinkError, Stall, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
-use jitterscope_store::{RunReader, StoreError};
-use jitterscope_trace::{Role, TraceContext};
+use jitterscope_store::RunReader;
+use jitterscope_trace::TraceContext;
 use std::collections::HashMap;
 
 /// Threads as their recorder followed them.
@@ -126,24 +123,25 @@ struct Found<'a> {
     intervals: Vec<IntervalRow>,
 }
 
-impl Rows for Found<'_> {
-    fn begin(&mut self, _clock: ClockReading, _rate: TickRate) -> Result<(), StoreError> {
+impl Sink for Found<'_> {
+    fn begin(&mut self, _facts: &RunFacts) -> Result<(), SinkError> {
         Ok(())
     }
 
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        if let Some(attribution) = attribution {
-            (self.stall)(stall, attribution);
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Stall(stall, Some(attribution)) => (self.stall)(stall, attribution),
+                Row::Interval(row, _) => self.intervals.push(**row),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
-    fn interval(&mut self, row: &IntervalRow, _lengths: &Histogram<u64>) {
-        self.intervals.push(*row);
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(Delivery::default())
     }
-}
-
-impl PageKeeper for Found<'_> {
-    fn keep(&mut self, _role: Role, _cpu: CpuId, _first: Ticks, _last: Ticks, _page: &[u8]) {}
 }
 
 /// Threads that were attached to: their stalls are found again. Where a part of the trace is missing, the
@@ -199,9 +197,9 @@ fn episodes<'a>(
         let (rate, from, until) = (followed.rate, followed.from, followed.until);
         let rows = rows.get_or_insert_with(|| EpisodeRows::new(threshold, rate, from));
         let now = turn.end.unwrap_or(turn.now).min(until);
-        rows.take_in(&mut followed.records.follower, now, &mut found);
+        rows.take_in(&mut followed.records.follower, now, &mut found)?;
         if let Some(end) = turn.end {
-            rows.close_interval(end, &mut found);
+            rows.close_interval(end, &mut found)?;
         }
     }
     Ok((followed, found.intervals))

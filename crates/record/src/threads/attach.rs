@@ -5,35 +5,25 @@ use super::rows::{EpisodeRows, INTERVAL};
 use super::settings::{AttachSettings, Target};
 use super::target::{self, Started, TargetError};
 use crate::after;
+use crate::engine::{
+    Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
+};
 use crate::error::RecordError;
-use crate::home::Home;
 use crate::kernel_events::{KernelEvents, NoEvents};
-use crate::manifest::Common;
 use crate::observer::{Observer, Progress};
-use crate::recording::Outcome;
-use crate::sink::{Rows, Sink};
-use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
     ClockReading, Comm, CpuSet, DrainTurn, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef,
     TickRate, Ticks,
 };
-use jitterscope_platform::{self as platform, Machine, Topology, clock};
-use jitterscope_store::RunWriter;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use jitterscope_platform::{Machine, Topology, clock};
+use std::sync::atomic::AtomicBool;
 
-/// How often the trace buffers are emptied.
-const DRAIN_EVERY: Duration = Duration::from_millis(50);
-/// Calibration of the clock, when the machine's statement must be checked.
-const CALIBRATION: Duration = Duration::from_millis(50);
 /// Episodes no further apart than this are one stall.
 const JOIN_WITHIN: Nanos = Nanos(1_000);
 /// Threads followed at most.
 const MOST_THREADS: usize = 4096;
-/// Without an end of its own, the measurement is taken to end here: a hundred years.
-const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 /// Follows threads, attributes their stalls, writes a run. Ends when the threads have ended, the time is
 /// over, or `stop` becomes true; what was measured is kept.
@@ -46,170 +36,215 @@ pub fn attach(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    platform::keep_freed_memory();
-    let topology = Topology::read(machine);
-    let clock = platform::choose_clock(machine, None, CALIBRATION)?;
-    let (kind, rate) = (clock.kind, clock.rate);
-    let first = target::threads(machine, &settings.target)?;
-    if let (Target::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
-        return Err(TargetError::NoSuchName(name.clone()).into());
-    }
-    let theirs: CpuSet = first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
-    // Where they run is only known while they run; where they may not run, we disturb nobody.
-    let home = Home::leave(if theirs.is_empty() { &topology.online } else { &theirs }, None)?;
-    let started = clock::read_all(kind).realtime_ns;
-    let mut writer = RunWriter::create(&settings.runs_dir, &settings.label, started)?;
-    writer.limit_trace(settings.trace_limit_bytes);
-    let mut sink = Sink::new(writer, "attach");
-    observer.starting(&topology.online, &home.helpers);
+    attach_to(machine, settings, Vec::new(), stop, observer)
+}
 
-    let host = platform::host_facts(machine, &topology);
-    let mut surroundings = Surroundings::take(machine, &topology, &host, settings.tuning.as_ref());
-    let events = KernelEvents::start(
-        machine,
-        &topology.online,
-        &topology.online,
-        kind,
-        settings.trace_buffer_kib,
-        true,
-    )
-    .map_err(no_events)?;
-    let mut circumstances = Vec::new();
-    if events.leftovers_removed > 0 {
-        circumstances.push(Circumstance::LeftoversRemoved { count: events.leftovers_removed });
-    }
-    if let Some(reason) = &clock.fallback_reason {
-        circumstances.push(Circumstance::ClockFallback { reason: reason.clone() });
-    }
-    if home.helpers.is_empty() {
-        circumstances.push(Circumstance::NoFreeCpuForAttach);
-    }
-    let mut follow = Follow::new(events, follower_settings(settings, rate));
-    surroundings.begin(machine);
-    let clock_start = clock::read_all(kind);
-    let start = clock_start.ticks;
-    let duration = rate.ticks(settings.duration.unwrap_or(NEVER));
-    let mut end = start + duration;
-    sink.begin(clock_start, rate)?;
-    follow.measure(start, end);
-    // Again: what began since is followed from here, what ended is gone.
-    for found in target::threads(machine, &settings.target)? {
-        follow.follow(found.following, None, start);
-    }
-    let mut command = start_command(&settings.target, &mut follow, start)?;
-    // Who waits for a thread wants to follow it for the whole time once it is there.
-    let mut awaited = match &settings.target {
-        Target::Named(name) if settings.wait && follow.follower().is_idle() => Some(name),
-        _ => None,
-    };
-    if awaited.is_some() {
-        end = start + rate.ticks(NEVER);
-        follow.measure(start, end);
+/// As [`attach`], telling the rows to more than the run.
+///
+/// # Errors
+/// As [`attach`], and when an output cannot be opened or refuses.
+pub fn attach_to(
+    machine: &Machine,
+    settings: &AttachSettings,
+    outputs: Vec<Output<'_>>,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
+    run(Attaching { settings }, Context { machine, outputs, stop, observer })
+}
+
+/// Threads that are to be followed.
+struct Attaching<'a> {
+    settings: &'a AttachSettings,
+}
+
+impl<'a> Subject for Attaching<'a> {
+    type Error = RecordError;
+    type Running = Attached<'a>;
+
+    fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
+        let settings = self.settings;
+        let clock = choose_clock(machine, None)?;
+        let first = target::threads(machine, &settings.target)?;
+        if let (Target::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
+            return Err(TargetError::NoSuchName(name.clone()).into());
+        }
+        let theirs: CpuSet =
+            first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
+        Ok(Plan {
+            clock,
+            // Where they run is only known while they run; where they may not run, we disturb nobody.
+            leave: if theirs.is_empty() { topology.online.clone() } else { theirs },
+            shared: None,
+            measured: topology.online.clone(),
+            probe: ProbeSettings {
+                kind: "attach".into(),
+                cpus: topology.online.clone(),
+                cpus_chosen_because: None,
+                duration_ns: settings.duration.unwrap_or_default(),
+                warmup_ns: Nanos::ZERO,
+                threshold_ns: settings.threshold,
+                interval_ns: INTERVAL,
+                fifo_priority: None,
+                wakeup: None,
+            },
+            keep: Keep {
+                label: settings.label.clone(),
+                runs_dir: settings.runs_dir.clone(),
+                command_line: settings.command_line.clone(),
+                trace_limit_bytes: settings.trace_limit_bytes,
+                tuning: settings.tuning.clone(),
+            },
+        })
     }
 
-    let mut rows = EpisodeRows::new(settings.threshold, rate, start);
-    let mut interrupted = false;
-    let mut now = start;
-    while now < end && !interrupted {
-        std::thread::sleep(DRAIN_EVERY);
-        now = clock::now(kind);
-        follow.drain(now, &mut sink);
-        if awaited.is_some() && !follow.follower().is_idle() {
-            awaited = None;
-            end = now + duration;
-            follow.measure(start, end);
+    fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
+        let settings = self.settings;
+        let (online, kind) = (&stage.topology.online, stage.clock.kind);
+        let events =
+            KernelEvents::start(stage.machine, online, online, kind, settings.trace_buffer_kib, true)
+                .map_err(no_events)?;
+        stage.leftovers(events.leftovers_removed);
+        if stage.home.helpers.is_empty() {
+            stage.circumstances.push(Circumstance::NoFreeCpuForAttach);
         }
-        rows.take_in(follow.follower_mut(), now.min(end), &mut sink);
-        follow.end_turn(&mut sink, DrainTurn { stalls: rows.next_id, ..DrainTurn::default() });
-        sink.keep_room();
-        match awaited {
-            Some(name) => observer.awaiting(name),
-            None => observer.progress(&Progress {
-                elapsed: rate.nanos(now.since(end - duration)),
-                total: settings.duration.unwrap_or(Nanos::ZERO),
-                stalls: rows.next_id,
-                worst: rows.worst,
-            }),
+        let follow = Follow::new(events, follower_settings(settings, stage.rate()));
+        Ok(Attached {
+            settings,
+            machine: stage.machine.clone(),
+            follow,
+            rows: EpisodeRows::new(settings.threshold, stage.rate(), Ticks(0)),
+            command: None,
+            awaited: None,
+            duration: stage.rate().ticks(settings.duration.unwrap_or(NEVER)),
+            start: Ticks(0),
+            now: Ticks(0),
+            end: Ticks(u64::MAX),
+            over: false,
+        })
+    }
+}
+
+/// Threads that are being followed.
+struct Attached<'a> {
+    settings: &'a AttachSettings,
+    machine: Machine,
+    follow: Follow,
+    rows: EpisodeRows,
+    command: Option<Started>,
+    /// The name of which no thread was met yet: who waits for one wants to follow it for the whole time once
+    /// it is there.
+    awaited: Option<&'a str>,
+    duration: Ticks,
+    start: Ticks,
+    now: Ticks,
+    end: Ticks,
+    /// Whether there is nobody left to follow, or it was stopped.
+    over: bool,
+}
+
+impl Running for Attached<'_> {
+    type Error = RecordError;
+
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
+        let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);
+        (self.start, self.now, self.end) = (start, start, start + self.duration);
+        self.rows = EpisodeRows::new(settings.threshold, rate, start);
+        self.follow.measure(start, self.end);
+        // Again: what began since is followed from here, what ended is gone.
+        for found in target::threads(&self.machine, &settings.target)? {
+            self.follow.follow(found.following, None, start);
         }
-        interrupted = stop.load(Ordering::Relaxed) || sink.is_stuck();
-        if is_over(machine, &settings.target, command.as_mut(), &follow) {
-            break;
+        self.command = start_command(&settings.target, &mut self.follow, start)?;
+        self.awaited = match &settings.target {
+            Target::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
+            _ => None,
+        };
+        if self.awaited.is_some() {
+            self.end = start + rate.ticks(NEVER);
+            self.follow.measure(start, self.end);
         }
+        Ok(())
     }
-    // Ctrl-C reaches the command, too, and its end may be noticed first.
-    interrupted |= stop.load(Ordering::Relaxed);
-    let clock_end = clock::read_all(kind);
-    let last = clock_end.ticks.min(end);
-    // Nobody spins here: every CPU's load tells something.
-    let state = surroundings.end(machine, &CpuSet::new());
-    sink.machine(&state);
-    if let Some(command) = &mut command {
-        let by_itself = command.ended();
-        command.end();
-        circumstances.extend(
-            by_itself
-                .filter(|status| !status.success() && !interrupted)
-                .map(|status| Circumstance::CommandFailed { status: status.to_string() }),
-        );
+
+    fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
+        let (outputs, rate) = (&mut stage.outputs, stage.clock.rate);
+        self.now = clock::now(stage.clock.kind);
+        self.follow.drain(self.now, outputs)?;
+        if self.awaited.is_some() && !self.follow.follower().is_idle() {
+            self.awaited = None;
+            self.end = self.now + self.duration;
+            self.follow.measure(self.start, self.end);
+        }
+        self.rows.take_in(self.follow.follower_mut(), self.now.min(self.end), outputs)?;
+        self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
+        self.over |= is_over(&self.machine, &self.settings.target, self.command.as_mut(), &self.follow);
+        if let Some(name) = self.awaited {
+            stage.observer.awaiting(name);
+            return Ok(None);
+        }
+        Ok(Some(Progress {
+            elapsed: rate.nanos(self.now.since(self.end - self.duration)),
+            total: self.settings.duration.unwrap_or(Nanos::ZERO),
+            stalls: self.rows.next_id,
+            worst: self.rows.worst,
+        }))
     }
-    let threads = follow.finish(last, &mut sink);
-    rows.take_in(follow.follower_mut(), last, &mut sink);
-    let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
-    follow.end_turn(&mut sink, turn);
-    rows.close_interval(last, &mut sink);
-    let refused = follow.follower().refused();
-    if refused > 0 {
-        circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+
+    fn is_over(&mut self) -> bool {
+        self.over || self.now >= self.end
     }
-    circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
-    circumstances.extend(Circumstance::of_folded(rate.nanos(follow.follower().folded())));
-    if !follow.events.gone.is_empty() {
-        circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+
+    fn stop(&mut self) {
+        self.over = true;
     }
-    if threads.is_empty() {
-        circumstances.push(Circumstance::NobodyMet);
+
+    fn busy(&self) -> CpuSet {
+        // Nobody spins here: every CPU's load tells something.
+        CpuSet::new()
     }
-    let mut sources = follow.events.reports();
-    sources.retain(|source| source.name != "smi");
-    circumstances.extend(after::of_evidence(&sources, true));
-    sink.context(&follow.events.context());
-    circumstances.extend(sink.of_room());
-    if interrupted {
-        circumstances.push(Circumstance::Interrupted);
+
+    fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
+        // Ctrl-C reaches the command, too, and its end may be noticed first.
+        stage.interrupted |= stage.stopped();
+        let last = ended.ticks.min(self.end);
+        if let Some(command) = &mut self.command {
+            let by_itself = command.ended();
+            command.end();
+            stage.circumstances.extend(
+                by_itself
+                    .filter(|status| !status.success() && !stage.interrupted)
+                    .map(|status| Circumstance::CommandFailed { status: status.to_string() }),
+            );
+        }
+        let (outputs, follow, rows) = (&mut stage.outputs, &mut self.follow, &mut self.rows);
+        let threads = follow.finish(last, outputs)?;
+        rows.take_in(follow.follower_mut(), last, outputs)?;
+        let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
+        follow.end_turn(outputs, turn)?;
+        rows.close_interval(last, outputs)?;
+        let circumstances = &mut stage.circumstances;
+        let refused = follow.follower().refused();
+        if refused > 0 {
+            circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+        }
+        circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
+        circumstances.extend(Circumstance::of_folded(stage.clock.rate.nanos(follow.follower().folded())));
+        if !follow.events.gone.is_empty() {
+            circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+        }
+        if threads.is_empty() {
+            circumstances.push(Circumstance::NobodyMet);
+        }
+        stage.sources = follow.events.reports();
+        stage.sources.retain(|source| source.name != "smi");
+        circumstances.extend(after::of_evidence(&stage.sources, true));
+        stage.outputs.store.context(&follow.events.context());
+        let events_in_gaps =
+            EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
+        let ended = ClockReading { ticks: last, ..ended };
+        Ok(RunManifest { threads, attributed: true, events_in_gaps, ..stage.manifest(ended) })
     }
-    let events_in_gaps =
-        EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
-    let probe = ProbeSettings {
-        kind: "attach".into(),
-        cpus: topology.online.clone(),
-        cpus_chosen_because: None,
-        duration_ns: settings.duration.unwrap_or_default(),
-        warmup_ns: Nanos::ZERO,
-        threshold_ns: settings.threshold,
-        interval_ns: INTERVAL,
-        fifo_priority: None,
-        wakeup: None,
-    };
-    let common = Common {
-        label: &settings.label,
-        command_line: &settings.command_line,
-        host,
-        clock: kind,
-        rate,
-        clocks: (clock_start, ClockReading { ticks: last, ..clock_end }),
-        probe,
-        home: &home,
-        interrupted,
-    };
-    let manifest = RunManifest {
-        threads,
-        attributed: true,
-        sources,
-        events_in_gaps,
-        warnings: circumstances.iter().map(Circumstance::warning).collect(),
-        ..common.manifest()
-    };
-    Ok(Outcome { path: sink.finish(manifest)? })
 }
 
 fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSettings {

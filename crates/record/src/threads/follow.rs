@@ -1,8 +1,10 @@
 //! Kernel events on their way to a [`ThreadFollower`], in order of time over all CPUs.
 
-use crate::kernel_events::{Item, KernelEvents, PageKeeper};
+use crate::kernel_events::{Item, KernelEvents};
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
-use jitterscope_model::{CpuId, DrainTurn, KernelEvent, PipelineRole, Setup, ThreadAccount, Ticks};
+use jitterscope_model::{
+    CpuId, DrainTurn, KernelEvent, PipelineRole, Setup, Sink, SinkError, ThreadAccount, Ticks,
+};
 
 /// What waits for its turn.
 enum Entry {
@@ -108,23 +110,24 @@ impl Follow {
 
     /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
     /// the buffers by then, on whichever CPU, and can be put in order.
-    pub(crate) fn drain(&mut self, now: Ticks, keeper: &mut dyn PageKeeper) {
+    pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
         let records = &mut self.records;
-        self.events.drain(keeper, |item, _| records.take(item));
+        self.events.drain(keep, |item, _| records.take(item))?;
         self.records.hand_over(now, &self.events.names);
         self.now = now;
+        Ok(())
     }
 
     /// What was drained has become rows.
-    pub(crate) fn end_turn(&mut self, keeper: &mut dyn PageKeeper, turn: DrainTurn) {
-        self.events.end_turn(keeper, DrainTurn { now: self.now, measuring: true, ..turn });
+    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
+        self.events.end_turn(keep, DrainTurn { now: self.now, measuring: true, ..turn })
     }
 
     /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
-    pub(crate) fn finish(&mut self, at: Ticks, keeper: &mut dyn PageKeeper) -> Vec<ThreadAccount> {
+    pub(crate) fn finish(&mut self, at: Ticks, keep: &mut dyn Sink) -> Result<Vec<ThreadAccount>, SinkError> {
         self.events.stop();
-        self.drain(Ticks(u64::MAX), keeper);
-        self.records.follower.finish(at, &self.events.names)
+        self.drain(Ticks(u64::MAX), keep)?;
+        Ok(self.records.follower.finish(at, &self.events.names))
     }
 
     /// Kernel events of the measured time.

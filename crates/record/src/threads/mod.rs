@@ -6,7 +6,7 @@ mod rows;
 mod settings;
 mod target;
 
-pub use attach::attach;
+pub use attach::{attach, attach_to};
 pub use settings::{AttachSettings, Target};
 pub use target::TargetError;
 

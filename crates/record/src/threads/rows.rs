@@ -1,8 +1,8 @@
 //! What followed threads suffered, as the rows of a run.
 
-use crate::sink::Rows;
+use crate::engine::Batch;
 use jitterscope_attribute::ThreadFollower;
-use jitterscope_model::{CpuId, IntervalRow, Nanos, StallId, TickRate, Ticks};
+use jitterscope_model::{CpuId, IntervalRow, Nanos, Sink, SinkError, StallId, TickRate, Ticks};
 use std::collections::BTreeMap;
 
 /// Length of a reporting interval.
@@ -16,6 +16,7 @@ pub(crate) struct EpisodeRows {
     pub(crate) worst: Nanos,
     interval_start: Ticks,
     sums: BTreeMap<CpuId, Sums>,
+    batch: Batch,
 }
 
 struct Sums {
@@ -34,10 +35,16 @@ impl EpisodeRows {
             worst: Nanos::ZERO,
             interval_start: start,
             sums: BTreeMap::new(),
+            batch: Batch::default(),
         }
     }
 
-    pub(crate) fn take_in(&mut self, follower: &mut ThreadFollower, now: Ticks, sink: &mut impl Rows) {
+    pub(crate) fn take_in(
+        &mut self,
+        follower: &mut ThreadFollower,
+        now: Ticks,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
         for episode in follower.take_episodes() {
             if episode.length() < self.threshold {
                 continue;
@@ -52,16 +59,18 @@ impl EpisodeRows {
                 sums.stolen += length;
                 sums.lengths.saturating_record(length.0);
             }
-            sink.stall(&stall, Some(&attribution));
+            self.batch.stall(sink, stall, Some(attribution))?;
         }
+        self.batch.flush(sink)?;
         let interval = self.rate.ticks(INTERVAL);
         if now.since(self.interval_start) >= interval {
-            self.close_interval(now, sink);
+            self.close_interval(now, sink)?;
         }
+        Ok(())
     }
 
     /// Stalls count in the interval in which they were taken in, within a drain of their end.
-    pub(crate) fn close_interval(&mut self, now: Ticks, sink: &mut impl Rows) {
+    pub(crate) fn close_interval(&mut self, now: Ticks, sink: &mut dyn Sink) -> Result<(), SinkError> {
         for (cpu, sums) in std::mem::take(&mut self.sums) {
             let row = IntervalRow {
                 cpu,
@@ -71,9 +80,10 @@ impl EpisodeRows {
                 max: sums.max,
                 stolen: sums.stolen,
             };
-            sink.interval(&row, &sums.lengths);
+            self.batch.interval(sink, &row, &sums.lengths)?;
         }
         self.interval_start = now;
+        Ok(())
     }
 }
 

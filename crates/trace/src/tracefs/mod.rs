@@ -25,10 +25,11 @@ mod stats;
 pub use error::TraceError;
 pub(crate) use events::{missing_local, missing_senders};
 pub use instance::Leftover;
+pub use jitterscope_model::TraceRole as Role;
 pub use mount::{Clocks, Tracefs};
 pub use pipe::{CpuLoss, Drained};
 pub(crate) use recorder::refused;
-pub use recorder::{Recorder, RecorderSettings, Role};
+pub use recorder::{Recorder, RecorderSettings};
 pub use stats::BufferStats;
 
 use jitterscope_model::ClockKind;

@@ -3,7 +3,7 @@
 use super::events::{FOLLOWING, LOCAL, SENDERS};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
-use super::{TraceError, Tracefs};
+use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
 use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus};
 use std::collections::BTreeMap;
@@ -13,26 +13,6 @@ use std::io;
 const SENDERS_SHARE: u64 = 4;
 /// The least a sender's buffer has, KiB.
 const SENDERS_LEAST_KB: u64 = 64;
-
-/// Which of the two instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
-    /// What ran on the measured CPUs.
-    Local,
-    /// What was aimed at the measured CPUs, from any CPU.
-    Senders,
-}
-
-impl Role {
-    /// Its name, in the instance's name and on disk.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Local => "local",
-            Role::Senders => "senders",
-        }
-    }
-}
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,9 @@
 //! Clock deltas in SLJ Test's bins: linear up to a knee, two to a decade above it.
 
+mod outliers;
+
+pub use outliers::{CpuBins, Outliers};
+
 use jitterscope_model::{ProbeResult, Ticks};
 
 /// Deltas in bins.

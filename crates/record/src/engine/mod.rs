@@ -1,0 +1,148 @@
+//! A recording from start to end, whatever it is of.
+//!
+//! What is measured is a [`Subject`]: it says what it needs, sets up its threads and sources, and hands over
+//! its rows turn by turn. Everything else is the same for all of them and stands here: our own threads leave
+//! the measured CPUs, outputs are opened and the run is made before anything is measured, rows go to all
+//! outputs, the end comes when the subject has ended, the user says so or nothing can be written any more,
+//! and the run is closed with what was measured.
+
+mod batch;
+mod outputs;
+mod stage;
+
+pub(crate) use batch::Batch;
+pub(crate) use outputs::Outputs;
+pub use outputs::{Delivered, Output};
+pub(crate) use stage::{Keep, NEVER, Plan, Stage, choose_clock};
+
+use crate::error::RecordError;
+use crate::home::Home;
+use crate::observer::{Observer, Progress};
+use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
+use jitterscope_platform::{self as platform, Machine, Topology, clock};
+use jitterscope_store::StoreError;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How often the queues and the trace buffers are emptied.
+pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(50);
+/// Calibration of the clock, when the machine's statement must be checked.
+pub(crate) const CALIBRATION: Duration = Duration::from_millis(50);
+/// How often is looked whether an output has begun.
+const SOON: Duration = Duration::from_millis(5);
+
+/// What a recording left.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The run directory.
+    pub path: PathBuf,
+    /// What became of the rows of each output, in their order.
+    pub outputs: Vec<Delivered>,
+}
+
+/// The machine that is recorded on, and who looks on.
+pub(crate) struct Context<'c, 'o> {
+    pub(crate) machine: &'c Machine,
+    pub(crate) outputs: Vec<Output<'o>>,
+    pub(crate) stop: &'c AtomicBool,
+    pub(crate) observer: &'c mut dyn Observer,
+}
+
+/// What can be recorded: a kind of victim, and how its stalls are noticed.
+pub(crate) trait Subject {
+    /// Why it may fail.
+    type Error: From<RecordError> + From<StoreError> + From<SinkError>;
+    /// Itself, set up.
+    type Running: Running<Error = Self::Error>;
+
+    /// Checks what was asked for, and says what it needs. Nothing is changed on the machine.
+    fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, Self::Error>;
+
+    /// Our own threads have left; whether that leaves room for it.
+    fn check(&mut self, _home: &Home) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Starts sources and threads, and warms up. What limits the recording is noted on the stage.
+    fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Self::Running, Self::Error>;
+}
+
+/// A subject whose threads and sources run.
+pub(crate) trait Running {
+    /// Why it may fail.
+    type Error: From<RecordError> + From<StoreError> + From<SinkError>;
+
+    /// Time passes before the measurement: the queues are emptied.
+    fn idle(&mut self, _outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// The measurement begins; `clocks` were read just before.
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), Self::Error>;
+
+    /// One turn: everything that is there is handed over. How far it is, unless that was told otherwise.
+    fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, Self::Error>;
+
+    /// Whether it has ended, by itself or because it was stopped.
+    fn is_over(&mut self) -> bool;
+
+    /// Whether it has come to a point from which it cannot go on.
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
+    /// Ends it early; what was measured stays.
+    fn stop(&mut self);
+
+    /// It is over: joins its threads.
+    ///
+    /// # Errors
+    /// A thread failed, or nothing was measured.
+    fn join(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// CPUs that it kept busy itself, whose load says nothing of the machine.
+    fn busy(&self) -> CpuSet;
+
+    /// Takes in the rest, and fills in what the run says of itself.
+    fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
+}
+
+/// Records. Ends early, keeping what was measured, when told to. The calling thread drains, and is confined
+/// to CPUs that are not measured meanwhile.
+pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Result<Outcome, S::Error> {
+    let Context { machine, outputs, stop, observer } = context;
+    platform::keep_freed_memory();
+    let topology = Topology::read(machine);
+    let plan = subject.plan(machine, &topology)?;
+    let home = Home::leave(&plan.leave, plan.shared)?;
+    subject.check(&home)?;
+    let mut stage = Stage::set(machine, topology, plan, home, outputs, (stop, observer))?;
+    let mut running = subject.set_up(&mut stage)?;
+    if stage.stopped() {
+        return Err(RecordError::InterruptedEarly.into());
+    }
+    let clocks = stage.begin();
+    let facts = stage.facts();
+    stage.outputs.begin_beside(&facts, |outputs| running.idle(outputs))?;
+    stage.outputs.begin(&facts)?;
+    running.begin(&mut stage, clocks)?;
+    stage.observer.measuring();
+    while !running.is_over() {
+        std::thread::sleep(DRAIN_EVERY);
+        let progress = running.turn(&mut stage)?;
+        stage.tick(progress.as_ref())?;
+        let stuck = stage.outputs.is_stuck() || running.is_stuck();
+        if !stage.interrupted && (stage.stopped() || stuck) {
+            stage.interrupted = true;
+            running.stop();
+        }
+    }
+    running.join()?;
+    let ended = clock::read_all(stage.clock.kind);
+    stage.end(&running.busy());
+    let manifest = running.finish(&mut stage, ended)?;
+    Ok(stage.close(manifest)?)
+}

@@ -1,0 +1,242 @@
+//! What every recording stands on, whatever it is of.
+
+use super::outputs::{Delivered, Outputs};
+use super::{CALIBRATION, Outcome, Output};
+use crate::error::RecordError;
+use crate::home::Home;
+use crate::observer::{Observer, Progress};
+use crate::surroundings::Surroundings;
+use crate::warnings::Circumstance;
+use jitterscope_model::{
+    ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
+    RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
+    TickRate, TuningState,
+};
+use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
+use jitterscope_store::{RunWriter, StoreError, StoreSink};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a subject needs, said before anything is made.
+pub(crate) struct Plan {
+    /// The clock that is read.
+    pub(crate) clock: ClockChoice,
+    /// CPUs that our own threads leave.
+    pub(crate) leave: CpuSet,
+    /// The one of these that they may have where no other is left.
+    pub(crate) shared: Option<CpuId>,
+    /// What an observer is told is measured.
+    pub(crate) measured: CpuSet,
+    /// How the run describes its probe; its threshold is zero where that is learnt.
+    pub(crate) probe: ProbeSettings,
+    /// How the run is kept.
+    pub(crate) keep: Keep,
+}
+
+/// How a run is kept, and what is known beside what is measured.
+#[derive(Clone)]
+pub(crate) struct Keep {
+    pub(crate) label: String,
+    pub(crate) runs_dir: PathBuf,
+    pub(crate) command_line: Vec<String>,
+    pub(crate) trace_limit_bytes: u64,
+    pub(crate) tuning: Option<TuningState>,
+}
+
+/// Chooses the clock to measure with.
+pub(crate) fn choose_clock(machine: &Machine, wanted: Option<ClockKind>) -> Result<ClockChoice, RecordError> {
+    Ok(platform::choose_clock(machine, wanted, CALIBRATION)?)
+}
+
+/// A recording under way.
+pub(crate) struct Stage<'c, 'o> {
+    pub(crate) machine: &'c Machine,
+    pub(crate) topology: Topology,
+    pub(crate) clock: ClockChoice,
+    pub(crate) home: Home,
+    pub(crate) host: HostFacts,
+    pub(crate) outputs: Outputs<'o>,
+    /// What limits what the run can say.
+    pub(crate) circumstances: Vec<Circumstance>,
+    pub(crate) sources: Vec<SourceReport>,
+    /// Whether it was ended early.
+    pub(crate) interrupted: bool,
+    pub(crate) observer: &'c mut dyn Observer,
+    pub(crate) stop: &'c AtomicBool,
+    surroundings: Surroundings,
+    pub(crate) probe: ProbeSettings,
+    keep: Keep,
+    clocks: ClockReading,
+}
+
+impl<'c, 'o> Stage<'c, 'o> {
+    /// Opens the outputs and makes the run's folder, before anything is measured: a full or read-only disk
+    /// shows now.
+    pub(crate) fn set(
+        machine: &'c Machine,
+        topology: Topology,
+        plan: Plan,
+        home: Home,
+        outputs: Vec<Output<'o>>,
+        (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
+    ) -> Result<Stage<'c, 'o>, RecordError> {
+        let Plan { clock, measured, probe, keep, .. } = plan;
+        let opened = Outputs::open(outputs).map_err(RecordError::Output)?;
+        let clocks = clock::read_all(clock.kind);
+        let mut writer = RunWriter::create(&keep.runs_dir, &keep.label, clocks.realtime_ns)?;
+        writer.limit_trace(keep.trace_limit_bytes);
+        observer.starting(&measured, &home.helpers);
+        let host = platform::host_facts(machine, &topology);
+        let surroundings = Surroundings::take(machine, &topology, &host, keep.tuning.as_ref());
+        let mut circumstances = Vec::new();
+        if let Some(reason) = &clock.fallback_reason {
+            circumstances.push(Circumstance::ClockFallback { reason: reason.clone() });
+        }
+        Ok(Stage {
+            machine,
+            topology,
+            clock,
+            home,
+            host,
+            outputs: opened.with(StoreSink::new(writer)),
+            circumstances,
+            sources: Vec::new(),
+            interrupted: false,
+            observer,
+            stop,
+            surroundings,
+            probe,
+            keep,
+            clocks,
+        })
+    }
+
+    pub(crate) fn rate(&self) -> TickRate {
+        self.clock.rate
+    }
+
+    /// Whether the user wants it to end.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a source is there that swept up after an earlier recorder.
+    pub(crate) fn leftovers(&mut self, count: usize) {
+        if count > 0 {
+            self.circumstances.push(Circumstance::LeftoversRemoved { count });
+        }
+    }
+
+    /// The measurement is about to begin: the clocks as they are now.
+    pub(crate) fn begin(&mut self) -> ClockReading {
+        self.surroundings.begin(self.machine);
+        self.clocks = clock::read_all(self.clock.kind);
+        self.clocks
+    }
+
+    /// What is known of the run before its first row.
+    pub(crate) fn facts(&self) -> RunFacts {
+        RunFacts {
+            id: self.outputs.store.id().to_owned(),
+            label: self.keep.label.clone(),
+            hostname: self.host.hostname.clone(),
+            probe: self.probe.kind.clone(),
+            cpus: self.probe.cpus.clone(),
+            threshold: self.probe.threshold_ns,
+            interval: self.probe.interval_ns,
+            rate: self.clock.rate,
+            clock: self.clocks,
+        }
+    }
+
+    /// A turn has ended.
+    pub(crate) fn tick(&mut self, progress: Option<&Progress>) -> Result<(), SinkError> {
+        self.outputs.tick()?;
+        for (name, error) in self.outputs.failures() {
+            self.observer.output_failed(name, error);
+        }
+        if let Some(progress) = progress {
+            self.observer.progress(progress);
+        }
+        Ok(())
+    }
+
+    /// The measurement is over.
+    pub(crate) fn end(&mut self, busy: &CpuSet) {
+        let state = self.surroundings.end(self.machine, busy);
+        self.outputs.store.machine(&state);
+    }
+
+    /// What any run says of itself; nothing measured yet.
+    pub(crate) fn manifest(&self, ended: ClockReading) -> RunManifest {
+        RunManifest {
+            schema_version: RUN_SCHEMA_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").into(),
+            id: self.outputs.store.id().to_owned(),
+            label: self.keep.label.clone(),
+            command_line: self.keep.command_line.clone(),
+            host: self.host.clone(),
+            clock: self.clock.kind,
+            rate: self.clock.rate,
+            clock_start: self.clocks,
+            clock_end: ended,
+            probe: self.probe.clone(),
+            results: Vec::new(),
+            wakeups: Vec::new(),
+            threads: Vec::new(),
+            pipeline: None,
+            attributed: false,
+            sources: Vec::new(),
+            counters: Vec::new(),
+            edge_costs: Vec::new(),
+            sleeping_works: Vec::new(),
+            events_in_gaps: EventsInGaps::default(),
+            audit: MachineAudit::new(),
+            self_noise: self.self_noise(),
+            trace: StoredTrace::default(),
+            interrupted: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What our own threads cost so far.
+    fn self_noise(&self) -> SelfNoise {
+        SelfNoise {
+            helper_cpus: self.home.helpers.clone(),
+            helper_cpu_ns: self.home.cpu_time(),
+            peak_rss_bytes: platform::peak_rss_bytes(),
+            ..SelfNoise::default()
+        }
+    }
+
+    /// Closes everything, the run itself last: it says what the other outputs lost.
+    pub(crate) fn close(mut self, mut manifest: RunManifest) -> Result<Outcome, StoreError> {
+        manifest.sources = std::mem::take(&mut self.sources);
+        manifest.interrupted = self.interrupted;
+        let outputs = self.outputs.end_beside(&manifest);
+        self.circumstances.extend(Circumstance::of_room(self.outputs.store.room()));
+        if self.interrupted {
+            self.circumstances.push(Circumstance::Interrupted);
+        }
+        self.circumstances.extend(outputs.iter().filter_map(lost));
+        let mut warnings: Vec<_> = self.circumstances.iter().map(Circumstance::warning).collect();
+        warnings.append(&mut manifest.warnings);
+        manifest.warnings = warnings;
+        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs })
+    }
+}
+
+/// What a reader of the run must know of an output.
+fn lost(output: &Delivered) -> Option<Circumstance> {
+    let Delivered { name, delivery, error } = output;
+    let why = delivery.problem.clone().unwrap_or_default();
+    (delivery.lost > 0 || error.is_some()).then(|| Circumstance::OutputLost {
+        output: name.clone(),
+        lost: delivery.lost,
+        delivered: delivery.delivered,
+        why,
+    })
+}
+
+/// A length that no measurement reaches: a hundred years.
+pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);

@@ -1,0 +1,282 @@
+//! The store as a recording sees it: a failure to write must not end the measurement.
+
+use crate::error::StoreError;
+use crate::writer::RunWriter;
+use jitterscope_model::{
+    Attribution, Delivery, MachineState, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+};
+use serde::Serialize;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often the free space is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How the disk is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is space.
+    Ample,
+    /// There was none; the raw trace was given up and there is again.
+    TraceGivenUp,
+    /// There is none even so: the recording must end while it can still be closed.
+    None {
+        /// Stalls that are not stored.
+        unstored: u64,
+    },
+}
+
+/// Writes a run as it is recorded. The first error is kept for the end; what follows it is dropped. A full
+/// disk is no such error: the raw trace is given up for it, and then the recording ends with what is stored.
+/// [`Sink::rows`] therefore never fails; [`StoreSink::is_stuck`] tells whether there is sense in going on.
+pub struct StoreSink {
+    /// `None` once it is closed.
+    writer: Option<RunWriter>,
+    id: String,
+    /// Names the histograms.
+    probe: String,
+    error: Option<StoreError>,
+    begun: bool,
+    last_look: Instant,
+    room: Room,
+    /// Whether a row found no room. None is stored after it, lest there be a hole.
+    cut: bool,
+    unstored: u64,
+    stored: u64,
+}
+
+impl StoreSink {
+    /// Writes with this.
+    #[must_use]
+    pub fn new(writer: RunWriter) -> StoreSink {
+        StoreSink {
+            id: writer.id().to_owned(),
+            writer: Some(writer),
+            probe: String::new(),
+            error: None,
+            begun: false,
+            last_look: Instant::now(),
+            room: Room::Ample,
+            cut: false,
+            unstored: 0,
+            stored: 0,
+        }
+    }
+
+    /// Whether it was written.
+    fn attempt(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
+        self.begun && self.attempt_now(write)
+    }
+
+    /// The same before the measurement, too: the trace of the warm-up is kept, so that a replay begins as the
+    /// recording did.
+    fn attempt_now(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
+        let Some(writer) = self.writer.as_mut().filter(|_| self.error.is_none()) else { return false };
+        let mut result = write(writer);
+        if self.room == Room::Ample && result.as_ref().is_err_and(StoreError::is_full) {
+            self.room = Room::TraceGivenUp;
+            result = writer.discard_trace().and_then(|()| write(writer));
+        }
+        match result {
+            Ok(()) => return true,
+            Err(error) if error.is_full() => self.room = Room::None { unstored: 0 },
+            Err(error) => self.error = Some(error),
+        }
+        false
+    }
+
+    /// The id that the run has, or will have.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Makes the file of a pipeline's journal in the run's folder. Returns it, and its name there.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be made.
+    pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
+        self.writer.as_ref().ok_or(StoreError::NotBegun)?.make_journal()
+    }
+
+    /// Whether the recording must end: nothing more can be written.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.error.is_some() || matches!(self.room, Room::None { .. })
+    }
+
+    /// How the disk did, once everything but the manifest is written.
+    #[must_use]
+    pub fn room(&self) -> Room {
+        match self.room {
+            Room::None { .. } => Room::None { unstored: self.unstored },
+            other => other,
+        }
+    }
+
+    /// The machine that it was made on.
+    pub fn machine(&mut self, state: &MachineState) {
+        self.attempt(|w| w.machine(state));
+    }
+
+    /// What is needed to decode the trace.
+    pub fn context(&mut self, context: &impl Serialize) {
+        self.attempt(|w| w.trace_context(context));
+    }
+
+    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
+        if self.cut || !self.attempt(|w| w.stall(stall)) {
+            self.cut |= self.begun;
+            self.unstored += u64::from(self.begun);
+            return;
+        }
+        self.stored += 1;
+        if let Some(attribution) = attribution {
+            self.cut = !self.attempt(|w| w.attribution(attribution));
+        }
+    }
+
+    /// Looks at the free space now and then, and gives up the raw trace when it runs out.
+    fn keep_room(&mut self) {
+        if self.last_look.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.last_look = Instant::now();
+        if !self.writer.as_ref().is_some_and(RunWriter::is_space_low) {
+            return;
+        }
+        self.room = match self.room {
+            Room::Ample => {
+                self.attempt(RunWriter::discard_trace);
+                Room::TraceGivenUp
+            }
+            Room::TraceGivenUp | Room::None { .. } => Room::None { unstored: 0 },
+        };
+    }
+
+    /// Closes the run, and returns its folder.
+    ///
+    /// # Errors
+    /// The first error of all that was written, or it cannot be closed. Then nothing is left.
+    pub fn finish(&mut self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        match (self.error.take(), self.writer.take()) {
+            (None, Some(writer)) => writer.finish(manifest),
+            (Some(error), _) => Err(error),
+            (None, None) => Err(StoreError::NotBegun),
+        }
+    }
+}
+
+impl Sink for StoreSink {
+    fn may_refuse(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
+        self.begun = true;
+        self.probe.clone_from(&facts.probe);
+        let begun = self.writer.as_mut().map(|writer| writer.begin(facts.clock, facts.rate));
+        begun.unwrap_or(Err(StoreError::NotBegun)).map_err(SinkError::new)
+    }
+
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            match row {
+                Row::Stall(stall, attribution) => self.stall(stall, *attribution),
+                Row::Interval(row, lengths) => {
+                    // One without the other would set a reader's series against each other.
+                    if self.attempt(|w| w.interval(row)) {
+                        let probe = std::mem::take(&mut self.probe);
+                        self.attempt(|w| w.interval_histogram(&probe, row.cpu, row.start, row.end, lengths));
+                        self.probe = probe;
+                    }
+                }
+                Row::Whole(tag, (start, end), times) => {
+                    self.attempt(|w| w.tagged_histogram(tag, *start, *end, times));
+                }
+                Row::Page(page) => {
+                    self.attempt_now(|w| {
+                        w.trace_page(page.role, page.cpu, page.first, page.last, page.bytes)
+                    });
+                }
+                Row::Turn(turn) => {
+                    self.attempt_now(|w| w.drain_turn(turn));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, _row: &Row<'_>) -> bool {
+        true
+    }
+
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        self.keep_room();
+        Ok(self.stored)
+    }
+
+    fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
+        self.finish(run.clone()).map_err(SinkError::new)?;
+        Ok(Delivery { lost: self.unstored, ..Delivery::of(self.stored) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{
+        ClockReading, Comm, CpuId, Nanos, RawPage, StallId, ThreadRef, TickRate, Ticks, TraceRole,
+    };
+    use jitterscope_testing::Tmpfs;
+    use std::io::Write;
+
+    fn stall(n: u64) -> Stall {
+        let victim = ThreadRef { tid: 7, comm: Comm::new("x") };
+        // Lengths without a pattern, which compression could take away.
+        let (start, length) = (Ticks(n << 40), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30);
+        Stall { id: StallId(n), cpu: CpuId(1), victim, start, end: start + Ticks(length) }
+    }
+
+    fn facts() -> RunFacts {
+        RunFacts {
+            id: String::new(),
+            label: "L".into(),
+            hostname: "host".into(),
+            probe: "spin".into(),
+            cpus: [CpuId(1)].into_iter().collect(),
+            threshold: Nanos(300),
+            interval: Nanos(1_000_000_000),
+            rate: TickRate::NANOSECONDS,
+            clock: ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 },
+        }
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
+        let Some(disk) = Tmpfs::mount(80 << 20) else { return };
+        let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
+        sink.begin(&facts()).unwrap();
+        let (first, last, bytes) = (Ticks(1), Ticks(2), &[1; 4096]);
+        let page = RawPage { role: TraceRole::Local, cpu: CpuId(1), first, last, bytes };
+        let page = |sink: &mut StoreSink| sink.rows(&[Row::Page(page)]).unwrap();
+        (0..300).for_each(|_| page(&mut sink));
+        assert_eq!(sink.room(), Room::Ample);
+        let mut other = std::fs::File::create(disk.path().join("other")).unwrap();
+        while other.write_all(&[1; 4096]).is_ok() {}
+        (0..300).for_each(|_| page(&mut sink));
+        assert!(sink.room() == Room::TraceGivenUp && !sink.is_stuck());
+        while other.write_all(&[1; 4096]).is_ok() {}
+        let mut stored = 0;
+        let row = |sink: &mut StoreSink, n| sink.rows(&[Row::Stall(&stall(n), None)]).unwrap();
+        while !sink.is_stuck() {
+            row(&mut sink, stored);
+            stored += 1;
+            assert!(stored < 10_000_000, "it never ends");
+        }
+        (0..9).for_each(|n| row(&mut sink, stored + n));
+        assert_eq!(sink.room(), Room::None { unstored: 10 });
+        assert!(sink.error.is_none());
+    }
+}
