@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, disturb, doctor, export, journal, list, record, report, sampler, selftest, sljtest, tune,
+    attach, audit, diff, disturb, doctor, export, journal, list, record, report, sampler, selftest, sljtest,
+    tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -63,6 +64,8 @@ pub enum Command {
     Attach(attach::AttachArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
+    /// Compare settings: who got better, who worse, what cannot be told
+    Diff(diff::DiffArgs),
     /// List stored runs
     List(list::ListArgs),
     /// Write a stored run in the formats of other tools
@@ -104,6 +107,7 @@ impl Command {
             | Command::Sampler(_)
             | Command::Selftest(_) => true,
             Command::Report(_)
+            | Command::Diff(_)
             | Command::List(_)
             | Command::Export(_)
             | Command::Journal(_)

@@ -50,7 +50,7 @@ pub use naming::check_label;
 pub use pages::TraceRole;
 pub use reader::{RunReader, StoredPage, TracePiece};
 pub use runs::{
-    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
+    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve, resolve_all,
 };
 pub use tables::{Column, SCHEMA};
 pub use writer::RunWriter;

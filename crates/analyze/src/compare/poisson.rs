@@ -26,15 +26,24 @@ impl Count {
     }
 }
 
-/// The probability that equal rates would have put the counts so far apart in either direction, given their
-/// sum: exact, and right only where events come independently of one another or more evenly
-/// ([`dispersion`] of at most 1).
+/// The factor by which rates of two runs of one setting may differ. How much they do cannot be seen in one run
+/// of each: a machine that drifts by a tenth from run to run would pass for a changed one as soon as there are
+/// some hundred events.
+pub const RUNS_DIFFER: f64 = 1.5;
+
+/// The probability that rates which differ by no more than [`RUNS_DIFFER`] would have put the counts so far
+/// apart in either direction, given their sum: exact, and right only where events come independently of one
+/// another or more evenly ([`dispersion`] of at most 1).
 #[must_use]
 pub fn two_counts(first: Count, second: Count) -> f64 {
     let all = first.events.saturating_add(second.events);
-    let Some(share) = second_share(first, second) else { return 1.0 };
-    let above = binomial_at_least(second.events, all, share);
-    let below = binomial_at_least(first.events, all, 1.0 - share);
+    let (Some(more), Some(less)) =
+        (second_share(first, second, RUNS_DIFFER), second_share(first, second, 1.0 / RUNS_DIFFER))
+    else {
+        return 1.0;
+    };
+    let above = binomial_at_least(second.events, all, more);
+    let below = binomial_at_least(first.events, all, 1.0 - less);
     (2.0 * above.min(below)).min(1.0)
 }
 
@@ -42,7 +51,7 @@ pub fn two_counts(first: Count, second: Count) -> f64 {
 #[must_use]
 pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
     let all = first.events.saturating_add(second.events);
-    if all == 0 || second_share(first, second).is_none() {
+    if all == 0 || second_share(first, second, 1.0).is_none() {
         return None;
     }
     let (low, high) = binomial_interval(second.events, all, level);
@@ -50,10 +59,11 @@ pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
     Some(Interval { low: ratio(low), high: ratio(high), level })
 }
 
-/// The share of all events that would be the second's at equal rates.
-fn second_share(first: Count, second: Count) -> Option<f64> {
+/// The share of all events that would be the second's, were its rate so many times the first's.
+fn second_share(first: Count, second: Count, ratio: f64) -> Option<f64> {
     let usable = first.seconds > 0.0 && second.seconds > 0.0;
-    usable.then(|| second.seconds / (first.seconds + second.seconds))
+    let weight = second.seconds * ratio;
+    usable.then(|| weight / (first.seconds + weight))
 }
 
 /// Variance over mean of the counts of equal blocks of a run: 1 where events come independently of one
@@ -76,7 +86,11 @@ mod tests {
 
     #[test]
     fn eight_and_none_differ_eight_and_eight_do_not() {
-        assert!((two_counts(count(8), count(0)) - 2.0 / 256.0).abs() < 1e-9);
+        assert!((two_counts(count(8), count(0)) - 2.0 * 0.6f64.powi(8)).abs() < 1e-9);
+        assert!(two_counts(count(0), count(8)) < 0.05);
+        // However many there are, a fifth more may be another run.
+        assert_eq!(two_counts(count(100_000), count(120_000)), 1.0);
+        assert!(two_counts(count(1000), count(2000)) < 0.001);
         assert_eq!(two_counts(count(8), count(8)), 1.0);
         assert_eq!(two_counts(count(0), count(0)), 1.0);
         // Twice the time is expected to have twice the events.

@@ -18,11 +18,10 @@ pub enum Process {
     Drifting,
 }
 
-pub const ALL: [Process; 4] =
-    [Process::Bursty, Process::Periodic, Process::HeavyTailed, Process::Drifting];
+pub const ALL: [Process; 4] = [Process::Bursty, Process::Periodic, Process::HeavyTailed, Process::Drifting];
 
 /// What a setting changes: how often stalls come, and how long they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     pub rate: f64,
     pub length: f64,
@@ -42,8 +41,8 @@ pub struct Machine {
 
 /// What a run measured.
 pub struct Run {
-    /// (seconds, culprit).
-    stalls: Vec<(f64, usize)>,
+    /// (when, seconds, culprit).
+    stalls: Vec<(f64, f64, usize)>,
 }
 
 impl Machine {
@@ -64,55 +63,64 @@ impl Machine {
             Process::Bursty => {
                 // Runs differ by more than their bursts.
                 let of_run = (0.25 * random.normal()).exp();
-                poisson(random, 20.0 * setting.rate, |random| {
-                    stalls.push((random.exponential(5e-6) * of_run, random.below(CULPRITS as u64) as usize));
+                poisson(random, 20.0 * setting.rate, |random, at| {
+                    stalls.push((
+                        at,
+                        random.exponential(5e-6) * of_run,
+                        random.below(CULPRITS as u64) as usize,
+                    ));
                 });
-                poisson(random, setting.rate, |random| {
+                poisson(random, setting.rate, |random, at| {
                     let culprit = random.below(3) as usize;
                     for _ in 0..=random.exponential(20.0) as usize {
-                        stalls.push((20e-6 * random.normal().exp() * of_run, culprit));
+                        stalls.push((at, 20e-6 * random.normal().exp() * of_run, culprit));
                     }
                 });
             }
             Process::Periodic => {
                 let of_run = (0.1 * random.normal()).exp();
-                for (period, length, culprit) in [(0.01, 3e-6, 0), (0.25, 20e-6, 1), (1.0, 40e-6, 2), (4.0, 90e-6, 3)]
+                for (period, length, culprit) in
+                    [(0.01, 3e-6, 0), (0.25, 20e-6, 1), (1.0, 40e-6, 2), (4.0, 90e-6, 3)]
                 {
                     let period = period / setting.rate;
                     let mut at = (self.now / period).ceil() * period;
                     while at < self.now + RUN {
-                        stalls.push((length * of_run * (1.0 + 0.1 * random.normal()).max(0.1), culprit));
+                        stalls.push((
+                            at - self.now,
+                            length * of_run * (1.0 + 0.1 * random.normal()).max(0.1),
+                            culprit,
+                        ));
                         at += period;
                     }
                 }
-                poisson(random, 5.0 * setting.rate, |random| {
-                    stalls.push((random.exponential(5e-6), random.below(CULPRITS as u64) as usize));
+                poisson(random, 5.0 * setting.rate, |random, at| {
+                    stalls.push((at, random.exponential(5e-6), random.below(CULPRITS as u64) as usize));
                 });
             }
             Process::HeavyTailed => {
-                poisson(random, 100.0 * setting.rate, |random| {
+                poisson(random, 100.0 * setting.rate, |random, at| {
                     // Pareto with an infinite variance, but for the longest that a machine survives.
                     let length = (2e-6 * (1.0 - random.uniform()).powf(-1.0 / 1.3)).min(20e-3);
-                    stalls.push((length, random.below(CULPRITS as u64) as usize));
+                    stalls.push((at, length, random.below(CULPRITS as u64) as usize));
                 });
             }
             Process::Drifting => {
                 // A tenth more from run to run, and a walk on top of it.
                 self.drift += 0.1 + 0.15 * random.normal();
                 let level = self.drift.clamp(-2.0, 2.0).exp();
-                poisson(random, 100.0 * setting.rate * level, |random| {
-                    stalls.push((random.exponential(10e-6), random.below(CULPRITS as u64) as usize));
+                poisson(random, 100.0 * setting.rate * level, |random, at| {
+                    stalls.push((at, random.exponential(10e-6), random.below(CULPRITS as u64) as usize));
                 });
             }
         }
-        for (length, _) in &mut stalls {
+        for (_, length, _) in &mut stalls {
             *length *= setting.length;
         }
         if setting.injected > 0.0 {
             // Some 40 us at a time, as a competitor that is woken a hundred times a second or less.
             let mean = 40e-6;
-            poisson(&mut self.random, setting.injected / mean, |random| {
-                stalls.push((mean * random.exponential(1.0), CULPRITS));
+            poisson(&mut self.random, setting.injected / mean, |random, at| {
+                stalls.push((at, mean * random.exponential(1.0), CULPRITS));
             });
         }
         self.now += RUN + BREAK;
@@ -120,27 +128,27 @@ impl Machine {
     }
 }
 
-fn poisson(random: &mut SplitMix64, rate: f64, mut each: impl FnMut(&mut SplitMix64)) {
+fn poisson(random: &mut SplitMix64, rate: f64, mut each: impl FnMut(&mut SplitMix64, f64)) {
     let mut at = random.exponential(1.0 / rate);
     while at < RUN {
-        each(random);
+        each(random, at);
         at += random.exponential(1.0 / rate);
     }
 }
 
 impl Run {
     pub fn stolen(&self) -> f64 {
-        self.stalls.iter().map(|(length, _)| length).sum::<f64>() / RUN
+        self.stalls.iter().map(|(_, length, _)| length).sum::<f64>() / RUN
     }
 
     /// Stalls of this length and above in a second.
     pub fn rate_over(&self, threshold: f64) -> f64 {
-        self.stalls.iter().filter(|(length, _)| *length >= threshold).count() as f64 / RUN
+        self.stalls.iter().filter(|(_, length, _)| *length >= threshold).count() as f64 / RUN
     }
 
     /// What an instant at random waits, but for one in ten thousand.
     pub fn wait(&self) -> f64 {
-        let mut lengths: Vec<f64> = self.stalls.iter().map(|(length, _)| *length).collect();
+        let mut lengths: Vec<f64> = self.stalls.iter().map(|(_, length, _)| *length).collect();
         lengths.sort_by(|a, b| b.total_cmp(a));
         let remaining = 1e-4 * RUN;
         let (mut longer, mut sum) = (0.0, 0.0);
@@ -155,10 +163,21 @@ impl Run {
     }
 
     pub fn stolen_by(&self, culprit: usize) -> f64 {
-        self.stalls.iter().filter(|(_, of)| *of == culprit).map(|(length, _)| length).sum::<f64>() / RUN
+        self.stalls.iter().filter(|(_, _, of)| *of == culprit).map(|(_, length, _)| length).sum::<f64>() / RUN
     }
 
     pub fn count_of(&self, culprit: usize) -> f64 {
-        self.stalls.iter().filter(|(_, of)| *of == culprit).count() as f64
+        self.stalls.iter().filter(|(_, _, of)| *of == culprit).count() as f64
+    }
+
+    /// Its counts in twenty equal blocks.
+    pub fn blocks_of(&self, culprit: usize) -> Vec<u64> {
+        let mut blocks = vec![0; 20];
+        for (at, _, of) in &self.stalls {
+            if *of == culprit {
+                blocks[((at / RUN * 20.0) as usize).min(19)] += 1;
+            }
+        }
+        blocks
     }
 }

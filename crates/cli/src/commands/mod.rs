@@ -3,6 +3,8 @@
 pub mod attach;
 pub mod audit;
 mod audit_text;
+mod compare_with;
+pub mod diff;
 pub mod disturb;
 pub mod doctor;
 pub mod end_now;
