@@ -7,6 +7,7 @@
 
 mod blame;
 mod builder;
+pub mod compare;
 mod counts;
 mod cpu;
 mod culprits;

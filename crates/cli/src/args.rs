@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest, sljtest,
+    attach, audit, diff, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest, sljtest,
     tune,
 };
 use crate::output::Color;
@@ -67,6 +67,8 @@ pub enum Command {
     Attach(attach::AttachArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
+    /// Compare settings: who got better, who worse, what cannot be told
+    Diff(diff::DiffArgs),
     /// List stored runs
     List(list::ListArgs),
     /// Remove stored runs: by name, or all but the newest
@@ -110,6 +112,7 @@ impl Command {
             | Command::Sampler(_)
             | Command::Selftest(_) => true,
             Command::Report(_)
+            | Command::Diff(_)
             | Command::List(_)
             | Command::Runs(_)
             | Command::Export(_)

@@ -3,6 +3,7 @@
 //! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod json;
 pub mod list;
 mod load;

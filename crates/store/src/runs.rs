@@ -89,6 +89,21 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     })
 }
 
+/// All runs meant: as [`resolve`], but a label means every run that has it, oldest first.
+///
+/// # Errors
+/// None is; the message lists what there is.
+pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let (runs, _) = list(dir)?;
+    let one = runs.iter().any(|run| run.head.id == wanted);
+    if one || wanted == "latest" || Path::new(wanted).join(MANIFEST).is_file() {
+        return Ok(vec![resolve(dir, wanted)?]);
+    }
+    let labelled: Vec<PathBuf> =
+        runs.into_iter().filter(|run| run.head.label == wanted).map(|run| run.path).collect();
+    if labelled.is_empty() { Ok(vec![resolve(dir, wanted)?]) } else { Ok(labelled) }
+}
+
 fn hint(runs: &[RunEntry]) -> String {
     if runs.is_empty() {
         return "; there are none yet. Record one with: jitterscope record".into();

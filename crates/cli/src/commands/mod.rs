@@ -4,6 +4,8 @@ mod advice;
 pub mod attach;
 pub mod audit;
 mod audit_text;
+mod compare_with;
+pub mod diff;
 pub mod disturb;
 pub mod doctor;
 pub mod end_now;

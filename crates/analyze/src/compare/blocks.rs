@@ -1,0 +1,43 @@
+//! What can be said from one run alone, and only about that run.
+
+use super::Interval;
+use super::distribution::t_quantile;
+use super::sample::Moments;
+
+/// The fewest blocks of a run that say how it varied.
+pub const FEWEST_BLOCKS: usize = 10;
+
+/// Why there is no interval within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run has {blocks} blocks, and an interval within it takes {FEWEST_BLOCKS}")]
+pub struct TooFewBlocks {
+    /// What it has.
+    pub blocks: usize,
+}
+
+/// The interval of the mean of equal blocks of one run, each long against what repeats in it. It says how
+/// the figure would have come out over another stretch of this run; another run may be somewhere else.
+///
+/// # Errors
+/// There are fewer than [`FEWEST_BLOCKS`].
+pub fn within_run(blocks: &[f64], level: f64) -> Result<Interval, TooFewBlocks> {
+    let few = TooFewBlocks { blocks: blocks.len() };
+    if blocks.len() < FEWEST_BLOCKS {
+        return Err(few);
+    }
+    let moments = Moments::of(blocks).ok_or(few)?;
+    let half = t_quantile(0.5 + level / 2.0, (moments.count - 1) as f64) * moments.error();
+    Ok(Interval { low: (moments.mean - half).max(0.0), high: moments.mean + half, level })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nine_blocks_are_refused() {
+        assert_eq!(within_run(&[1.0; 9], 0.95), Err(TooFewBlocks { blocks: 9 }));
+        let interval = within_run(&[1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0], 0.95).unwrap();
+        assert!((interval.low - (2.0 - 2.262 * 1.054_09 / 10f64.sqrt())).abs() < 1e-3, "{interval:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! An estimated change with its interval.
+
+use super::Scale;
+use super::distribution::t_quantile;
+use super::sample::{Moments, mean};
+use serde::Serialize;
+
+/// Bounds between which something lies with a stated probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower.
+    pub low: f64,
+    /// The upper.
+    pub high: f64,
+    /// The probability: 0.95.
+    pub level: f64,
+}
+
+impl Interval {
+    /// Its width.
+    #[must_use]
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+}
+
+/// How much the second arm differs from the first, on a [`Scale`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effect {
+    /// What distances are.
+    pub scale: Scale,
+    /// The mean distance.
+    pub distance: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of that.
+    pub freedom: f64,
+    /// Standard deviation of the distance of one pair, or of one run of each arm.
+    pub deviation: f64,
+}
+
+impl Effect {
+    /// Of runs made in pairs (first arm, second arm), by the t distribution of their distances. `None` for
+    /// fewer than two pairs.
+    #[must_use]
+    pub fn paired(first: &[f64], second: &[f64]) -> Option<Effect> {
+        let (scale, distances) = distances(first, second);
+        let moments = Moments::of(&distances)?;
+        Some(Effect {
+            scale,
+            distance: moments.mean,
+            error: moments.error(),
+            freedom: (moments.count - 1) as f64,
+            deviation: moments.deviation,
+        })
+    }
+
+    /// Of runs that were made by themselves (Welch: the arms may scatter differently). `None` for fewer than
+    /// two in an arm.
+    #[must_use]
+    pub fn unpaired(first: &[f64], second: &[f64]) -> Option<Effect> {
+        let scale = Scale::of(first.iter().chain(second).copied());
+        let on_scale = |figures: &[f64]| figures.iter().map(|f| scale.position(*f)).collect::<Vec<f64>>();
+        let (a, b) = (Moments::of(&on_scale(first))?, Moments::of(&on_scale(second))?);
+        let (va, vb) = (a.error().powi(2), b.error().powi(2));
+        let below = va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64;
+        // Runs that are all alike have no scatter to share out.
+        let freedom = if below > 0.0 { (va + vb).powi(2) / below } else { (a.count + b.count - 2) as f64 };
+        Some(Effect {
+            scale,
+            distance: b.mean - a.mean,
+            error: (va + vb).sqrt(),
+            freedom,
+            deviation: (a.deviation.powi(2) + b.deviation.powi(2)).sqrt(),
+        })
+    }
+
+    /// The interval of this level, on the scale.
+    #[must_use]
+    pub fn interval(&self, level: f64) -> Interval {
+        let half = match self.error {
+            0.0 => 0.0,
+            error => t_quantile(0.5 + level / 2.0, self.freedom) * error,
+        };
+        Interval { low: self.distance - half, high: self.distance + half, level }
+    }
+
+    /// The interval of this level as a reader counts: shares of the first arm, or differences.
+    #[must_use]
+    pub fn change_interval(&self, level: f64) -> Interval {
+        let Interval { low, high, .. } = self.interval(level);
+        Interval { low: self.scale.change(low), high: self.scale.change(high), level }
+    }
+
+    /// The change as a reader counts.
+    #[must_use]
+    pub fn change(&self) -> f64 {
+        self.scale.change(self.distance)
+    }
+}
+
+/// The distances of pairs, and on which scale they are. What has no partner is left out.
+#[must_use]
+pub fn distances(first: &[f64], second: &[f64]) -> (Scale, Vec<f64>) {
+    let pairs = first.iter().zip(second);
+    let scale = Scale::of(pairs.clone().flat_map(|(a, b)| [*a, *b]));
+    (scale, pairs.map(|(a, b)| scale.position(*b) - scale.position(*a)).collect())
+}
+
+/// The middle of an arm on its scale, in the figure's own unit: the geometric mean where all are above zero.
+#[must_use]
+pub fn middle(scale: Scale, figures: &[f64]) -> f64 {
+    match scale {
+        Scale::Ratio => mean(&figures.iter().map(|figure| figure.ln()).collect::<Vec<f64>>()).exp(),
+        Scale::Difference => mean(figures),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paired_interval_is_that_of_the_textbook() {
+        // Differences 1, 2, 3 of logarithms: mean 2, error 1/sqrt(3), t(2) = 4.3027.
+        let first = [1.0, 1.0, 1.0];
+        let second = [1f64.exp(), 2f64.exp(), 3f64.exp()];
+        let effect = Effect::paired(&first, &second).unwrap();
+        assert_eq!(effect.scale, Scale::Ratio);
+        let interval = effect.interval(0.95);
+        assert!((interval.low - (2.0 - 4.3027 / 3f64.sqrt())).abs() < 1e-3, "{interval:?}");
+        assert!((effect.change() - (2f64.exp() - 1.0)).abs() < 1e-12);
+        assert_eq!(Effect::paired(&[1.0], &[2.0]), None);
+    }
+
+    #[test]
+    fn a_zero_makes_it_a_difference() {
+        let effect = Effect::paired(&[8.0, 9.0], &[0.0, 1.0]).unwrap();
+        assert_eq!((effect.scale, effect.distance, effect.error), (Scale::Difference, -8.0, 0.0));
+        assert_eq!(effect.interval(0.95), Interval { low: -8.0, high: -8.0, level: 0.95 });
+        // Zero against zero is no ratio either.
+        assert_eq!(Effect::unpaired(&[0.0, 0.0], &[0.0, 0.0]).unwrap().scale, Scale::Difference);
+    }
+
+    #[test]
+    fn welch_shares_out_unequal_scatter() {
+        // Differences, for one figure is zero: means 1 and 5, variances 2/3 and 6 of four runs each.
+        let effect = Effect::unpaired(&[0.0, 1.0, 1.0, 2.0], &[2.0, 5.0, 5.0, 8.0]).unwrap();
+        assert_eq!((effect.scale, effect.distance), (Scale::Difference, 4.0));
+        assert!((effect.error - (20f64 / 12.0).sqrt()).abs() < 1e-12);
+        // (1/6 + 3/2)^2 / ((1/6)^2/3 + (3/2)^2/3)
+        assert!((effect.freedom - 3.658_536_585).abs() < 1e-6, "{}", effect.freedom);
+    }
+}

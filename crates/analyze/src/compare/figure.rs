@@ -1,0 +1,249 @@
+//! The figures by which runs are compared: one number a run each.
+
+use super::Margin;
+use crate::RunSummary;
+use jitterscope_model::{Nanos, PipelineRole, RunManifest, Ticks};
+use serde::Serialize;
+
+/// Lengths over which stalls and late wake-ups are counted: fixed, so that every run counts the same.
+const OVER: [Nanos; 5] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000), Nanos(10_000_000)];
+
+/// What a figure is. Of all of them less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case", tag = "figure")]
+pub enum FigureKind {
+    /// Share of the measured time that was stolen.
+    Stolen,
+    /// Stalls of this length and above, a second of one CPU.
+    StallsOver {
+        /// The length.
+        over_ns: Nanos,
+    },
+    /// What an instant at random waits until the next clock read, in nanoseconds.
+    Wait {
+        /// The percentile.
+        percentile: &'static str,
+    },
+    /// A percentile of the stalls alone, nanoseconds: shown, but not judged, for removing short stalls raises
+    /// it.
+    Stall {
+        /// The percentile.
+        percentile: &'static str,
+    },
+    /// Mean lateness of wake-ups with the missed deadlines filled in, nanoseconds.
+    MeanLateness,
+    /// A percentile of that.
+    Lateness {
+        /// The percentile.
+        percentile: &'static str,
+    },
+    /// Wake-ups that came late by this and more, a second of one CPU.
+    LateOver {
+        /// The lateness.
+        over_ns: Nanos,
+    },
+    /// Mean time of a message from its intended publication to its reception, nanoseconds.
+    MeanMessage {
+        /// By whom it was received.
+        role: PipelineRole,
+    },
+    /// A percentile of that.
+    Message {
+        /// By whom it was received.
+        role: PipelineRole,
+        /// The percentile.
+        percentile: &'static str,
+    },
+    /// Messages a second that were slow.
+    SlowMessages {
+        /// By whom they were received.
+        role: PipelineRole,
+    },
+    /// Time that followed threads waited for a CPU or were interrupted, as a share of the time in which they
+    /// had work to do.
+    Lost,
+    /// The part of [`FigureKind::Lost`] after a wake-up or a preemption.
+    Waiting,
+    /// The part of [`FigureKind::Lost`] under interrupts.
+    Interrupted,
+    /// Times a second that the CPU was taken from a followed thread.
+    Preemptions,
+    /// Times a second that a followed thread was moved to another CPU.
+    Migrations,
+    /// The longest of all, nanoseconds: shown with the time in which it was looked for, and never judged.
+    Worst,
+}
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureUnit {
+    /// A share of a time.
+    Fraction,
+    /// Times a second.
+    PerSec,
+    /// Nanoseconds.
+    Ns,
+}
+
+impl FigureKind {
+    /// What it is counted in.
+    #[must_use]
+    pub fn unit(self) -> FigureUnit {
+        match self {
+            FigureKind::Stolen | FigureKind::Lost | FigureKind::Waiting | FigureKind::Interrupted => {
+                FigureUnit::Fraction
+            }
+            FigureKind::StallsOver { .. }
+            | FigureKind::LateOver { .. }
+            | FigureKind::SlowMessages { .. }
+            | FigureKind::Preemptions
+            | FigureKind::Migrations => FigureUnit::PerSec,
+            _ => FigureUnit::Ns,
+        }
+    }
+
+    /// Whether it gets a verdict.
+    #[must_use]
+    pub fn is_judged(self) -> bool {
+        !matches!(self, FigureKind::Stall { .. } | FigureKind::Worst)
+    }
+
+    /// Whether it is the one that stands for all that was lost in runs of its probe.
+    #[must_use]
+    pub fn is_total(self) -> bool {
+        matches!(
+            self,
+            FigureKind::Stolen
+                | FigureKind::MeanLateness
+                | FigureKind::Lost
+                | FigureKind::MeanMessage { role: PipelineRole::Accumulator }
+        )
+    }
+
+    /// What counts as no difference, where `relative` is the share that was asked for.
+    #[must_use]
+    pub fn margin(self, relative: f64) -> Margin {
+        let absolute = if self.unit() == FigureUnit::Fraction { Margin::STOLEN } else { 0.0 };
+        Margin { relative, absolute }
+    }
+}
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// What.
+    pub kind: FigureKind,
+    /// `None` where the run cannot tell: too few lie above a percentile.
+    pub value: Option<f64>,
+}
+
+/// All figures of a run, in the order in which they are shown.
+pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary) -> Vec<Figure> {
+    let mut found = Figures(Vec::new());
+    if let Some(pipeline) = &summary.pipeline {
+        of_pipeline(&mut found, pipeline);
+    } else if let Some(wakeup) = &summary.wakeup {
+        of_wakeups(&mut found, manifest, &wakeup.total);
+    } else if !manifest.results.is_empty() {
+        of_spinning(&mut found, manifest, summary);
+    } else if !manifest.threads.is_empty() {
+        of_threads(&mut found, manifest);
+    }
+    found.0
+}
+
+struct Figures(Vec<Figure>);
+
+impl Figures {
+    fn add(&mut self, kind: FigureKind, value: Option<f64>) {
+        self.0.push(Figure { kind, value });
+    }
+}
+
+fn seconds_measured(manifest: &RunManifest) -> f64 {
+    let control = manifest.idle_control();
+    let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
+    let ticks: u64 = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
+    manifest.rate.nanos(Ticks(ticks)).as_secs_f64()
+}
+
+fn per_sec(count: f64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| count / seconds)
+}
+
+fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary) {
+    let total = &summary.probe.total;
+    let seconds = seconds_measured(manifest);
+    found.add(FigureKind::Stolen, (seconds > 0.0).then_some(total.stolen_fraction));
+    for over_ns in OVER.into_iter().filter(|over| *over >= manifest.probe.threshold_ns) {
+        let least = manifest.rate.ticks(over_ns).0;
+        let of = |r: &jitterscope_model::ProbeResult| -> u64 {
+            r.above.iter().filter(|(ticks, _)| *ticks >= least).map(|(_, count)| *count).sum()
+        };
+        let count: u64 = manifest.results.iter().map(of).sum();
+        found.add(FigureKind::StallsOver { over_ns }, per_sec(count as f64, seconds));
+    }
+    for percentile in ["99", "99.9", "99.99", "99.999"] {
+        let value = total.instant_percentiles_ns.get(percentile).copied().flatten();
+        found.add(FigureKind::Wait { percentile }, value.map(|ns| ns.0));
+    }
+    for percentile in ["50", "99", "99.9"] {
+        let value = total.stall_percentiles_ns.get(percentile).copied().flatten();
+        found.add(FigureKind::Stall { percentile }, value.map(|ns| ns.0));
+    }
+    found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
+}
+
+fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Lateness) {
+    let seconds = seconds_measured(manifest);
+    found.add(FigureKind::MeanLateness, total.corrected_mean_ns.map(|ns| ns.0));
+    for percentile in ["50", "99", "99.9", "99.99"] {
+        let value = total.corrected_percentiles_ns.get(percentile).copied().flatten();
+        found.add(FigureKind::Lateness { percentile }, value.map(|ns| ns.0));
+    }
+    let control = manifest.idle_control();
+    for over_ns in OVER {
+        let of = |w: &jitterscope_model::WakeupResult| -> u64 {
+            w.plain.iter().filter(|(late, _)| *late >= over_ns.0).map(|(_, count)| *count).sum()
+        };
+        let count: u64 = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control).map(of).sum();
+        found.add(FigureKind::LateOver { over_ns }, per_sec(count as f64, seconds));
+    }
+    found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
+}
+
+fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
+    let seconds = pipeline.duration_ns.as_secs_f64();
+    let mut worst = None;
+    for consumer in &pipeline.consumers {
+        let (role, times) = (consumer.role, &consumer.from_intended);
+        let any = times.count > 0;
+        found.add(FigureKind::MeanMessage { role }, any.then_some(times.mean_ns.0 as f64));
+        for (percentile, least) in [("50", 20), ("99", 1000), ("99.9", 10_000), ("99.99", 100_000)] {
+            // Ten above it, or it says nothing.
+            let value = times.percentiles_ns.get(percentile).filter(|_| times.count >= least);
+            found.add(FigureKind::Message { role, percentile }, value.map(|ns| ns.0 as f64));
+        }
+        found.add(FigureKind::SlowMessages { role }, per_sec(consumer.slow as f64, seconds));
+        worst = worst.max(any.then_some(times.max_ns));
+    }
+    found.add(FigureKind::Worst, worst.map(|ns| ns.0 as f64));
+}
+
+fn of_threads(found: &mut Figures, manifest: &RunManifest) {
+    let threads = &manifest.threads;
+    let sum = |of: fn(&jitterscope_model::ThreadAccount) -> u64| -> f64 {
+        threads.iter().map(of).fold(0, u64::saturating_add) as f64
+    };
+    let (waiting, interrupted) = (sum(|t| t.waiting_ns.0), sum(|t| t.interrupted_ns.0));
+    let active = sum(|t| t.running_ns.0) + waiting;
+    let share = |part: f64| (active > 0.0).then(|| part / active);
+    found.add(FigureKind::Lost, share(waiting + interrupted));
+    found.add(FigureKind::Waiting, share(waiting));
+    found.add(FigureKind::Interrupted, share(interrupted));
+    // Of the time in which they had work: a thread that sleeps more is not preempted less.
+    found.add(FigureKind::Preemptions, per_sec(sum(|t| t.involuntary_switches), active / 1e9));
+    found.add(FigureKind::Migrations, per_sec(sum(|t| t.migrations), active / 1e9));
+    found.add(FigureKind::Worst, threads.iter().map(|t| t.longest_wait_ns.0 as f64).reduce(f64::max));
+}

@@ -1,0 +1,116 @@
+//! The test of pairs: had the setting no effect, each pair's distance could as well have the other sign.
+
+use super::max_t::step_down;
+
+/// Pairs up to which all flips are gone through.
+const EXACT: usize = 16;
+/// Flips drawn beyond that.
+const DRAWS: u64 = 20_000;
+/// Whoever repeats a comparison gets the same answer.
+const SEED: u64 = 0x6a69_7474_6572;
+
+/// The probability that chance alone would have made the mean distance so large in either direction.
+#[must_use]
+pub fn sign_flip(distances: &[f64]) -> f64 {
+    sign_flips(&[distances.to_vec()]).first().copied().unwrap_or(1.0)
+}
+
+/// The same for several hypotheses about the same pairs, adjusted for their number: all of a pair's
+/// distances are flipped together, so that what moves together counts once. Each must have a distance for
+/// every pair.
+#[must_use]
+pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
+    let pairs = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
+    if pairs == 0 {
+        return vec![1.0; hypotheses.len()];
+    }
+    let scales: Vec<f64> =
+        hypotheses.iter().map(|h| h[..pairs].iter().map(|d| d * d).sum::<f64>().sqrt()).collect();
+    let fill = |signs: &[f64], statistics: &mut [f64]| {
+        for ((statistic, distances), scale) in statistics.iter_mut().zip(hypotheses).zip(&scales) {
+            let sum: f64 = distances.iter().zip(signs).map(|(distance, sign)| distance * sign).sum();
+            *statistic = if *scale > 0.0 { sum.abs() / scale } else { 0.0 };
+        }
+    };
+    let mut signs = vec![1.0; pairs];
+    let mut observed = vec![0.0; hypotheses.len()];
+    fill(&signs, &mut observed);
+    let exact = pairs <= EXACT;
+    // The other half of the flips mirrors the first, and has the same statistics.
+    let flips = if exact { 1 << (pairs - 1) } else { DRAWS };
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut next = 0u64;
+    step_down(&observed, !exact, |statistics| {
+        if next == flips {
+            return false;
+        }
+        for (at, sign) in signs.iter_mut().enumerate() {
+            let flipped = if exact { next >> at & 1 == 1 } else { random.bool() };
+            *sign = if flipped { -1.0 } else { 1.0 };
+        }
+        fill(&signs, statistics);
+        next += 1;
+        true
+    })
+}
+
+/// The smallest probability that so many pairs can give.
+#[must_use]
+pub fn smallest_of_flips(pairs: usize) -> f64 {
+    if pairs == 0 { 1.0 } else { 0.5f64.powi(i32::try_from(pairs - 1).unwrap_or(i32::MAX)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pairs_in_one_direction_are_one_flip_in_half_of_all() {
+        assert_eq!(sign_flip(&[1.0; 8]), 1.0 / 128.0);
+        assert_eq!(sign_flip(&[-3.0, -1.0, -2.0, -1.0, -5.0, -1.0, -1.0, -2.0]), 1.0 / 128.0);
+        assert_eq!(smallest_of_flips(8), 1.0 / 128.0);
+        // One against seven: itself, and the flips that make the sum larger.
+        assert_eq!(sign_flip(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 9.0 / 128.0);
+        assert_eq!(sign_flip(&[0.0; 8]), 1.0);
+        assert_eq!(sign_flip(&[]), 1.0);
+    }
+
+    #[test]
+    fn a_sample_of_flips_agrees_with_all_of_them() {
+        let many: Vec<f64> = (0..20).map(|n| f64::from(n % 7) - 2.2).collect();
+        let exact = {
+            let total: f64 = many.iter().sum::<f64>().abs();
+            let hits = (0..1u32 << 19)
+                .filter(|signs| {
+                    let sum: f64 =
+                        many.iter().enumerate().map(|(n, d)| if signs >> n & 1 == 1 { -d } else { *d }).sum();
+                    sum.abs() >= total * (1.0 - 1e-9)
+                })
+                .count();
+            hits as f64 / f64::from(1u32 << 19)
+        };
+        assert!((sign_flip(&many) - exact).abs() < 0.015, "{} and {exact}", sign_flip(&many));
+        assert!(sign_flip(&[1.0; 100]) < 1e-4);
+    }
+
+    #[test]
+    fn one_clear_effect_among_many_is_found_and_alone() {
+        let noise = |k: i32| (0..8).map(|n| f64::from((n * k * 7 + k) % 11) - 5.0).collect::<Vec<f64>>();
+        let mut hypotheses: Vec<Vec<f64>> = (1..11).map(noise).collect();
+        hypotheses.push(vec![10.0, 11.0, 9.0, 10.0, 10.0, 12.0, 9.0, 10.0]);
+        let adjusted = sign_flips(&hypotheses);
+        assert!(adjusted[10] <= 2.0 / 128.0, "{adjusted:?}");
+        assert!(adjusted[..10].iter().all(|p| *p > 0.05), "{adjusted:?}");
+        // Adjusting never makes a probability smaller.
+        for (hypothesis, p) in hypotheses.iter().zip(&adjusted) {
+            assert!(*p >= sign_flip(hypothesis) - 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_same_hypothesis_twice_costs_nothing() {
+        let distances = vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0];
+        let twice = sign_flips(&[distances.clone(), distances.clone()]);
+        assert_eq!(twice, vec![sign_flip(&distances); 2]);
+    }
+}

@@ -1,0 +1,73 @@
+//! What difference does not matter: fixed before the data are seen.
+
+use super::{Interval, Scale};
+use serde::Serialize;
+
+/// The larger of a share of the first arm's figure and an absolute difference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Margin {
+    /// Share of the first arm's figure: 0.1.
+    pub relative: f64,
+    /// In the figure's own unit; 0 where only the share counts.
+    pub absolute: f64,
+}
+
+impl Margin {
+    /// Of the share unless said otherwise.
+    pub const RELATIVE: f64 = 0.1;
+    /// Of a stolen share unless said otherwise: 0.1 points.
+    pub const STOLEN: f64 = 0.001;
+
+    /// The margin as a reader counts changes: a share of the first arm's `middle`, or a difference.
+    #[must_use]
+    pub fn change(&self, scale: Scale, middle: f64) -> f64 {
+        match scale {
+            Scale::Ratio if middle > 0.0 => self.relative.max(self.absolute / middle),
+            Scale::Ratio => self.relative,
+            Scale::Difference => (self.relative * middle).max(self.absolute),
+        }
+    }
+
+    /// The margin as a distance on the scale, upwards.
+    pub(super) fn distance(&self, scale: Scale, middle: f64) -> f64 {
+        let change = self.change(scale, middle);
+        match scale {
+            Scale::Ratio => change.ln_1p(),
+            Scale::Difference => change,
+        }
+    }
+
+    /// Whether all of an interval of changes lies within.
+    #[must_use]
+    pub fn holds(&self, changes: &Interval, scale: Scale, middle: f64) -> bool {
+        let margin = self.change(scale, middle);
+        margin > 0.0 && changes.low >= -margin && changes.high <= margin
+    }
+}
+
+impl Default for Margin {
+    fn default() -> Margin {
+        Margin { relative: Margin::RELATIVE, absolute: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_of_both_counts() {
+        let stolen = Margin { relative: 0.1, absolute: Margin::STOLEN };
+        assert!((stolen.change(Scale::Ratio, 0.05) - 0.1).abs() < 1e-12);
+        assert!((stolen.change(Scale::Ratio, 0.002) - 0.5).abs() < 1e-12);
+        assert_eq!(stolen.change(Scale::Difference, 0.0), 0.001);
+        let within = Interval { low: -0.0005, high: 0.0009, level: 0.9 };
+        assert!(stolen.holds(&within, Scale::Difference, 0.0));
+        // No margin is no permission.
+        assert!(!Margin::default().holds(
+            &Interval { low: 0.0, high: 0.0, level: 0.9 },
+            Scale::Difference,
+            0.0
+        ));
+    }
+}

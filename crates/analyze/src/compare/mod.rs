@@ -1,0 +1,49 @@
+//! Whether one setting is better than another.
+//!
+//! The run is the unit: each gives one number a figure, and what happens within a run says nothing of how
+//! runs differ. Two arms of runs are compared on a [`Scale`], by an [`Effect`] with its interval and by a
+//! test that rearranges whole runs: [`sign_flips`] for pairs, [`permutations`] for runs that stand for
+//! themselves. Hypotheses that share an alpha are decided together ([`family`]). Nothing is ever dropped as
+//! an outlier: stalls are outliers.
+
+mod blocks;
+mod conditions;
+mod diff;
+mod distribution;
+mod effect;
+mod family;
+mod figure;
+mod flips;
+mod holm;
+mod margin;
+mod max_t;
+mod needed;
+mod noise;
+mod poisson;
+mod run;
+mod sample;
+mod scale;
+mod sequential;
+mod shuffles;
+mod side;
+mod verdict;
+
+pub use blocks::{FEWEST_BLOCKS, TooFewBlocks, within_run};
+pub use conditions::ConditionDifference;
+pub use diff::{
+    ALPHA, Against, Became, CpuRow, CulpritDiff, Diff, DiffRules, FigureRow, RunReference, SideSummary, diff,
+};
+pub use effect::{Effect, Interval, distances, middle};
+pub use family::{Hypothesis, SingleCounts, family};
+pub use figure::{FigureKind, FigureUnit};
+pub use flips::{sign_flip, sign_flips, smallest_of_flips};
+pub use holm::holm;
+pub use margin::Margin;
+pub use needed::{detectable, fewest};
+pub use poisson::{Count, RUNS_DIFFER, dispersion, rate_ratio, two_counts};
+pub use run::{ComparedRun, ComparedRunBuilder};
+pub use scale::Scale;
+pub use sequential::{Look, Looks};
+pub use shuffles::{Arms, permutation, permutations, smallest_of_shuffles};
+pub use side::{PoolError, Side};
+pub use verdict::{Comparison, Design, Undecided, Verdict};

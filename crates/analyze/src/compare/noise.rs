@@ -1,0 +1,52 @@
+//! What two arms of one setting would seem to differ by.
+
+use super::Scale;
+use super::distribution::t_quantile;
+use super::sample::Moments;
+
+/// The noise floor of pairs, as a distance on the scale: half the width that an interval of this level has
+/// where each run is paired with the next one of the same arm. Slow drift is not in it, as it is not in pairs.
+pub(super) fn of_pairs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
+    let neighbours = |arm: &[f64]| -> Vec<f64> {
+        arm.windows(2).map(|pair| scale.position(pair[1]) - scale.position(pair[0])).collect()
+    };
+    let all = [neighbours(first), neighbours(second)].concat();
+    if first.len() < 2 || all.is_empty() {
+        return None;
+    }
+    // They have no setting between them: their mean is zero.
+    let square = all.iter().map(|d| d * d).sum::<f64>() / all.len() as f64;
+    let pairs = first.len() as f64;
+    Some(t_quantile(0.5 + level / 2.0, pairs - 1.0) * (square / pairs).sqrt())
+}
+
+/// The same of runs made by themselves: from the scatter within the arms.
+pub(super) fn of_runs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
+    let on_scale = |arm: &[f64]| arm.iter().map(|f| scale.position(*f)).collect::<Vec<f64>>();
+    let of = |arm: &[f64]| Moments::of(&on_scale(arm)).map(|m| (m.deviation.powi(2), (m.count - 1) as f64));
+    let known: Vec<(f64, f64)> = [of(first), of(second)].into_iter().flatten().collect();
+    let freedom: f64 = known.iter().map(|(_, freedom)| freedom).sum();
+    if known.is_empty() || first.is_empty() || second.is_empty() {
+        return None;
+    }
+    let variance = known.iter().map(|(variance, freedom)| variance * freedom).sum::<f64>() / freedom;
+    let runs = 1.0 / first.len() as f64 + 1.0 / second.len() as f64;
+    Some(t_quantile(0.5 + level / 2.0, freedom) * (variance * runs).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_is_noise_to_runs_and_little_to_pairs() {
+        let first: Vec<f64> = (0..8).map(|n| 100.0 + 10.0 * f64::from(n)).collect();
+        let second: Vec<f64> = first.iter().map(|f| f + 1.0).collect();
+        let pairs = of_pairs(&first, &second, Scale::Difference, 0.95).unwrap();
+        let runs = of_runs(&first, &second, Scale::Difference, 0.95).unwrap();
+        assert!((pairs - 2.364_6 * 10.0 / 8f64.sqrt()).abs() < 1e-2, "{pairs}");
+        assert!(runs > 2.0 * pairs, "{runs}");
+        assert_eq!(of_runs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
+        assert_eq!(of_pairs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Two counts of rare things that come independently of one another.
+
+use super::Interval;
+use super::distribution::{binomial_at_least, binomial_interval};
+
+/// How often something came within a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Count {
+    /// How often.
+    pub events: u64,
+    /// Seconds in which it could have come.
+    pub seconds: f64,
+}
+
+impl Count {
+    /// Events in a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.events as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// The rate that 95 % of such measurements would have shown to be lower, where nothing came.
+    #[must_use]
+    pub fn bound_of_none(&self) -> Option<f64> {
+        (self.events == 0 && self.seconds > 0.0).then(|| 3.0 / self.seconds)
+    }
+}
+
+/// The factor by which rates of two runs of one setting may differ. How much they do cannot be seen in one run
+/// of each: a machine that drifts by a tenth from run to run would pass for a changed one as soon as there are
+/// some hundred events.
+pub const RUNS_DIFFER: f64 = 1.5;
+
+/// The probability that rates which differ by no more than [`RUNS_DIFFER`] would have put the counts so far
+/// apart in either direction, given their sum: exact, and right only where events come independently of one
+/// another or more evenly ([`dispersion`] of at most 1).
+#[must_use]
+pub fn two_counts(first: Count, second: Count) -> f64 {
+    let all = first.events.saturating_add(second.events);
+    let (Some(more), Some(less)) =
+        (second_share(first, second, RUNS_DIFFER), second_share(first, second, 1.0 / RUNS_DIFFER))
+    else {
+        return 1.0;
+    };
+    let above = binomial_at_least(second.events, all, more);
+    let below = binomial_at_least(first.events, all, 1.0 - less);
+    (2.0 * above.min(below)).min(1.0)
+}
+
+/// The interval of the second rate over the first; from 0 or up to infinity where either saw nothing.
+#[must_use]
+pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
+    let all = first.events.saturating_add(second.events);
+    if all == 0 || second_share(first, second, 1.0).is_none() {
+        return None;
+    }
+    let (low, high) = binomial_interval(second.events, all, level);
+    let ratio = |share: f64| share / (1.0 - share) * first.seconds / second.seconds;
+    Some(Interval { low: ratio(low), high: ratio(high), level })
+}
+
+/// The share of all events that would be the second's, were its rate so many times the first's.
+fn second_share(first: Count, second: Count, ratio: f64) -> Option<f64> {
+    let usable = first.seconds > 0.0 && second.seconds > 0.0;
+    let weight = second.seconds * ratio;
+    usable.then(|| weight / (first.seconds + weight))
+}
+
+/// Variance over mean of the counts of equal blocks of a run: 1 where events come independently of one
+/// another, less where they come evenly, more where they come in bursts. `None` for fewer than two blocks, or
+/// where nothing came.
+#[must_use]
+pub fn dispersion(blocks: &[u64]) -> Option<f64> {
+    let counts: Vec<f64> = blocks.iter().map(|count| *count as f64).collect();
+    let moments = super::sample::Moments::of(&counts)?;
+    (moments.mean > 0.0).then(|| moments.deviation.powi(2) / moments.mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(events: u64) -> Count {
+        Count { events, seconds: 8.0 }
+    }
+
+    #[test]
+    fn eight_and_none_differ_eight_and_eight_do_not() {
+        assert!((two_counts(count(8), count(0)) - 2.0 * 0.6f64.powi(8)).abs() < 1e-9);
+        assert!(two_counts(count(0), count(8)) < 0.05);
+        // However many there are, a fifth more may be another run.
+        assert_eq!(two_counts(count(100_000), count(120_000)), 1.0);
+        assert!(two_counts(count(1000), count(2000)) < 0.001);
+        assert_eq!(two_counts(count(8), count(8)), 1.0);
+        assert_eq!(two_counts(count(0), count(0)), 1.0);
+        // Twice the time is expected to have twice the events.
+        let longer = Count { events: 16, seconds: 16.0 };
+        assert!(two_counts(count(8), longer) > 0.9);
+        assert_eq!(two_counts(Count { events: 1, seconds: 0.0 }, count(3)), 1.0);
+    }
+
+    #[test]
+    fn the_ratio_lies_in_its_interval() {
+        let ratio = rate_ratio(count(10), count(40), 0.95).unwrap();
+        assert!(ratio.low > 1.9 && ratio.low < 2.1 && ratio.high > 8.5 && ratio.high < 9.5, "{ratio:?}");
+        let gone = rate_ratio(count(8), count(0), 0.95).unwrap();
+        assert!(gone.low == 0.0 && gone.high < 0.6, "{gone:?}");
+        assert!(rate_ratio(count(0), count(5), 0.95).unwrap().high.is_infinite());
+        assert_eq!(rate_ratio(count(0), count(0), 0.95), None);
+    }
+
+    #[test]
+    fn bursts_are_told_from_what_comes_evenly() {
+        assert!(dispersion(&[1, 0, 1, 0, 1, 0, 1, 0]).unwrap() < 1.0);
+        assert!(dispersion(&[0, 0, 8, 0, 0, 0, 0, 0]).unwrap() > 1.0);
+        assert_eq!(dispersion(&[3, 3, 3]).unwrap(), 0.0);
+        assert_eq!(dispersion(&[0, 0]), None);
+        assert_eq!(dispersion(&[5]), None);
+    }
+
+    #[test]
+    fn nothing_seen_is_a_bound() {
+        assert_eq!(count(0).bound_of_none(), Some(3.0 / 8.0));
+        assert_eq!(count(1).bound_of_none(), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! One run, as a comparison needs it: a number for each figure and each culprit.
+
+use super::conditions::Conditions;
+use super::figure::{Figure, figures};
+use crate::SummaryBuilder;
+use jitterscope_model::{
+    Attribution, CpuId, CpuSet, CulpritSums, KeyLevel, MachineState, Nanos, RunManifest, Stall, Subject,
+    Ticks,
+};
+
+/// Culprits told apart.
+const MAX_CULPRITS: usize = 4096;
+/// Blocks of a run in which a culprit is counted, to see whether it comes evenly.
+const BLOCKS: usize = 20;
+
+/// A run, as a comparison needs it.
+#[derive(Clone, Debug)]
+pub struct ComparedRun {
+    /// Its short id.
+    pub id: String,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Where it is stored.
+    pub path: String,
+    /// Host name.
+    pub hostname: String,
+    /// Start of the measurement, nanoseconds since the epoch.
+    pub started_realtime_ns: u64,
+    /// From the first clock read to the last.
+    pub duration_ns: Nanos,
+    /// Seconds in which stalls were looked for, summed over CPUs.
+    pub seconds: f64,
+    /// CPUs measured.
+    pub cpus: CpuSet,
+    /// Records that were lost: stalls and kernel events.
+    pub lost: u64,
+    pub(super) conditions: Conditions,
+    pub(super) machine: Option<MachineState>,
+    pub(super) figures: Vec<Figure>,
+    /// Stolen share, or mean lateness in nanoseconds, of each CPU.
+    pub(super) of_cpus: Vec<(CpuId, f64)>,
+    /// `None` where nobody was named.
+    pub(super) culprits: Option<Vec<CulpritFigures>>,
+}
+
+/// What one culprit did in a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CulpritFigures {
+    pub(super) subject: Option<Subject>,
+    pub(super) count: u64,
+    pub(super) total: Nanos,
+    /// Counts in equal blocks of the run; empty where the times are not known.
+    pub(super) blocks: Vec<u64>,
+}
+
+/// Takes in a run's rows.
+#[derive(Debug)]
+pub struct ComparedRunBuilder<'m> {
+    manifest: &'m RunManifest,
+    machine: Option<MachineState>,
+    path: String,
+    from: Ticks,
+    span: u64,
+    sums: CulpritSums<(), CulpritFigures>,
+}
+
+impl<'m> ComparedRunBuilder<'m> {
+    /// Begins with its manifest, which has only the CPUs that are asked for.
+    #[must_use]
+    pub fn new(manifest: &'m RunManifest, machine: Option<MachineState>, path: &std::path::Path) -> Self {
+        let (from, until) = manifest.span().unwrap_or_default();
+        ComparedRunBuilder {
+            manifest,
+            machine,
+            path: path.display().to_string(),
+            from,
+            span: until.since(from).0.max(1),
+            sums: CulpritSums::new(KeyLevel::Program, MAX_CULPRITS),
+        }
+    }
+
+    /// A stall with its attribution. Those of CPUs that the manifest does not have are left out.
+    pub fn stall(&mut self, stall: &Stall, attribution: &Attribution) {
+        let measured = self.manifest.results.iter().any(|result| result.cpu == stall.cpu);
+        let control = self.manifest.idle_control() == Some(stall.cpu);
+        // Threads that are followed have sums of what ran instead, with all that was too short for a row.
+        if control || !self.manifest.threads.is_empty() || !(measured || self.manifest.results.is_empty()) {
+            return;
+        }
+        let at = u128::from(stall.start.since(self.from).0) * BLOCKS as u128 / u128::from(self.span);
+        let block = usize::try_from(at).unwrap_or(BLOCKS).min(BLOCKS - 1);
+        let mut touched: Vec<usize> = Vec::new();
+        for part in &attribution.parts {
+            let row = self.sums.position((), &part.culprit.subject);
+            let sum = self.sums.at(row);
+            sum.total += part.net;
+            if !touched.contains(&row) {
+                touched.push(row);
+                sum.count += 1;
+                sum.blocks.resize(BLOCKS, 0);
+                sum.blocks[block] += 1;
+            }
+        }
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn finish(mut self) -> ComparedRun {
+        let manifest = self.manifest;
+        let summary = SummaryBuilder::new(manifest).finish();
+        let followed = !manifest.threads.is_empty();
+        for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
+            let sum = self.sums.of((), &ran.subject);
+            sum.total += ran.total_ns;
+            sum.count += ran.count;
+        }
+        let rows = self.sums.into_rows().into_iter();
+        let culprits = rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
+        let control = manifest.idle_control();
+        let of_cpus = match &summary.wakeup {
+            Some(wakeup) => wakeup
+                .cpus
+                .iter()
+                .filter(|cpu| !cpu.idle_control)
+                .filter_map(|cpu| Some((cpu.cpu, cpu.lateness.corrected_mean_ns?.0)))
+                .collect(),
+            None => summary.probe.cpus.iter().map(|cpu| (cpu.cpu, cpu.stolen_fraction)).collect(),
+        };
+        let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
+        let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
+        let seconds = if ticks > 0 { manifest.rate.nanos(Ticks(ticks)) } else { manifest.duration() };
+        ComparedRun {
+            id: manifest.id.clone(),
+            label: manifest.label.clone(),
+            path: self.path,
+            hostname: manifest.host.hostname.clone(),
+            started_realtime_ns: manifest.started_realtime_ns(),
+            duration_ns: manifest.duration(),
+            seconds: seconds.as_secs_f64(),
+            cpus: jitterscope_model::RunHead::of(manifest).figures.cpus,
+            lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
+            conditions: Conditions::of(manifest),
+            machine: self.machine,
+            figures: figures(manifest, &summary),
+            of_cpus,
+            culprits: (manifest.attributed || followed).then_some(culprits),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! On which scale two arms are compared.
+
+use serde::Serialize;
+
+/// What a change is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Logarithms of ratios: figures of different runs vary by factors, and a factor is what a setting
+    /// changes. Needs figures above zero.
+    Ratio,
+    /// Differences, in the figure's own unit: where a figure is zero in some run.
+    Difference,
+}
+
+impl Scale {
+    /// The scale for these figures.
+    #[must_use]
+    pub fn of(figures: impl IntoIterator<Item = f64>) -> Scale {
+        if figures.into_iter().all(|figure| figure > 0.0) { Scale::Ratio } else { Scale::Difference }
+    }
+
+    /// A figure on this scale.
+    #[must_use]
+    pub fn position(self, figure: f64) -> f64 {
+        match self {
+            Scale::Ratio => figure.ln(),
+            Scale::Difference => figure,
+        }
+    }
+
+    /// What a distance on this scale means to a reader: a share of the first arm (0.1: a tenth more), or the
+    /// difference itself.
+    #[must_use]
+    pub fn change(self, distance: f64) -> f64 {
+        match self {
+            Scale::Ratio => distance.exp_m1(),
+            Scale::Difference => distance,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The test of runs made by themselves: had the setting no effect, any of them could as well be of the
+//! other arm.
+
+use super::Scale;
+use super::max_t::step_down;
+use super::sample::Moments;
+
+/// Divisions of the runs into two arms up to which all are gone through.
+const EXACT: u64 = 20_000;
+/// Divisions drawn beyond that.
+const DRAWS: u64 = 10_000;
+/// Whoever repeats a comparison gets the same answer.
+const SEED: u64 = 0x6a69_7474_6572;
+
+/// The two arms of a hypothesis.
+pub type Arms = (Vec<f64>, Vec<f64>);
+
+/// The probability that chance alone would have put the arms so far apart in either direction.
+#[must_use]
+pub fn permutation(first: &[f64], second: &[f64]) -> f64 {
+    permutations(&[(first.to_vec(), second.to_vec())]).first().copied().unwrap_or(1.0)
+}
+
+/// The same for several hypotheses about the same runs, adjusted for their number. Each must have a figure
+/// for every run.
+#[must_use]
+pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
+    let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else { return Vec::new() };
+    let all = a + b;
+    if a == 0 || b == 0 || all < 3 {
+        return vec![1.0; hypotheses.len()];
+    }
+    let positions: Vec<Vec<f64>> = hypotheses
+        .iter()
+        .map(|(first, second)| {
+            let figures = || first.iter().chain(second).copied();
+            let scale = Scale::of(figures());
+            figures().map(|figure| scale.position(figure)).collect()
+        })
+        .collect();
+    let (mut one, mut other) = (Vec::with_capacity(a), Vec::with_capacity(b));
+    let mut fill = |in_first: &[bool], statistics: &mut [f64]| {
+        for (statistic, positions) in statistics.iter_mut().zip(&positions) {
+            one.clear();
+            other.clear();
+            for (position, first) in positions.iter().zip(in_first) {
+                if *first { one.push(*position) } else { other.push(*position) }
+            }
+            *statistic = welch(&one, &other);
+        }
+    };
+    let mut in_first: Vec<bool> = (0..all).map(|at| at < a).collect();
+    let mut observed = vec![0.0; hypotheses.len()];
+    fill(&in_first, &mut observed);
+    let exact = divisions(all, a).is_some_and(|count| count <= EXACT);
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let (mut done, mut first_turn) = (0, true);
+    step_down(&observed, !exact, |statistics| {
+        if exact {
+            // All true come first, so that the observed division is the first of all.
+            if !first_turn && !next_division(&mut in_first) {
+                return false;
+            }
+            first_turn = false;
+        } else {
+            if done == DRAWS {
+                return false;
+            }
+            done += 1;
+            random.shuffle(&mut in_first);
+        }
+        fill(&in_first, statistics);
+        true
+    })
+}
+
+/// The smallest probability that arms of so many runs can give.
+#[must_use]
+pub fn smallest_of_shuffles(first: usize, second: usize) -> f64 {
+    let mirrored = if first == second { 2.0 } else { 1.0 };
+    let count = divisions(first + second, first).map_or(f64::INFINITY, |count| count as f64);
+    (mirrored / count).min(1.0)
+}
+
+/// Welch's t without its sign; infinite where the arms differ and nothing scatters.
+fn welch(first: &[f64], second: &[f64]) -> f64 {
+    let apart = |a: f64, b: f64, error: f64| match (a - b).abs() {
+        0.0 => 0.0,
+        apart if error > 0.0 => apart / error,
+        _ => f64::INFINITY,
+    };
+    match (Moments::of(first), Moments::of(second)) {
+        (Some(a), Some(b)) => apart(a.mean, b.mean, a.error().hypot(b.error())),
+        // One run against several: their scatter is all that is known.
+        (Some(a), None) => apart(a.mean, second[0], a.deviation),
+        (None, Some(b)) => apart(first[0], b.mean, b.deviation),
+        (None, None) => (first[0] - second[0]).abs(),
+    }
+}
+
+/// How many ways there are to choose `chosen` of `all`; `None` beyond what is ever counted.
+fn divisions(all: usize, chosen: usize) -> Option<u64> {
+    let chosen = chosen.min(all - chosen);
+    (0..chosen).try_fold(1u64, |count, at| {
+        let count = count.checked_mul((all - at) as u64)? / (at as u64 + 1);
+        (count < 1 << 40).then_some(count)
+    })
+}
+
+/// The next division in descending order; false after the last.
+fn next_division(in_first: &mut [bool]) -> bool {
+    // As of all permutations: the last true that has a false behind it moves one to the right, and those
+    // behind it follow directly.
+    let Some(at) = in_first.windows(2).rposition(|pair| pair[0] && !pair[1]) else { return false };
+    let behind = in_first[at + 2..].iter().filter(|first| **first).count();
+    in_first[at] = false;
+    in_first[at + 1..].fill(false);
+    in_first[at + 1..at + 2 + behind].fill(true);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_division_comes_once() {
+        let mut division = [true, true, true, false, false, false, false];
+        let mut seen = BTreeSet::from([division]);
+        while next_division(&mut division) {
+            assert_eq!(division.iter().filter(|first| **first).count(), 3);
+            assert!(seen.insert(division));
+        }
+        assert_eq!(seen.len() as u64, divisions(7, 3).unwrap());
+    }
+
+    #[test]
+    fn arms_that_do_not_overlap_have_the_smallest_probability() {
+        let p = permutation(&[1.0, 1.1, 1.2, 1.3, 1.4], &[2.0, 2.2, 2.4, 2.1, 2.3]);
+        assert_eq!(p, 2.0 / 252.0);
+        assert_eq!(smallest_of_shuffles(5, 5), 2.0 / 252.0);
+        assert_eq!(smallest_of_shuffles(1, 1), 1.0);
+        assert_eq!(permutation(&[1.0], &[2.0]), 1.0);
+        assert_eq!(permutation(&[3.0, 3.0], &[3.0, 3.0]), 1.0);
+    }
+
+    #[test]
+    fn many_runs_are_sampled() {
+        let first: Vec<f64> = (0..12).map(|n| 10.0 + f64::from(n % 5)).collect();
+        let second: Vec<f64> = (0..12).map(|n| 20.0 + f64::from(n % 5)).collect();
+        assert!(permutation(&first, &second) < 0.001);
+        assert!(permutation(&first, &first) > 0.9);
+    }
+
+    #[test]
+    fn one_effect_among_many_is_found_and_alone() {
+        let noise = |k: u32| -> Vec<f64> { (1..11).map(|n| f64::from((n * n * k) % 11) + 1.0).collect() };
+        let mut hypotheses: Vec<Arms> =
+            (1..9).map(|k| (noise(k)[..5].to_vec(), noise(k)[5..].to_vec())).collect();
+        hypotheses.push((vec![1.0, 1.1, 1.0, 0.9, 1.05], vec![50.0, 52.0, 49.0, 51.0, 50.5]));
+        let adjusted = permutations(&hypotheses);
+        assert!(adjusted[8] < 0.05, "{adjusted:?}");
+        assert!(adjusted[..8].iter().all(|p| *p > 0.05), "{adjusted:?}");
+    }
+}

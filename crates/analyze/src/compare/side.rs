@@ -1,0 +1,107 @@
+//! Runs of one setting: a sample.
+
+use super::conditions::ConditionDifference;
+use super::run::ComparedRun;
+use crate::{DifferenceClass, MachineDifference, compare_machines};
+
+/// What differs between machines from run to run without anybody having set it.
+const BY_ITSELF: [&str; 4] = ["load.", "tuning.competitors", "tuning.findings", "cpusets"];
+
+/// Runs of one setting, oldest first.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// What the user called it.
+    pub name: String,
+    /// At least one.
+    pub(super) runs: Vec<ComparedRun>,
+}
+
+/// Why runs are no sample of one setting.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PoolError {
+    /// Nothing to pool.
+    #[error("{name}: no runs")]
+    Empty {
+        /// What the user called it.
+        name: String,
+    },
+    /// They were measured or set differently.
+    #[error(
+        "{name} has runs of different settings, which are no sample of either: {what} (runs {first} and {other}){}; \
+         name by id the runs that belong together",
+        and_more(*more)
+    )]
+    Different {
+        /// What the user called it.
+        name: String,
+        /// A run.
+        first: String,
+        /// One that is not like it.
+        other: String,
+        /// What differs, and from what to what.
+        what: String,
+        /// How much else does.
+        more: usize,
+    },
+}
+
+impl Side {
+    /// Puts runs together.
+    ///
+    /// # Errors
+    /// There are none, or they are not all of one setting.
+    pub fn pool(name: &str, mut runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
+        runs.sort_by_key(|run| run.started_realtime_ns);
+        let Some(first) = runs.first() else { return Err(PoolError::Empty { name: name.to_owned() }) };
+        for run in &runs[1..] {
+            let mut differences: Vec<String> = first
+                .conditions
+                .differences(&run.conditions)
+                .into_iter()
+                .map(|ConditionDifference { what, before, after, .. }| format!("{what}: {before}, {after}"))
+                .collect();
+            if first.cpus != run.cpus {
+                differences.push(format!("CPUs: {}, {}", first.cpus, run.cpus));
+            }
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+            differences.extend(
+                settings_between(first, run)
+                    .iter()
+                    .map(|d| format!("{}: {}, {}", d.what, shown(&d.before), shown(&d.after))),
+            );
+            if let Some(what) = differences.first() {
+                return Err(PoolError::Different {
+                    name: name.to_owned(),
+                    first: first.id.clone(),
+                    other: run.id.clone(),
+                    what: what.clone(),
+                    more: differences.len() - 1,
+                });
+            }
+        }
+        Ok(Side { name: name.to_owned(), runs })
+    }
+
+    /// Its runs, oldest first.
+    #[must_use]
+    pub fn runs(&self) -> &[ComparedRun] {
+        &self.runs
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.runs.iter().map(|run| run.seconds).sum()
+    }
+}
+
+fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(", and {more} more") }
+}
+
+/// What somebody set differently on the machines of two runs.
+fn settings_between(first: &ComparedRun, other: &ComparedRun) -> Vec<MachineDifference> {
+    let (Some(before), Some(after)) = (&first.machine, &other.machine) else { return Vec::new() };
+    let set = |d: &MachineDifference| {
+        d.class != DifferenceClass::Informational && !BY_ITSELF.iter().any(|name| d.what.starts_with(name))
+    };
+    compare_machines(before, after).into_iter().filter(set).collect()
+}

@@ -1,0 +1,250 @@
+//! What a comparison comes to.
+
+use super::effect::{Effect, Interval, middle};
+use super::poisson::{Count, rate_ratio};
+use super::{Margin, Scale, fewest, needed, noise};
+use serde::Serialize;
+
+/// How the runs of two arms belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Design {
+    /// The n-th run of one arm was made next to the n-th of the other.
+    Paired,
+    /// Each run stands for itself.
+    Unpaired,
+}
+
+/// What can be said of the second arm beside the first. Of all figures less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Less was lost, and not by chance.
+    Better,
+    /// More was lost, and not by chance.
+    Worse,
+    /// It differs by less than what matters.
+    Equivalent,
+    /// It cannot be told.
+    Inconclusive,
+    /// It was there in neither.
+    NotSeen,
+}
+
+/// Why it cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "because")]
+pub enum Undecided {
+    /// One run an arm says nothing of how runs differ.
+    SingleRuns,
+    /// One run an arm, and what is counted came in bursts.
+    Bursts {
+        /// Variance over mean of the counts of its blocks.
+        dispersion: f64,
+    },
+    /// No test of so few runs can come out.
+    TooFewRuns {
+        /// Runs an arm that could.
+        fewest: usize,
+    },
+    /// It may be chance, and it may be more than what matters.
+    Chance,
+    /// Not every run has the figure.
+    NotMeasured,
+}
+
+/// How one figure of the second arm stands beside that of the first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What can be said.
+    pub verdict: Verdict,
+    /// Why nothing can; null where something can.
+    pub undecided: Option<Undecided>,
+    /// What `change` and its bounds are.
+    pub scale: Scale,
+    /// The first arm's figure: the geometric mean of its runs, or the mean where some are zero.
+    pub first: Option<f64>,
+    /// The second arm's.
+    pub second: Option<f64>,
+    /// By how much the second differs, as a share of the first (-0.3: a third less) or in the figure's unit.
+    pub change: Option<f64>,
+    /// Where that lies, at one minus the test's alpha; null for single runs.
+    pub interval: Option<Interval>,
+    /// The same at 90 %: within the margin it is equivalent, below its upper end it is not worse.
+    pub interval_90: Option<Interval>,
+    /// What counts as no difference, in the unit of `change`.
+    pub margin: f64,
+    /// The probability that chance alone does this, adjusted for what was tested beside it.
+    pub probability: Option<f64>,
+    /// What such a probability had to be at most.
+    pub alpha: f64,
+    /// The change that two arms of one setting would show at most, as runs scatter here.
+    pub noise_floor: Option<f64>,
+    /// Runs an arm beyond those there are that would decide; null where nothing is to be decided, or no
+    /// number that anybody makes would.
+    pub more_runs: Option<usize>,
+    /// Below which rates a second of both arms lie that saw nothing, at 95 %.
+    pub not_seen_below_per_sec: Option<[f64; 2]>,
+}
+
+impl Comparison {
+    /// Whether the second arm is not worse beyond the margin, at 95 %.
+    #[must_use]
+    pub fn not_worse(&self) -> bool {
+        match self.verdict {
+            Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
+            Verdict::Worse | Verdict::Inconclusive => {
+                self.verdict == Verdict::Inconclusive
+                    && self.interval_90.is_some_and(|interval| interval.high <= self.margin)
+            }
+        }
+    }
+
+    fn of(first: &[f64], second: &[f64], margin: Margin, alpha: f64) -> Comparison {
+        let scale = Scale::of(first.iter().chain(second).copied());
+        let figure = |arm: &[f64]| (!arm.is_empty()).then(|| middle(scale, arm));
+        let (a, b) = (figure(first), figure(second));
+        Comparison {
+            verdict: Verdict::Inconclusive,
+            undecided: None,
+            scale,
+            first: a,
+            second: b,
+            change: a.zip(b).map(|(a, b)| match scale {
+                Scale::Ratio => b / a - 1.0,
+                Scale::Difference => b - a,
+            }),
+            interval: None,
+            interval_90: None,
+            margin: margin.change(scale, a.unwrap_or(0.0)),
+            probability: None,
+            alpha,
+            noise_floor: None,
+            more_runs: None,
+            not_seen_below_per_sec: None,
+        }
+    }
+
+    /// A figure that not every run has.
+    pub(super) fn not_measured(alpha: f64) -> Comparison {
+        let undecided = Some(Undecided::NotMeasured);
+        Comparison { undecided, ..Comparison::of(&[], &[], Margin::default(), alpha) }
+    }
+
+    /// Of several runs, where `probability` is what the test says.
+    pub(super) fn of_runs(
+        design: Design,
+        first: &[f64],
+        second: &[f64],
+        margin: Margin,
+        alpha: f64,
+        probability: f64,
+    ) -> Comparison {
+        let mut found = Comparison::of(first, second, margin, alpha);
+        let (scale, level) = (found.scale, 1.0 - alpha);
+        let effect = match design {
+            Design::Paired => Effect::paired(first, second),
+            Design::Unpaired => Effect::unpaired(first, second),
+        };
+        let floor = match design {
+            Design::Paired => noise::of_pairs(first, second, scale, level),
+            Design::Unpaired => noise::of_runs(first, second, scale, level),
+        };
+        found.noise_floor = floor.map(|distance| scale.change(distance));
+        found.probability = Some(probability);
+        let least = fewest(design, alpha);
+        let runs = first.len().min(second.len());
+        if let Some(effect) = &effect {
+            found.interval = Some(effect.change_interval(level));
+            found.interval_90 = Some(effect.change_interval(0.9));
+        }
+        let alike = found
+            .interval_90
+            .is_some_and(|interval| margin.holds(&interval, scale, found.first.unwrap_or(0.0)));
+        // Where chance is excluded there is a direction, however little it may matter.
+        found.verdict = match found.change {
+            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
+            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
+            _ if alike => Verdict::Equivalent,
+            _ => Verdict::Inconclusive,
+        };
+        if found.verdict == Verdict::Inconclusive {
+            found.undecided = Some(match runs {
+                0 | 1 if first.len().max(second.len()) < 2 => Undecided::SingleRuns,
+                few if few < least => Undecided::TooFewRuns { fewest: least },
+                _ => Undecided::Chance,
+            });
+            let distance = margin.distance(scale, found.first.unwrap_or(0.0));
+            let all = match &effect {
+                Some(effect) => needed::runs(design, effect, alpha, distance),
+                None => Some(least),
+            };
+            // A number that was reached already was a hope; one more is the least that can decide.
+            found.more_runs = all.map(|all| all.saturating_sub(runs).max(1));
+        }
+        found
+    }
+
+    /// Of two counts, one run an arm, where `probability` is what the test says. `dispersion` is that of the
+    /// blocks of the runs, the higher of both.
+    pub(super) fn of_counts(
+        first: Count,
+        second: Count,
+        dispersion: Option<f64>,
+        margin: Margin,
+        alpha: f64,
+        probability: f64,
+    ) -> Comparison {
+        let mut found = Comparison::of(&[first.rate()], &[second.rate()], margin, alpha);
+        let least = fewest(Design::Unpaired, alpha);
+        match dispersion {
+            Some(dispersion) if dispersion > 1.0 => {
+                found.undecided = Some(Undecided::Bursts { dispersion });
+                found.more_runs = Some(least - 1);
+                return found;
+            }
+            None => {
+                found.undecided = Some(Undecided::SingleRuns);
+                found.more_runs = Some(least - 1);
+                return found;
+            }
+            Some(_) => {}
+        }
+        found.probability = Some(probability);
+        // A ratio has bounds even where one of the counts is zero; they are told on the scale of the change.
+        let bounds = |level: f64| {
+            let ratio = rate_ratio(first, second, level)?;
+            let of = |ratio: f64| match found.scale {
+                Scale::Ratio => ratio - 1.0,
+                Scale::Difference => (ratio - 1.0) * first.rate(),
+            };
+            let told = Interval { low: of(ratio.low), high: of(ratio.high), level };
+            (told.low.is_finite() && told.high.is_finite()).then_some(told)
+        };
+        (found.interval, found.interval_90) = (bounds(1.0 - alpha), bounds(0.9));
+        let alike =
+            found.interval_90.is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
+        found.verdict = match found.change {
+            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
+            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
+            _ if alike => Verdict::Equivalent,
+            _ => Verdict::Inconclusive,
+        };
+        if found.verdict == Verdict::Inconclusive {
+            found.undecided = Some(Undecided::Chance);
+            found.more_runs = Some(least - 1);
+        }
+        found
+    }
+
+    /// Of what was there in neither arm, in so many seconds each.
+    pub(super) fn not_seen(seconds: [f64; 2], runs: [usize; 2], margin: Margin, alpha: f64) -> Comparison {
+        let zeros = runs.map(|runs| vec![0.0; runs]);
+        let below = seconds.map(|seconds| 3.0 / seconds);
+        Comparison {
+            verdict: Verdict::NotSeen,
+            not_seen_below_per_sec: below.iter().all(|b| b.is_finite()).then_some(below),
+            ..Comparison::of(&zeros[0], &zeros[1], margin, alpha)
+        }
+    }
+}

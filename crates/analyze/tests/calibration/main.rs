@@ -1,0 +1,302 @@
+//! Whether intervals hold what they say and verdicts are as rare by chance as they should be, over simulated
+//! machines. The criteria are those that were set before the methods were chosen.
+
+mod processes;
+
+use jitterscope_analyze::compare::{
+    Comparison, Count, Design, Effect, Hypothesis, Looks, Margin, Scale, SingleCounts, Verdict, dispersion,
+    family,
+};
+use jitterscope_testing::SplitMix64;
+use processes::{ALL, CULPRITS, Machine, PLAIN, Process, RUN, Run, Setting};
+use statrs::distribution::{Beta, ContinuousCDF};
+
+/// Experiments behind each coverage.
+const EXPERIMENTS: usize = 1000;
+/// Wrong verdicts of 400 that are still as they should be: 20 are expected, one time in a hundred it is more.
+const MOST_WRONG: usize = 31;
+
+/// The probability that is lower with 99 %, from how often something came true.
+fn lower_bound(hits: usize, of: usize) -> f64 {
+    if hits == 0 {
+        return 0.0;
+    }
+    Beta::new(hits as f64, (of - hits + 1) as f64).unwrap().inverse_cdf(0.01)
+}
+
+fn scatter(figures: &[f64]) -> f64 {
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    (figures.iter().map(|f| (f - mean).powi(2)).sum::<f64>() / (figures.len() - 1) as f64).sqrt()
+}
+
+type Figure = (&'static str, fn(&Run) -> f64);
+
+const STOLEN: Figure = ("stolen", Run::stolen);
+const WAIT: Figure = ("wait", Run::wait);
+
+/// Stalls of which many runs have none.
+fn rare(process: Process) -> Figure {
+    match process {
+        Process::Bursty | Process::HeavyTailed => ("rate over 300 us", |run| run.rate_over(300e-6)),
+        Process::Periodic => ("rate over 105 us", |run| run.rate_over(105e-6)),
+        Process::Drifting => ("rate over 80 us", |run| run.rate_over(80e-6)),
+    }
+}
+
+/// Runs of both arms: in pairs, each in an order drawn by lot, or in an order drawn for all of them.
+fn arms(process: Process, seed: u64, design: Design, runs: usize, second: Setting) -> [Vec<Run>; 2] {
+    let mut machine = Machine::new(process, seed);
+    let mut arms = [Vec::new(), Vec::new()];
+    match design {
+        Design::Paired => {
+            for _ in 0..runs {
+                let order = if machine.coin() { [0, 1] } else { [1, 0] };
+                for arm in order {
+                    let run = machine.run([PLAIN, second][arm]);
+                    arms[arm].push(run);
+                }
+            }
+        }
+        Design::Unpaired => {
+            let mut order: Vec<usize> = (0..2 * runs).map(|at| at % 2).collect();
+            let mut random = SplitMix64(seed ^ 0x5bd1);
+            for at in (1..order.len()).rev() {
+                order.swap(at, random.below(at as u64 + 1) as usize);
+            }
+            for arm in order {
+                let run = machine.run([PLAIN, second][arm]);
+                arms[arm].push(run);
+            }
+        }
+    }
+    arms
+}
+
+fn figures(arms: &[Vec<Run>; 2], figure: Figure) -> [Vec<f64>; 2] {
+    [0, 1].map(|arm| arms[arm].iter().map(figure.1).collect())
+}
+
+/// Coverage of the truth at 95 %, and the width beside that of one who knows how estimates scatter. Without a
+/// `truth` (a distance on the scale) it is what the other half of the experiments found on average.
+fn check_coverage(what: &str, found: &[Effect], truth: Option<f64>) -> Result<(), String> {
+    let (one, other) = found.split_at(found.len() / 2);
+    let mut hits = 0;
+    for (half, rest) in [(one, other), (other, one)] {
+        let mean = rest.iter().map(|effect| effect.distance).sum::<f64>() / rest.len() as f64;
+        let truth = truth.unwrap_or(mean);
+        let holds = |effect: &&Effect| {
+            let interval = effect.interval(0.95);
+            interval.low <= truth && truth <= interval.high
+        };
+        hits += half.iter().filter(holds).count();
+    }
+    let bound = lower_bound(hits, found.len());
+    let width = found.iter().map(|effect| effect.interval(0.95).width()).sum::<f64>() / found.len() as f64;
+    let estimates: Vec<f64> = found.iter().map(|effect| effect.distance).collect();
+    let oracle = 2.0 * 1.96 * scatter(&estimates);
+    let line = format!(
+        "{what}: coverage {:.3} (at least {bound:.3}), width {:.2} of an oracle's",
+        hits as f64 / found.len() as f64,
+        width / oracle
+    );
+    println!("{line}");
+    if bound >= 0.92 && width <= 1.5 * oracle { Ok(()) } else { Err(line) }
+}
+
+/// A fifth off all lengths, and a quarter off their number.
+const LESS: Setting = Setting { rate: 1.0, length: 0.8, injected: 0.0 };
+const FEWER: Setting = Setting { rate: 0.75, length: 1.0, injected: 0.0 };
+
+#[test]
+fn intervals_hold_what_they_say() {
+    let mut wrong = Vec::new();
+    for process in ALL {
+        // Lengths are scaled, and with them what they sum to; what is waited for is not in proportion.
+        let figures_of = [
+            (STOLEN, LESS, Some(0.8f64.ln()), Scale::Ratio),
+            (WAIT, LESS, None, Scale::Ratio),
+            (rare(process), FEWER, None, Scale::Difference),
+        ];
+        for second in [LESS, FEWER] {
+            let asked: Vec<_> = figures_of.iter().filter(|(_, setting, ..)| *setting == second).collect();
+            for (design, simulated, taken) in
+                [(Design::Paired, 16, &[8, 16][..]), (Design::Unpaired, 5, &[5][..])]
+            {
+                let mut found = vec![vec![Vec::new(); taken.len()]; asked.len()];
+                for seed in 0..EXPERIMENTS as u64 {
+                    let arms = arms(process, seed * 7919 + 1, design, simulated, second);
+                    for ((figure, _, _, scale), found) in asked.iter().zip(&mut found) {
+                        let [first, second] = figures(&arms, *figure);
+                        for (runs, found) in taken.iter().zip(found) {
+                            // What neither arm saw is told as such, with a bound in place of an interval.
+                            if first[..*runs].iter().chain(&second[..*runs]).all(|figure| *figure == 0.0) {
+                                continue;
+                            }
+                            let effect = match design {
+                                Design::Paired => Effect::paired(&first[..*runs], &second[..*runs]),
+                                Design::Unpaired => Effect::unpaired(&first, &second),
+                            };
+                            found.push(effect.filter(|effect| effect.scale == *scale));
+                        }
+                    }
+                }
+                for ((figure, _, truth, _), found) in asked.iter().zip(found) {
+                    for (runs, found) in taken.iter().zip(found) {
+                        let found: Vec<Effect> = found.into_iter().flatten().collect();
+                        let what = format!("{process:?} {design:?} {runs} {}", figure.0);
+                        // Figures near zero are ratios in one experiment and differences in the next, and
+                        // those are two truths.
+                        assert!(found.len() > EXPERIMENTS / 2, "{what}: {} on that scale", found.len());
+                        wrong.extend(check_coverage(&what, &found, *truth).err());
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What an experiment said of the total, the culprit that was predicted, and any of the others.
+#[derive(Default, Debug, Clone, Copy)]
+struct Said {
+    total: Option<Verdict>,
+    predicted: Option<Verdict>,
+    other: Option<Verdict>,
+}
+
+fn hypothesis(arms: &[Vec<Run>; 2], margin: Margin, figure: impl Fn(&Run) -> f64) -> Hypothesis {
+    let of = |arm: usize| arms[arm].iter().map(|run| Some(figure(run))).collect::<Vec<_>>();
+    let seconds = [0, 1].map(|arm: usize| arms[arm].len() as f64 * RUN);
+    Hypothesis { first: of(0), second: of(1), margin, seconds, counts: None }
+}
+
+fn is_direction(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Better | Verdict::Worse)
+}
+
+/// The three families as they stand; culprit 0 was predicted. What was decided before stays so.
+fn look(said: &mut Said, arms: &[Vec<Run>; 2], design: Design, alpha: f64) {
+    let stolen = Margin { absolute: Margin::STOLEN, ..Margin::default() };
+    let one = |hypotheses: &[Hypothesis]| -> Option<Verdict> {
+        let found: Vec<Comparison> = family(design, alpha, hypotheses);
+        found.iter().map(|c| c.verdict).find(|v| is_direction(*v))
+    };
+    let of = |culprit: usize| hypothesis(arms, Margin::default(), move |run| run.stolen_by(culprit));
+    let others: Vec<Hypothesis> = (1..=CULPRITS).map(of).collect();
+    said.total = said.total.or_else(|| one(&[hypothesis(arms, stolen, Run::stolen)]));
+    said.predicted = said.predicted.or_else(|| one(&[of(0)]));
+    said.other = said.other.or_else(|| one(&others));
+}
+
+/// An experiment as it is run: pairs in an order drawn by lot, three looks, given up where it is futile.
+fn experiment(process: Process, seed: u64, second: Setting) -> Said {
+    let mut machine = Machine::new(process, seed);
+    let mut arms = [Vec::new(), Vec::new()];
+    let mut said = Said::default();
+    let stolen = Margin { absolute: Margin::STOLEN, ..Margin::default() };
+    for pairs in 1..=Looks::DEFAULT.last().pairs {
+        for arm in if machine.coin() { [0, 1] } else { [1, 0] } {
+            let run = machine.run([PLAIN, second][arm]);
+            arms[arm].push(run);
+        }
+        if let Some(at) = Looks::DEFAULT.at(pairs) {
+            look(&mut said, &arms, Design::Paired, at.alpha);
+            if said.total.is_some() && said.predicted.is_some() {
+                break;
+            }
+        }
+        let [a, b] = figures(&arms, STOLEN);
+        let [c, d] = figures(&arms, ("culprit", |run| run.stolen_by(0)));
+        if Looks::DEFAULT.futile(&a, &b, stolen) && Looks::DEFAULT.futile(&c, &d, Margin::default()) {
+            break;
+        }
+    }
+    said
+}
+
+#[test]
+fn equal_arms_are_rarely_called_different() {
+    let mut wrong = Vec::new();
+    for process in ALL {
+        let count = |all: &[Said], of: fn(&Said) -> Option<Verdict>| all.iter().filter_map(of).count();
+        let pairs: Vec<Said> = (0..400).map(|seed| experiment(process, seed * 31 + 5, PLAIN)).collect();
+        let labels: Vec<Said> = (0..400)
+            .map(|seed| {
+                let mut said = Said::default();
+                look(
+                    &mut said,
+                    &arms(process, seed * 17 + 3, Design::Unpaired, 5, PLAIN),
+                    Design::Unpaired,
+                    0.05,
+                );
+                said
+            })
+            .collect();
+        for (design, all) in [("pairs", &pairs), ("labels", &labels)] {
+            let line = format!(
+                "{process:?} {design}: of 400 the total {}, the predicted culprit {}, any other {}",
+                count(all, |said| said.total),
+                count(all, |said| said.predicted),
+                count(all, |said| said.other)
+            );
+            println!("{line}");
+            if [count(all, |s| s.total), count(all, |s| s.predicted), count(all, |s| s.other)]
+                .iter()
+                .any(|n| *n > MOST_WRONG)
+            {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_culprit_of_a_fifth_of_a_percent_is_found_among_all_others() {
+    let injected = Setting { injected: 0.002, ..PLAIN };
+    let mut wrong = Vec::new();
+    for process in ALL {
+        let found = (0..100)
+            .map(|seed| experiment(process, seed * 13 + 11, injected))
+            .filter(|said| said.other == Some(Verdict::Worse))
+            .count();
+        println!("{process:?}: {found} of 100");
+        if found < 90 {
+            wrong.push(format!("{process:?}: {found} of 100"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// One run an arm, a culprit that was predicted: only what comes evenly is decided, and equal arms are rarely
+/// called different.
+#[test]
+fn counts_of_single_runs_are_decided_only_where_that_is_sound() {
+    let mut wrong = Vec::new();
+    for process in ALL {
+        for culprit in 0..4 {
+            let differ = (0..400)
+                .filter(|seed| {
+                    let arms = arms(process, seed * 101 + 7, Design::Paired, 1, PLAIN);
+                    let count =
+                        |arm: usize| Count { events: arms[arm][0].count_of(culprit) as u64, seconds: RUN };
+                    let spread = |arm: usize| dispersion(&arms[arm][0].blocks_of(culprit));
+                    let [first, second] = [count(0), count(1)];
+                    let dispersion = [spread(0), spread(1)].into_iter().flatten().reduce(f64::max);
+                    let counts = Some(SingleCounts { first, second, dispersion });
+                    let hypothesis = Hypothesis {
+                        counts,
+                        ..hypothesis(&arms, Margin::default(), |run| run.count_of(culprit) / RUN)
+                    };
+                    is_direction(family(Design::Unpaired, 0.05, &[hypothesis])[0].verdict)
+                })
+                .count();
+            let line = format!("{process:?} culprit {culprit}: {differ} of 400");
+            println!("{line}");
+            if differ > MOST_WRONG {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

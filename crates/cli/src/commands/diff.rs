@@ -1,0 +1,81 @@
+//! `diff`: settings side by side.
+
+use super::compare_with::{answers, side};
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use clap::Args;
+use jitterscope_analyze::compare::{DiffRules, diff};
+use jitterscope_report::compare::render;
+
+/// Arguments of `diff`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A label with several runs is a sample: its runs are compared with those of the other, run by run. One run \
+says nothing of how runs differ, so that only counts of culprits that the changed settings predict can be \
+decided from it.
+
+  jitterscope diff BASELINE TUNED
+  jitterscope diff BASELINE TUNED ISOLATED
+  jitterscope diff latest@1 latest@3
+  jitterscope diff BASELINE /media/other-host/20261121T120000Z-TUNED-abc123")]
+pub struct DiffArgs {
+    /// What to compare with the first of them: labels (all runs that have it), ids, 'latest', folders of
+    /// runs; with @CPUS behind it, of these CPUs only
+    #[arg(required = true, num_args = 2.., value_name = "RUNS")]
+    pub sides: Vec<String>,
+    /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    pub margin: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `10%` as a share.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').ok_or("must be a percentage, such as 10%")?;
+    match number.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        Ok(_) => Err("must be above 0% and at most 100%".into()),
+        Err(_) => Err("must be a percentage, such as 10%".into()),
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A run is not there or cannot be read, or a label has runs of different settings.
+pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
+    let runs = places.runs()?;
+    let sides = args.sides.iter().map(|wanted| side(&runs, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
+    let ids = |at: usize| sides[at].runs().iter().map(|run| (&run.id, &run.cpus)).collect::<Vec<_>>();
+    for at in 1..sides.len() {
+        if ids(at) == ids(0) {
+            let text = format!("{} and {} are the same runs", args.sides[0], args.sides[at]);
+            return Err(UsageError(text).into());
+        }
+    }
+    let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
+    let found = diff(&sides, rules, &[], &answers);
+    if args.json {
+        output::json(&found)?
+    } else {
+        output::result(&render(&found, output::style()))?
+    }
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn a_margin_is_a_percentage() {
+        assert_eq!(percent("10%"), Ok(0.1));
+        assert_eq!(percent("2.5 %"), Ok(0.025));
+        for wrong in ["10", "0%", "101%", "%", "ten%", "nan%"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

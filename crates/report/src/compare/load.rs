@@ -1,0 +1,74 @@
+//! From a stored run to what a comparison needs of it.
+
+use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
+use jitterscope_model::CpuSet;
+use jitterscope_store::{RunReader, StoreError};
+use std::path::Path;
+
+/// Why a run cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It has no figures of these CPUs.
+    #[error("run {run} did not measure CPU {cpus}: it has {measured}")]
+    NotMeasured {
+        /// Its id.
+        run: String,
+        /// What was asked for.
+        cpus: CpuSet,
+        /// What it has.
+        measured: CpuSet,
+    },
+    /// Its figures are of threads, wherever they ran.
+    #[error("run {run} is of probe {probe}, whose figures are not a CPU's own: leave out @{cpus}")]
+    NoCpus {
+        /// Its id.
+        run: String,
+        /// What it measured with.
+        probe: String,
+        /// What was asked for.
+        cpus: CpuSet,
+    },
+}
+
+/// Opens the run in a folder, of all its CPUs or of some; memory does not grow with the run.
+///
+/// # Errors
+/// It cannot be read, or has no figures of these CPUs.
+pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, CompareError> {
+    let reader = RunReader::open(path)?;
+    let mut manifest = reader.manifest().clone();
+    if let Some(cpus) = cpus {
+        if manifest.results.is_empty() {
+            let (run, probe) = (manifest.id, manifest.probe.kind);
+            return Err(CompareError::NoCpus { run, probe, cpus: cpus.clone() });
+        }
+        let measured: CpuSet = manifest.results.iter().map(|result| result.cpu).collect();
+        let missing = cpus.difference(&measured);
+        if !missing.is_empty() {
+            return Err(CompareError::NotMeasured { run: manifest.id, cpus: missing, measured });
+        }
+        manifest.results.retain(|result| cpus.contains(result.cpu));
+        manifest.wakeups.retain(|wakeup| cpus.contains(wakeup.cpu));
+        manifest.probe.cpus = cpus.clone();
+    }
+    let machine = reader.machine()?;
+    let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
+    let mut attributions = reader.attributions()?.peekable();
+    for stall in reader.stalls()? {
+        let stall = stall?;
+        // In step, so that no table is ever in memory. An error is taken out to be returned.
+        while let Some(attribution) = attributions.next_if(|next| match next {
+            Ok(attribution) => attribution.stall <= stall.id,
+            Err(_) => true,
+        }) {
+            let attribution = attribution?;
+            if attribution.stall == stall.id {
+                builder.stall(&stall, &attribution);
+            }
+        }
+    }
+    Ok(builder.finish())
+}

@@ -1,0 +1,9 @@
+//! Settings side by side: from stored runs to text.
+
+mod load;
+mod text;
+mod words;
+
+pub use load::{CompareError, load_compared};
+pub use text::render;
+pub use words::{because, change, figure_name};

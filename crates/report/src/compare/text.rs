@@ -1,0 +1,388 @@
+//! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
+
+use super::words::{became, because, change, figure, figure_name, interval, verdict};
+use crate::number;
+use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::words::{detail, kind_and_name};
+use jitterscope_analyze::DifferenceClass;
+use jitterscope_analyze::compare::{
+    Against, Comparison, CulpritDiff, Diff, FigureRow, FigureUnit, SideSummary, Verdict,
+};
+use jitterscope_model::Nanos;
+
+/// Culprits shown that were neither predicted nor decided.
+const UNDECIDED: usize = 8;
+/// Values of one side beyond which only their middle is shown.
+const FEW: usize = 3;
+
+/// The whole diff, each line within `style`'s width.
+#[must_use]
+pub fn render(diff: &Diff, style: Style) -> String {
+    let mut page = Page { style, out: String::new() };
+    for (at, side) in diff.sides.iter().enumerate() {
+        page.side(at, side);
+    }
+    if diff.sides.len() > 2 {
+        page.all(diff);
+    }
+    for against in &diff.against {
+        if diff.sides.len() > 2 {
+            page.heading(&format!("{} AGAINST {}", letter(against.side), letter(0)));
+        }
+        page.against(diff, against);
+    }
+    page.out
+}
+
+/// A, B, C; the sides' names may be long.
+fn letter(at: usize) -> String {
+    u8::try_from(at)
+        .ok()
+        .filter(|at| *at < 26)
+        .map_or_else(|| at.to_string(), |at| char::from(b'A' + at).into())
+}
+
+struct Page {
+    style: Style,
+    out: String,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.style.paint(Tone::Heading, text);
+        self.line("");
+        self.line(&text);
+    }
+
+    fn wrapped(&mut self, tone: Tone, text: &str) {
+        for line in wrap(text, self.style.columns()) {
+            let line = self.style.paint(tone, &line);
+            self.line(&line);
+        }
+    }
+
+    fn side(&mut self, at: usize, side: &SideSummary) {
+        let runs = match side.runs.as_slice() {
+            [one] => format!("run {}, {}", one.id, number::utc(one.started_realtime_ns)),
+            many => format!("{} runs, {} to {}", many.len(), many[0].id, many[many.len() - 1].id),
+        };
+        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", CPUs {}", side.cpus) };
+        let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
+        let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
+        self.line(&text);
+        let lost: u64 = side.runs.iter().map(|run| run.lost_records).sum();
+        if lost > 0 {
+            self.wrapped(
+                Tone::Warning,
+                &format!(
+                    "   {} records were lost: culprits of {} are undercounted",
+                    number::count(lost),
+                    letter(at)
+                ),
+            );
+        }
+    }
+
+    /// The middles of more than two sides.
+    fn all(&mut self, diff: &Diff) {
+        self.heading("ALL SIDES");
+        let width = ((self.style.columns() - 20) / diff.sides.len()).clamp(8, 12);
+        let mut head = pad("", 20);
+        for at in 0..diff.sides.len() {
+            head.push_str(&format!("{:>width$}", letter(at)));
+        }
+        self.line(&head);
+        for row in diff.against.first().map_or(&[][..], |against| &against.figures) {
+            let mut line = pad(&figure_name(row.kind), 20);
+            line.push_str(&format!("{:>width$}", figure(middle(&row.first), row.unit)));
+            for against in &diff.against {
+                let same = against.figures.iter().find(|other| other.kind == row.kind);
+                let value = same.and_then(|other| middle(&other.second));
+                line.push_str(&format!("{:>width$}", figure(value, row.unit)));
+            }
+            self.line(&line);
+        }
+    }
+
+    fn against(&mut self, diff: &Diff, against: &Against) {
+        let (first, second) = (&diff.sides[0], &diff.sides[against.side]);
+        let names = [letter(0), letter(against.side)];
+        for difference in &against.conditions {
+            let text = format!(
+                "{}: {} in {}, {} in {}",
+                difference.what, difference.before, names[0], difference.after, names[1]
+            );
+            if difference.incomparable {
+                self.wrapped(Tone::Bad, &format!("NOT COMPARABLE: {text}. Nothing is judged."));
+            } else {
+                self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
+            }
+        }
+        for difference in against.machine.iter().filter(|d| d.class == DifferenceClass::Incomparable) {
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+            let text = format!(
+                "OTHER MACHINES: {} is {} in {}, {} in {}. The figures do not tell what a setting did.",
+                difference.what,
+                shown(&difference.before),
+                names[0],
+                shown(&difference.after),
+                names[1]
+            );
+            self.wrapped(Tone::Bad, &text);
+        }
+        self.figures(against, &names, length(first, second));
+        self.culprits(against, &names);
+        self.cpus(against, &names);
+        self.machine(against, &names);
+    }
+
+    fn figures(&mut self, against: &Against, names: &[String; 2], run: Nanos) {
+        self.heading(&format!(
+            "{}{:>10}{:>10}{:>10}{:>15}{:>9}  VERDICT",
+            pad("FIGURE", 21),
+            names[0],
+            names[1],
+            "CHANGE",
+            "INTERVAL",
+            "NOISE"
+        ));
+        if against.figures.is_empty() {
+            self.line("Runs of this probe have no figures.");
+        }
+        for row in &against.figures {
+            self.figure(row);
+        }
+        let level = against.figures.iter().find_map(|row| row.comparison.as_ref()).map(|c| 1.0 - c.alpha);
+        if let Some(level) = level {
+            let text = format!(
+                "interval: of the change, at {:.4} %; noise: what two samples of one setting would seem to \
+                 differ by. Less is better everywhere. Figures without a verdict are shown only.",
+                level * 100.0
+            );
+            self.wrapped(Tone::Dim, &text.replace(".0000 %", " %"));
+        }
+        for row in against.figures.iter().filter(|row| row.is_total) {
+            let Some(comparison) = &row.comparison else { continue };
+            if let Some(why) = because(comparison, run) {
+                self.wrapped(Tone::Warning, &format!("{} is undecided: {why}.", figure_name(row.kind)));
+            }
+        }
+    }
+
+    fn figure(&mut self, row: &FigureRow) {
+        let side = |values: &[Option<f64>]| figure(middle(values), row.unit);
+        let name = if row.is_total {
+            self.style.paint(Tone::Strong, &pad(&figure_name(row.kind), 21))
+        } else {
+            pad(&figure_name(row.kind), 21)
+        };
+        let (a, b) = (side(&row.first), side(&row.second));
+        let mut line = format!("{name}{a:>10}{b:>10}");
+        if let Some(c) = &row.comparison {
+            let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            let noise = c.noise_floor.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            line.push_str(&format!(
+                "{told:>10}{:>15}{:>9}  {}",
+                fit(&interval(c.interval, c.scale, row.unit), 14),
+                fit(noise.trim_start_matches('+'), 8),
+                self.verdict(c)
+            ));
+        }
+        self.line(&line);
+        if row.first.len().max(row.second.len()) <= FEW
+            && row.first.len().max(row.second.len()) > 1
+            && row.is_total
+        {
+            let all = |values: &[Option<f64>]| {
+                values.iter().map(|value| figure(*value, row.unit)).collect::<Vec<_>>().join(", ")
+            };
+            self.wrapped(Tone::Dim, &format!("  runs: {}; {}", all(&row.first), all(&row.second)));
+        }
+        if let Some([a, b]) = row.comparison.as_ref().and_then(|c| c.not_seen_below_per_sec) {
+            let text =
+                format!("  not seen: below {}/s and {}/s (3 / time)", number::rate(a), number::rate(b));
+            self.wrapped(Tone::Dim, &text);
+        }
+    }
+
+    fn verdict(&self, comparison: &Comparison) -> String {
+        let tone = match comparison.verdict {
+            Verdict::Better => Tone::Good,
+            Verdict::Worse => Tone::Bad,
+            Verdict::Equivalent | Verdict::NotSeen => Tone::Strong,
+            Verdict::Inconclusive => Tone::Warning,
+        };
+        self.style.paint(tone, verdict(comparison.verdict))
+    }
+
+    fn culprits(&mut self, against: &Against, names: &[String; 2]) {
+        let Some(culprits) = &against.culprits else {
+            if !against.conditions.iter().any(|difference| difference.incomparable) {
+                self.heading("CULPRITS");
+                self.wrapped(Tone::Dim, "Not every run recorded kernel events: nobody is named.");
+            }
+            return;
+        };
+        let [a, b] = names;
+        self.heading(&format!(
+            "{}{:>8}{:>8}{:>10}{:>10}  {}VERDICT",
+            pad("CULPRIT", 30),
+            format!("{a}/s"),
+            format!("{b}/s"),
+            format!("{a} stolen"),
+            format!("{b} stolen"),
+            pad("", 11)
+        ));
+        let mut undecided = 0;
+        let mut left_out = 0;
+        for row in culprits {
+            let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse);
+            if !decided && !row.predicted {
+                undecided += 1;
+                if undecided > UNDECIDED {
+                    left_out += 1;
+                    continue;
+                }
+            }
+            self.culprit(row);
+        }
+        if left_out > 0 {
+            self.wrapped(Tone::Dim, &format!("and {left_out} more, all undecided (--json has them)"));
+        }
+        let predicted = culprits.iter().any(|row| row.predicted);
+        if predicted {
+            self.wrapped(
+                Tone::Dim,
+                &format!(
+                    "* predicted by the knobs that differ ({}): decided by themselves",
+                    against.knobs.join(", ")
+                ),
+            );
+        } else if !against.knobs.is_empty() {
+            let text =
+                format!("knobs that differ: {}; nothing that they answer was seen", against.knobs.join(", "));
+            self.wrapped(Tone::Dim, &text);
+        }
+    }
+
+    fn culprit(&mut self, row: &CulpritDiff) {
+        let mark = if row.predicted { "* " } else { "  " };
+        let more = detail(&row.subject, 0);
+        let name = kind_and_name(&row.subject);
+        let name = if more.is_empty() { name } else { format!("{name} ({more})") };
+        let rate = |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
+        let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
+        // Which of the two figures the verdict is of, where only one has it.
+        let of = match (row.verdict() == row.events.verdict, row.verdict() == row.stolen.verdict) {
+            (true, false) => " (events)",
+            (false, true) if row.events.verdict != Verdict::Inconclusive => " (time)",
+            _ => "",
+        };
+        let decided = if of == " (events)" { &row.events } else { &row.stolen };
+        let line = format!(
+            "{}{:>8}{:>8}{:>10}{:>10}  {}{}{of}",
+            pad(&format!("{mark}{name}"), 30),
+            rate(&row.events, |c| c.first),
+            rate(&row.events, |c| c.second),
+            share(row.stolen.first),
+            share(row.stolen.second),
+            pad(became(row.became), 10),
+            self.verdict(decided),
+        );
+        self.line(&line);
+    }
+
+    fn cpus(&mut self, against: &Against, names: &[String; 2]) {
+        if !against.cpus.is_empty() {
+            self.heading(&format!(
+                "{}{:>10}{:>10}{:>10}{:>15}  VERDICT",
+                pad("CPU", 21),
+                names[0],
+                names[1],
+                "CHANGE",
+                "INTERVAL"
+            ));
+        }
+        let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
+        let unit = if fractions { FigureUnit::Fraction } else { FigureUnit::Ns };
+        for row in &against.cpus {
+            let c = &row.comparison;
+            let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
+            let line = format!(
+                "{}{:>10}{:>10}{told:>10}{:>15}  {}",
+                pad(&row.cpu.to_string(), 21),
+                figure(c.first, unit),
+                figure(c.second, unit),
+                fit(&interval(c.interval, c.scale, unit), 14),
+                self.verdict(c)
+            );
+            self.line(&line);
+        }
+        if !against.cpus_of_one.is_empty() {
+            let text = format!("CPUs {} were measured in one of the two only", against.cpus_of_one);
+            self.wrapped(Tone::Dim, &text);
+        } else if against.cpus.is_empty() && fractions {
+            self.wrapped(Tone::Dim, "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.");
+        }
+    }
+
+    fn machine(&mut self, against: &Against, names: &[String; 2]) {
+        self.heading("WHAT ELSE DIFFERS");
+        if against.machine_unknown {
+            self.wrapped(Tone::Warning, "The machine of one of the runs is not known: nothing can be said.");
+            return;
+        }
+        let mut informational = 0;
+        let mut any = false;
+        for difference in &against.machine {
+            match difference.class {
+                DifferenceClass::Informational => informational += 1,
+                DifferenceClass::Matters | DifferenceClass::Incomparable => {
+                    any = true;
+                    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+                    let text = format!(
+                        "{}: {} in {}, {} in {}",
+                        difference.what,
+                        shown(&difference.before),
+                        names[0],
+                        shown(&difference.after),
+                        names[1]
+                    );
+                    let tone = if difference.class == DifferenceClass::Incomparable {
+                        Tone::Bad
+                    } else {
+                        Tone::Warning
+                    };
+                    self.wrapped(tone, &text);
+                }
+            }
+        }
+        if !any {
+            self.line("Nothing that bears on stalls.");
+        }
+        if informational > 0 {
+            self.wrapped(Tone::Dim, &format!("and {informational} things that hardly do (--json has them)"));
+        }
+    }
+}
+
+/// The middle of what is known of a side: as the comparison counts it.
+fn middle(values: &[Option<f64>]) -> Option<f64> {
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    (known.len() == values.len() && !known.is_empty()).then(|| {
+        let scale = jitterscope_analyze::compare::Scale::of(known.iter().copied());
+        jitterscope_analyze::compare::middle(scale, &known)
+    })
+}
+
+/// How long a run of these sides is.
+fn length(first: &SideSummary, second: &SideSummary) -> Nanos {
+    let mut all: Vec<Nanos> = first.runs.iter().chain(&second.runs).map(|run| run.duration_ns).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! Figures, changes and reasons in words.
+
+use crate::number;
+use jitterscope_analyze::compare::{
+    Became, Comparison, FigureKind, FigureUnit, Interval, Scale, Undecided, Verdict,
+};
+use jitterscope_model::{Nanos, PipelineRole};
+
+/// What a figure is called.
+#[must_use]
+pub fn figure_name(kind: FigureKind) -> String {
+    let of = |role: PipelineRole| role.as_str();
+    match kind {
+        FigureKind::Stolen => "stolen".into(),
+        FigureKind::StallsOver { over_ns } => format!("stalls from {} on", round(over_ns)),
+        FigureKind::Wait { percentile } => format!("wait p{percentile}"),
+        FigureKind::Stall { percentile } => format!("stall p{percentile}"),
+        FigureKind::MeanLateness => "mean lateness".into(),
+        FigureKind::Lateness { percentile } => format!("lateness p{percentile}"),
+        FigureKind::LateOver { over_ns } => format!("late by {}", round(over_ns)),
+        FigureKind::MeanMessage { role } => format!("{} mean", of(role)),
+        FigureKind::Message { role, percentile } => format!("{} p{percentile}", of(role)),
+        FigureKind::SlowMessages { role } => format!("{} slow", of(role)),
+        FigureKind::Lost => "lost".into(),
+        FigureKind::Waiting => "  waiting".into(),
+        FigureKind::Interrupted => "  interrupted".into(),
+        FigureKind::Preemptions => "preemptions".into(),
+        FigureKind::Migrations => "migrations".into(),
+        FigureKind::Worst => "worst".into(),
+    }
+}
+
+/// `10 us`: a round length.
+fn round(length: Nanos) -> String {
+    match length.0 {
+        ns if ns % 1_000_000 == 0 => format!("{} ms", ns / 1_000_000),
+        ns if ns % 1000 == 0 => format!("{} us", ns / 1000),
+        ns => format!("{ns} ns"),
+    }
+}
+
+/// A figure in its unit.
+pub(super) fn figure(value: Option<f64>, unit: FigureUnit) -> String {
+    match (value, unit) {
+        (None, _) => "-".into(),
+        (Some(share), FigureUnit::Fraction) => number::percent(share),
+        (Some(rate), FigureUnit::PerSec) => format!("{}/s", number::rate(rate)),
+        (Some(ns), FigureUnit::Ns) => Nanos(ns.max(0.0).round() as u64).to_string(),
+    }
+}
+
+/// `-63.1 %` of a ratio; a difference in points or the figure's unit.
+#[must_use]
+pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    let size = change.abs();
+    match (scale, unit) {
+        (Scale::Ratio, _) if size >= 9.995 => format!("x{:.0}", change + 1.0),
+        (Scale::Ratio, _) => format!("{sign}{:.1} %", size * 100.0),
+        (Scale::Difference, FigureUnit::Fraction) => format!("{sign}{}", number::percent(size)),
+        (Scale::Difference, FigureUnit::PerSec) => format!("{sign}{}/s", number::rate(size)),
+        (Scale::Difference, FigureUnit::Ns) => format!("{sign}{}", Nanos(size.round() as u64)),
+    }
+}
+
+/// `-80..+20 %`, short enough for a column.
+pub(super) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUnit) -> String {
+    let Some(Interval { low, high, .. }) = interval else { return "-".into() };
+    let percent = |change: f64| match change * 100.0 {
+        p if p.abs() >= 1e5 => "+++".into(),
+        p if p.abs() < 9.95 => format!("{p:+.1}"),
+        p => format!("{p:+.0}"),
+    };
+    match scale {
+        Scale::Ratio => format!("{}..{} %", percent(low), percent(high)),
+        Scale::Difference => {
+            let bound = |bound: f64| change(bound, scale, unit).replace("/s", "").replace(" %", "");
+            let tail = match unit {
+                FigureUnit::Fraction => " %",
+                FigureUnit::PerSec => "/s",
+                FigureUnit::Ns => "",
+            };
+            format!("{}..{}{tail}", bound(low), bound(high))
+        }
+    }
+}
+
+/// The verdict in a word or two.
+pub(super) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::NotSeen => "not seen",
+    }
+}
+
+/// What became of a culprit.
+pub(super) fn became(became: Became) -> &'static str {
+    match became {
+        Became::Appeared => "appeared",
+        Became::Grew => "grew",
+        Became::Shrank => "shrank",
+        Became::Vanished => "vanished",
+        Became::Stayed => "as before",
+        Became::NotSeen => "not seen",
+    }
+}
+
+/// Why a comparison is undecided, and what would decide it; `None` where it is decided.
+#[must_use]
+pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
+    let why = match comparison.undecided? {
+        Undecided::SingleRuns => "one run of each says nothing of how runs differ".into(),
+        Undecided::Bursts { dispersion } => format!(
+            "one run of each, and it came in bursts (variance {dispersion:.1} times the mean), so that the \
+             count of one run says little"
+        ),
+        Undecided::TooFewRuns { fewest } => {
+            format!("no test of so few runs can come out; it takes {fewest} of each")
+        }
+        Undecided::Chance => "it may be chance, and it may be more than the margin".into(),
+        Undecided::NotMeasured => return Some("not every run has this figure".into()),
+    };
+    Some(match comparison.more_runs {
+        Some(1) => format!("{why}; 1 more run of {run} of each might decide"),
+        Some(more) => format!("{why}; {more} more runs of {run} of each might decide"),
+        None => format!("{why}; no number of runs of {run} that anybody makes would decide"),
+    })
+}
