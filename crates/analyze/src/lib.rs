@@ -18,6 +18,7 @@ mod machine;
 mod moments;
 pub mod periods;
 mod phrase;
+pub mod picture;
 mod pipeline;
 mod redact;
 mod simultaneous;

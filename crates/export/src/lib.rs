@@ -38,6 +38,7 @@ pub use csv::{CsvRows, Formulas};
 pub use error::{ExportError, TargetError};
 pub use facts::RunFacts;
 pub use message_times::write_message_times;
+pub use output::WholeFile;
 pub use replay::{export_redacted, export_run};
 pub use target::{Pace, Target};
 pub use together::{begin_all, distinct};

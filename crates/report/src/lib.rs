@@ -3,6 +3,8 @@
 //! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
 #![forbid(unsafe_code)]
 
+pub mod chart;
+mod drawn;
 pub mod json;
 pub mod list;
 mod load;
@@ -15,6 +17,7 @@ pub mod text;
 pub mod timeline;
 mod words;
 
+pub use drawn::{Drawn, Wanted, load_drawn};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::utc;
 pub use style::Style;

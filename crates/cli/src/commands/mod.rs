@@ -12,6 +12,7 @@ pub mod journal;
 pub mod leftovers;
 pub mod list;
 mod machine_tuning;
+pub mod pictures;
 pub mod pipeline;
 mod pipeline_properties;
 mod reattribute;
