@@ -5,6 +5,7 @@
 
 pub mod chart;
 mod drawn;
+pub mod html;
 pub mod json;
 pub mod list;
 mod load;

@@ -2,9 +2,7 @@
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
-use jitterscope_model::{
-    Attribution, IntervalRow, KeyLevel, MachineState, RunManifest, Stall, StallId,
-};
+use jitterscope_model::{Attribution, IntervalRow, KeyLevel, MachineState, RunManifest, Stall, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 

@@ -95,6 +95,10 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         pictures::draw(chart, &args.pictures, &path, args.redact, places)?;
         return Ok(Exit::Ok);
     }
+    if let Some(out) = &args.pictures.html {
+        pictures::write_page(out, &path, args.redact)?;
+        return Ok(Exit::Ok);
+    }
     if let Some(which) = args.which() {
         stall::print_stall(&path, &which, args.json, args.redact)?;
         return Ok(Exit::Ok);

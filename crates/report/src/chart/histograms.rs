@@ -9,7 +9,7 @@ use crate::drawn::Drawn;
 use crate::number::count;
 use jitterscope_analyze::picture::{Curve, CurveOf};
 
-const PANEL: f64 = 230.0;
+const PANEL: f64 = 240.0;
 /// Bars a decade.
 const BARS: f64 = 16.0;
 
@@ -31,7 +31,7 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
         let left = 76.0 + column * (WIDTH / 2.0);
         let top = 60.0 + PANEL * row;
         let area =
-            Area { left, top: top + 24.0, right: left + WIDTH / 2.0 - 100.0, bottom: top + PANEL - 44.0 };
+            Area { left, top: top + 36.0, right: left + WIDTH / 2.0 - 100.0, bottom: top + PANEL - 44.0 };
         panel(&mut svg, area, curve, x_scale);
     }
     Ok(svg)
@@ -52,14 +52,10 @@ fn panel(svg: &mut Svg, area: Area, curve: &Curve, x_scale: Scale) {
     let y =
         Axis { scale: y_scale, title: "", name: &|n| if n < 0.9 { String::new() } else { count(n as u64) } };
     plot::axes(svg, area, &x, &y);
-    let name = format!(
-        "{}: {} messages, median {}, longest {}",
-        words::curve(curve.of),
-        count(curve.count),
-        curve.quantile(0.5),
-        curve.quantile(1.0)
-    );
-    svg.text("small", Anchor::Start, [area.left, area.top - 8.0], &name);
+    svg.text("small", Anchor::Start, [area.left, area.top - 22.0], &words::curve(curve.of));
+    let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));
+    let told = format!("{} messages, median {median}, longest {longest}", count(curve.count));
+    svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &told);
     let width = (area.right - area.left) / bars as f64;
     for (at, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let y = area.y(y_scale.share(*n as f64));

@@ -78,7 +78,10 @@ pub(super) fn nines(count: usize) -> String {
 }
 
 /// `1 ns`, `10 us`: a length that is a power of ten, or any other in full.
-pub(super) fn length(ns: f64) -> String {
+pub(crate) fn length(ns: f64) -> String {
+    if ns.abs() < 1e-9 {
+        return "0".into();
+    }
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "us"),
