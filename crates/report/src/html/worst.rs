@@ -55,7 +55,7 @@ fn row(stall: &WorstStall) -> Vec<Cell> {
     place.extend(stall.together.as_ref().map(|together| format!("together on CPUs {}", together.cpus)));
     let nanos = stall.start_realtime_ns % 1_000_000_000;
     vec![
-        Cell::Number(stall.rank.to_string()),
+        Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
         Cell::Number(stall.duration_ns.to_string()),
         Cell::Link { to: format!("stall={}", stall.stall.0), text: moment(stall.start_offset_ns) },
         Cell::Text(format!("{}.{:06}", utc(stall.start_realtime_ns), nanos / 1000)),
