@@ -57,6 +57,11 @@ impl Counts {
         Counts::collect(self.0.iter().chain(&other.0).copied())
     }
 
+    /// Lengths, ascending, with how often each was seen.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// How many.
     pub(crate) fn len(&self) -> u128 {
         self.0.iter().map(|(_, count)| u128::from(*count)).sum()

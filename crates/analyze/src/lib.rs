@@ -19,6 +19,7 @@ mod machine;
 mod moments;
 pub mod periods;
 mod phrase;
+pub mod picture;
 mod pipeline;
 mod redact;
 mod simultaneous;

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest, sljtest,
-    tune,
+    attach, audit, diff, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest,
+    sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;

@@ -38,6 +38,7 @@ mod together;
 pub use csv::{CsvRows, Formulas};
 pub use error::{ExportError, TargetError};
 pub use message_times::write_message_times;
+pub use output::WholeFile;
 pub use pace::Pace;
 pub use replay::{export_redacted, export_run};
 pub use target::Target;

@@ -142,6 +142,29 @@ impl Output {
     }
 }
 
+/// A file that is made in one piece: nothing that was there changes before it is whole. `-` is standard output.
+pub struct WholeFile(Output);
+
+impl WholeFile {
+    /// Looks whether it can be made.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn open(path: &Path) -> Result<WholeFile, ExportError> {
+        Output::open(path, Pace::Stored).map(WholeFile)
+    }
+
+    /// Writes it, and gives it its name.
+    ///
+    /// # Errors
+    /// The disk is full, or fails.
+    pub fn write(mut self, content: &[u8]) -> Result<(), ExportError> {
+        self.0.begin()?;
+        self.0.write(content)?;
+        self.0.finish()
+    }
+}
+
 fn closed() -> std::io::Error {
     std::io::Error::other("it was closed after an earlier error")
 }

@@ -3,7 +3,10 @@
 //! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
 #![forbid(unsafe_code)]
 
+pub mod chart;
 pub mod compare;
+mod drawn;
+pub mod html;
 pub mod json;
 pub mod list;
 mod load;
@@ -16,6 +19,7 @@ pub mod text;
 pub mod timeline;
 mod words;
 
+pub use drawn::{Drawn, Wanted, load_drawn};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::{bytes as size_text, utc};
 pub use style::Style;

@@ -2,7 +2,7 @@
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
-use jitterscope_model::{Attribution, KeyLevel, RunManifest, StallId};
+use jitterscope_model::{Attribution, IntervalRow, KeyLevel, MachineState, RunManifest, Stall, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -79,17 +79,48 @@ fn load_with(
     set: impl FnOnce(SummaryBuilder<'_>) -> SummaryBuilder<'_>,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     let reader = RunReader::open(path)?;
-    let (manifest, machine) = match &mut redactor {
+    let (manifest, machine) = facts(&reader, &mut redactor)?;
+    let mut builder = set(SummaryBuilder::new(&manifest).machine(machine));
+    if redactor.is_none() {
+        builder = builder.path(path);
+    }
+    rows(&reader, &mut redactor, |row| match row {
+        Row::Stall(stall) => builder.stall(stall),
+        Row::Attribution(attribution) => builder.attribution(attribution),
+        Row::Interval(interval) => builder.interval(interval),
+    })?;
+    let summary = builder.finish();
+    Ok((manifest, summary))
+}
+
+/// A row of a run.
+pub(crate) enum Row<'r> {
+    Stall(&'r Stall),
+    /// Of a stall that came before.
+    Attribution(&'r Attribution),
+    Interval(&'r IntervalRow),
+}
+
+/// Everything about a run but its rows.
+pub(crate) fn facts(
+    reader: &RunReader,
+    redactor: &mut Option<Redactor>,
+) -> Result<(RunManifest, Option<MachineState>), StoreError> {
+    Ok(match redactor {
         Some(redactor) => (
             redactor.manifest(reader.manifest()),
             reader.machine()?.map(|machine| redactor.machine(&machine)),
         ),
         None => (reader.manifest().clone(), reader.machine()?),
-    };
-    let mut builder = set(SummaryBuilder::new(&manifest).machine(machine));
-    if redactor.is_none() {
-        builder = builder.path(path);
-    }
+    })
+}
+
+/// The rows of a run: stalls, each attribution after its stall, then intervals.
+pub(crate) fn rows(
+    reader: &RunReader,
+    redactor: &mut Option<Redactor>,
+    mut each: impl FnMut(Row<'_>),
+) -> Result<(), StoreError> {
     let told = |attribution: Attribution, redactor: &mut Option<Redactor>| match redactor {
         Some(redactor) => redactor.attribution(&attribution),
         None => attribution,
@@ -98,21 +129,20 @@ fn load_with(
     for stall in reader.stalls()? {
         let stall = stall?;
         let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
-        builder.stall(&stall);
+        each(Row::Stall(&stall));
         // In step, so that no table is ever in memory. An error is taken out to be returned.
         let due = |next: &Result<Attribution, StoreError>| {
             next.as_ref().map_or(true, |attribution| attribution.stall <= stall.id)
         };
         while let Some(attribution) = attributions.next_if(due) {
-            builder.attribution(&told(attribution?, &mut redactor));
+            each(Row::Attribution(&told(attribution?, redactor)));
         }
     }
     for attribution in attributions {
-        builder.attribution(&told(attribution?, &mut redactor));
+        each(Row::Attribution(&told(attribution?, redactor)));
     }
     for row in reader.intervals()? {
-        builder.interval(&row?);
+        each(Row::Interval(&row?));
     }
-    let summary = builder.finish();
-    Ok((manifest, summary))
+    Ok(())
 }

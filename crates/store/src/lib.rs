@@ -53,8 +53,8 @@ pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
 pub use reader::{RunReader, StoredPage, TracePiece};
 pub use runs::{
-    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve, resolve_all,
-    size_on_disk,
+    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
+    resolve_all, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};

@@ -202,7 +202,8 @@ fn amount(win: &Win) -> String {
     }
 }
 
-fn won(win: &Win) -> String {
+/// How much a knob would win back.
+pub(super) fn won(win: &Win) -> String {
     let much = amount(win);
     format!(
         "{much}, {}, {}.{:03}/s",

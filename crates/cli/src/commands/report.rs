@@ -1,5 +1,6 @@
 //! `report`: a stored run again, or one of its stalls.
 
+use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
 use super::{advice, reattribute};
 use crate::exit::Exit;
@@ -51,6 +52,8 @@ pub struct ReportArgs {
     #[arg(long)]
     pub all_cpus: bool,
     #[command(flatten)]
+    pub pictures: PictureArgs,
+    #[command(flatten)]
     pub redact: Redact,
     /// Tell culprits apart by program, by process or by thread; what ran instead of a followed thread is
     /// by program always [default: program]
@@ -88,6 +91,14 @@ impl From<Level> for KeyLevel {
 /// There is no such run or stall, or it cannot be read.
 pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let path = resolve(&places.runs()?, &args.run)?;
+    if let Some(chart) = args.pictures.chart {
+        pictures::draw(chart, &args.pictures, &path, args.redact, places)?;
+        return Ok(Exit::Ok);
+    }
+    if let Some(out) = &args.pictures.html {
+        pictures::write_page(out, &path, args.redact)?;
+        return Ok(Exit::Ok);
+    }
     if let Some(which) = args.which() {
         stall::print_stall(&path, &which, args.json, args.redact)?;
         return Ok(Exit::Ok);

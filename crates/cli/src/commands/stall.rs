@@ -167,6 +167,6 @@ fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
 }
 
 /// The shape of a timeline alone: how deep, from when to when.
-fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
+pub(super) fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
     rows.into_iter().map(|row| TimelineRow { item: TimelineItem::LeftOut, ..row }).collect()
 }

@@ -15,6 +15,7 @@ mod wakeup;
 mod worst;
 
 pub use brief::{Next, Step, brief};
+pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
 
 use crate::style::{Style, Tone, fit, wrap};
@@ -68,6 +69,45 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
+/// One thing that a report says, for other views.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// What it is about; empty of prose.
+    pub(crate) name: String,
+    /// How it is meant.
+    pub(crate) tone: Option<Tone>,
+    /// In full.
+    pub(crate) text: String,
+}
+
+impl Told {
+    pub(crate) fn plain(text: String) -> Told {
+        Told { name: String::new(), tone: None, text }
+    }
+}
+
+/// What was measured by a probe that spins or sleeps, in sentences; nothing of other runs.
+pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
+    let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
+    let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
+    match &summary.wakeup {
+        Some(wakeup) => wakeup::headline(&mut page, summary, wakeup),
+        None if summary.pipeline.is_some() || summary.probe.kind == "attach" => {}
+        None => headline::stolen(&mut page, summary, &cpus),
+    }
+    page.told.unwrap_or_default()
+}
+
+/// What the verdicts rest on, fact by fact.
+pub(crate) fn trust(summary: &RunSummary) -> Vec<Told> {
+    let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
+    match summary.probe.cpus.is_empty() {
+        true => trust::of_followed(&mut page, summary),
+        false => trust::render(&mut page, summary),
+    }
+    page.told.unwrap_or_default()
+}
+
 fn cpus_text(cpus: &CpuSet) -> String {
     let list = cpus.to_string();
     if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
@@ -77,11 +117,13 @@ fn cpus_text(cpus: &CpuSet) -> String {
 pub(crate) struct Page {
     out: String,
     pub(crate) style: Style,
+    /// What is said is gathered here instead, where another view wants it.
+    told: Option<Vec<Told>>,
 }
 
 impl Page {
     pub(crate) fn new(style: Style) -> Page {
-        Page { out: String::new(), style }
+        Page { out: String::new(), style, told: None }
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -106,8 +148,17 @@ impl Page {
         self.line(&line);
     }
 
+    /// Gathers what is said, where another view wants it.
+    fn gathers(&mut self, name: &str, tone: Option<Tone>, text: &str) -> bool {
+        let told = Told { name: name.to_owned(), tone, text: text.to_owned() };
+        self.told.as_mut().map(|all| all.push(told)).is_some()
+    }
+
     /// Prose over the whole width.
     pub(crate) fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
+        if self.gathers("", tone, text) {
+            return;
+        }
         for line in wrap(text, self.style.columns() - indent) {
             let line = tone.map_or(line.clone(), |tone| self.style.paint(tone, &line));
             self.line(&format!("{}{line}", " ".repeat(indent)));

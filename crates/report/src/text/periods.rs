@@ -37,7 +37,7 @@ pub(crate) fn render(page: &mut Page, summary: &RunSummary) {
 }
 
 /// Why a run has no periods.
-fn not_looked_for(summary: &RunSummary) -> &'static str {
+pub(crate) fn not_looked_for(summary: &RunSummary) -> &'static str {
     if summary.wakeup.is_some() {
         return "Not looked for: wake-ups begin at deadlines, which are periodic themselves.";
     }

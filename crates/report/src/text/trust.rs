@@ -71,6 +71,9 @@ pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
 
 /// A name and what there is to say, wrapped under itself.
 fn fact(page: &mut Page, tone: Option<Tone>, name: &str, text: &str) {
+    if page.gathers(name, tone, text) {
+        return;
+    }
     let room = page.style.columns() - NAME - 2;
     for (at, line) in wrap(text, room).into_iter().enumerate() {
         let name = format!("  {:<NAME$}", if at == 0 { name } else { "" });

@@ -1,0 +1,181 @@
+//! Distributions of a run, as curves to the nines.
+
+use crate::FineNanos;
+use crate::counts::Counts;
+use jitterscope_model::{
+    CpuId, MessageTimes, PipelineRole, ProbeResult, RunManifest, TickRate, WakeupResult,
+};
+use std::collections::HashMap;
+
+/// CPUs that get a curve of their own.
+const MOST_CPUS: usize = 4;
+
+/// What a curve is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurveOf {
+    /// Time between adjacent clock reads, of all measured CPUs.
+    Deltas,
+    /// The same of one CPU.
+    DeltasOf(CpuId),
+    /// Lateness of wake-ups, each as it was.
+    Lateness,
+    /// The same with the deadlines filled in that were slept through.
+    LatenessCorrected,
+    /// From the actual publication to the reception.
+    Transit(PipelineRole),
+    /// From the intended publication to the reception.
+    FromIntended(PipelineRole),
+    /// Between receptions.
+    Inter(PipelineRole),
+    /// Lengths of stalls.
+    Stalls,
+}
+
+/// A distribution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Of what.
+    pub of: CurveOf,
+    /// How many there are.
+    pub count: u64,
+    /// Values, ascending, with how many have each.
+    pub counts: Vec<(FineNanos, u64)>,
+}
+
+impl Curve {
+    fn new(of: CurveOf, counts: impl Iterator<Item = (FineNanos, u64)>) -> Option<Curve> {
+        let counts: Vec<(FineNanos, u64)> = counts.filter(|(_, n)| *n > 0).collect();
+        let count = counts.iter().map(|(_, n)| *n).fold(0, u64::saturating_add);
+        (count > 0).then_some(Curve { of, count, counts })
+    }
+
+    /// The share above each value, on the scale of the nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...),
+    /// thinned to what an eye can tell apart. The last value stands where one of all lies above.
+    #[must_use]
+    pub fn nines(&self) -> Vec<(f64, f64)> {
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut below = 0u64;
+        let last = self.counts.len().saturating_sub(1);
+        for (at, (value, n)) in self.counts.iter().enumerate() {
+            // The value is that of everyone from the share below it on.
+            let above = (self.count - below) as f64 / self.count as f64;
+            below = below.saturating_add(*n).min(self.count);
+            let nines = -above.log10();
+            let near = points
+                .last()
+                .is_some_and(|(x, y)| (nines - x).abs() < 0.004 && (value.0 / y.max(1e-3)).ln().abs() < 0.01);
+            if !near || at == last {
+                points.push((nines.max(0.0), value.0));
+            }
+        }
+        let end = (self.count as f64).log10();
+        if let Some((x, y)) = points.last().copied()
+            && end > x
+        {
+            points.push((end, y));
+        }
+        points
+    }
+
+    /// The value that this share of all does not exceed.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> FineNanos {
+        let rank = ((share * self.count as f64 * (1.0 - f64::EPSILON)).ceil() as u64).max(1);
+        let mut seen = 0u64;
+        let found = self.counts.iter().find(|(_, n)| {
+            seen = seen.saturating_add(*n);
+            seen >= rank
+        });
+        found.or(self.counts.last()).map_or(FineNanos(0.0), |(value, _)| *value)
+    }
+}
+
+/// The curves of a run. `lengths`: of its stalls, for a run whose manifest has no distribution.
+pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curve> {
+    if let Some(pipeline) = &manifest.pipeline {
+        let times = |of, times: &MessageTimes| {
+            Curve::new(of, times.plain.iter().map(|(ns, n)| (FineNanos(*ns as f64), *n)))
+        };
+        return pipeline
+            .consumers
+            .iter()
+            .flat_map(|c| {
+                [
+                    times(CurveOf::Transit(c.role), &c.transit),
+                    times(CurveOf::FromIntended(c.role), &c.from_intended),
+                    times(CurveOf::Inter(c.role), &c.inter),
+                ]
+            })
+            .flatten()
+            .collect();
+    }
+    let control = manifest.idle_control();
+    if !manifest.wakeups.is_empty() {
+        let late = |of, counts: fn(&WakeupResult) -> &Vec<(u64, u64)>| {
+            let measured = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control);
+            let all = measured.fold(Counts::default(), |sum, w| sum.merged(&Counts::of(counts(w))));
+            Curve::new(of, all.iter().map(|(ns, n)| (FineNanos(ns as f64), n)))
+        };
+        return [late(CurveOf::Lateness, |w| &w.plain), late(CurveOf::LatenessCorrected, |w| &w.corrected)]
+            .into_iter()
+            .flatten()
+            .collect();
+    }
+    if !manifest.results.is_empty() {
+        return deltas(&manifest.results, manifest.rate);
+    }
+    let mut lengths: Vec<(u64, u64)> = lengths.into_iter().collect();
+    lengths.sort_unstable();
+    Curve::new(CurveOf::Stalls, lengths.into_iter().map(|(ns, n)| (FineNanos(ns as f64), n)))
+        .into_iter()
+        .collect()
+}
+
+fn deltas(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
+    let curve = |of, counts: &Counts| {
+        Curve::new(of, counts.iter().map(|(ticks, n)| (FineNanos::from_ticks(ticks as f64, rate), n)))
+    };
+    if results.len() == 1 {
+        return curve(CurveOf::DeltasOf(results[0].cpu), &Counts::deltas(&results[0])).into_iter().collect();
+    }
+    let all = results.iter().fold(Counts::default(), |sum, r| sum.merged(&Counts::deltas(r)));
+    let mut worst: Vec<&ProbeResult> = results.iter().collect();
+    worst.sort_by_key(|r| (std::cmp::Reverse(r.max_ticks), r.cpu));
+    worst.truncate(MOST_CPUS);
+    worst.sort_by_key(|r| r.cpu);
+    let each = worst.into_iter().filter_map(|r| curve(CurveOf::DeltasOf(r.cpu), &Counts::deltas(r)));
+    curve(CurveOf::Deltas, &all).into_iter().chain(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(counts: &[(u64, u64)]) -> Curve {
+        Curve::new(CurveOf::Stalls, counts.iter().map(|(ns, n)| (FineNanos(*ns as f64), *n))).unwrap()
+    }
+
+    #[test]
+    fn the_nines_are_where_they_should_be() {
+        let points = curve(&[(10, 900), (100, 90), (1000, 9), (9000, 1)]).nines();
+        let near = |(x, y): (f64, f64), (wx, wy): (f64, f64)| (x - wx).abs() < 1e-9 && y == wy;
+        let wanted = [(0.0, 10.0), (1.0, 100.0), (2.0, 1000.0), (3.0, 9000.0)];
+        assert_eq!(points.len(), wanted.len());
+        assert!(points.iter().zip(wanted).all(|(got, wanted)| near(*got, wanted)), "{points:?}");
+    }
+
+    #[test]
+    fn quantiles_are_of_the_counts() {
+        let curve = curve(&[(10, 900), (100, 90), (1000, 9), (9000, 1)]);
+        assert_eq!(
+            [0.5, 0.9, 0.99, 0.999, 1.0].map(|q| curve.quantile(q).0),
+            [10.0, 10.0, 100.0, 1000.0, 9000.0]
+        );
+    }
+
+    #[test]
+    fn many_values_that_look_alike_are_few_points() {
+        let many: Vec<(u64, u64)> = (100_000..120_000).map(|v| (v, 1)).collect();
+        assert!(curve(&many).nines().len() < 1500);
+    }
+}

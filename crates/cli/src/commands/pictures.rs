@@ -1,0 +1,264 @@
+//! `report --chart` and `report --html`: a run's charts as files, and its page.
+
+use super::audit_text;
+use super::stall::redacted;
+use super::tune_words::evidence_of;
+use crate::exit::UsageError;
+use crate::output;
+use crate::places::Places;
+use crate::redact::Redact;
+use clap::{Args, ValueEnum};
+use jitterscope_analyze::periods::Effort;
+use jitterscope_analyze::picture::MOST_STALLS;
+use jitterscope_export::WholeFile;
+use jitterscope_model::{KnobFinding, Stall, StallId};
+use jitterscope_record::stall_timeline;
+use jitterscope_report::chart::{self, ChartError, ChartKind};
+use jitterscope_report::html::{self, Frames, Setting};
+use jitterscope_report::{Drawn, Wanted, load_drawn};
+use jitterscope_store::{RunReader, resolve};
+use jitterscope_tune::catalogue::find;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Arguments of what is drawn of a run.
+#[derive(Args, Debug)]
+pub struct PictureArgs {
+    /// Draw a chart, into the file of --out
+    #[arg(long, value_name = "KIND", requires = "out", conflicts_with_all = ["json", "timeline", "reattribute", "full"])]
+    pub chart: Option<Chart>,
+    /// Write the run as one HTML file: for a colleague, to look at and to move in; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["chart", "json", "timeline", "reattribute", "full"])]
+    pub html: Option<PathBuf>,
+    /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG
+    #[arg(long, value_name = "FILE", requires = "chart")]
+    pub out: Option<PathBuf>,
+    /// Beside the run, a line of this one too; may be repeated (percentiles only)
+    #[arg(long = "with", value_name = "RUN", requires = "chart")]
+    pub with: Vec<String>,
+}
+
+/// Which chart.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Chart {
+    /// Percentiles to the nines, a line a label
+    Percentiles,
+    /// The longest stall of each moment, by culprit
+    Series,
+    /// Every stall a point, by culprit
+    Outliers,
+    /// Stolen time by culprit
+    Culprits,
+    /// How many of a pipeline's messages took how long
+    Histograms,
+    /// When within each second stalls begin: what is periodic is a line
+    Offsets,
+}
+
+impl From<Chart> for ChartKind {
+    fn from(chart: Chart) -> ChartKind {
+        match chart {
+            Chart::Percentiles => ChartKind::Percentiles,
+            Chart::Series => ChartKind::Series,
+            Chart::Outliers => ChartKind::Outliers,
+            Chart::Culprits => ChartKind::Culprits,
+            Chart::Histograms => ChartKind::Histograms,
+            Chart::Offsets => ChartKind::Offsets,
+        }
+    }
+}
+
+/// How a chart is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format, UsageError> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        match ending.as_deref() {
+            _ if path == Path::new("-") => Ok(Format::Svg),
+            Some("svg") => Ok(Format::Svg),
+            Some("png") if cfg!(feature = "png") => Ok(Format::Png),
+            Some("png") => Err(UsageError(
+                "--out: this build writes no PNG; name a .svg file, or build with --features png".into(),
+            )),
+            _ => Err(UsageError(format!("--out {}: the name must end in .svg or .png", path.display()))),
+        }
+    }
+}
+
+/// Draws a chart of the run in a folder.
+///
+/// # Errors
+/// A run cannot be read, has nothing to show in it, or the file cannot be written.
+pub fn draw(
+    chart: Chart,
+    args: &PictureArgs,
+    run: &Path,
+    redact: Redact,
+    places: &Places,
+) -> anyhow::Result<()> {
+    let out = args.out.as_deref().unwrap_or(Path::new("-"));
+    let format = Format::of(out)?;
+    // What cannot be written shows before a long run is read.
+    let file = WholeFile::open(out)?;
+    let mut folders = vec![run.to_path_buf()];
+    for other in &args.with {
+        folders.push(resolve(&places.runs()?, other)?);
+    }
+    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
+    let runs = folders
+        .iter()
+        .map(|folder| Ok(load_drawn(&RunReader::open(folder)?, wanted)?))
+        .collect::<anyhow::Result<Vec<Drawn>>>()?;
+    let runs: Vec<&Drawn> = runs.iter().collect();
+    file.write(&image(chart.into(), format, &runs)?)?;
+    if out != Path::new("-") {
+        output::talk(format!("{}: {}", out.display(), ChartKind::from(chart)));
+    }
+    Ok(())
+}
+
+/// The longest stalls of a page's table.
+const WORST: usize = 60;
+/// Stalls of a page whose frames are in it.
+const FRAMES: usize = 200;
+/// The frames of one stall are looked for in all of the stored trace: so many bytes of it are read for a page.
+const TRACE_READ: u64 = 2 << 30;
+
+/// Writes the page of the run in a folder.
+///
+/// # Errors
+/// The run cannot be read, or the file cannot be written.
+pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> {
+    let file = WholeFile::open(out)?;
+    let (text, stalls, frames) = page_of(&RunReader::open(run)?, redact, None)?;
+    file.write(text.as_bytes())?;
+    if out != Path::new("-") {
+        let kind = if html::is_interactive() { "interactive page" } else { "page" };
+        output::talk(format!(
+            "{}: {kind} of {} bytes, {stalls} stalls, {frames} of them frame by frame",
+            out.display(),
+            text.len()
+        ));
+        if !html::is_interactive() {
+            output::talk(
+                "It stands still: this jitterscope was built without the interactive part (cargo xtask web)",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The page of a run, how many stalls are drawn in it, and of how many there are frames. `list`: where a list
+/// of runs is.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn page_of(
+    reader: &RunReader,
+    redact: Redact,
+    list: Option<&'static str>,
+) -> anyhow::Result<(String, usize, usize)> {
+    let wanted = Wanted { worst: WORST, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
+    let run = load_drawn(reader, wanted)?;
+    let frames = if html::is_interactive() { frames(reader, &run, redact)? } else { Vec::new() };
+    let settings = settings(reader, &run, redact)?;
+    let page = html::Page { run: &run, frames: &frames, settings: &settings, list };
+    Ok((html::render(&page), run.picture.stalls.len(), frames.len()))
+}
+
+/// Frames of the stalls that a page shows most likely, as far as the stored trace has them.
+fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Frames>> {
+    let affordable = TRACE_READ / reader.manifest().trace.bytes.max(1);
+    let most = usize::try_from(affordable).unwrap_or(FRAMES).clamp(8, FRAMES);
+    let wanted: HashSet<StallId> = html::frames_wanted(run, most).into_iter().collect();
+    let mut found = Vec::new();
+    for stall in reader.stalls()? {
+        let stall = stall?;
+        if wanted.contains(&stall.id) {
+            found.push(stall);
+        }
+    }
+    // A stall whose frames are not kept, or not readable, has none in the page, which says so.
+    let of = |stall: &Stall| {
+        let rows = stall_timeline(reader, stall).ok().filter(|rows| !rows.is_empty())?;
+        let rows = if redact.on { redacted(rows) } else { rows };
+        Some(Frames { stall: stall.id, rows })
+    };
+    Ok(found.iter().filter_map(of).collect())
+}
+
+/// What the run stored of its machine's settings, each with what it would win of what was measured.
+fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Setting>> {
+    // Of the redacted machine, where that was asked for: what a knob wins names nobody.
+    let machine = run.summary.machine.as_ref();
+    let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else { return Ok(Vec::new()) };
+    let evidence = run.summary.attribution.as_ref().map(|_| evidence_of(reader)).transpose()?;
+    let setting = |finding: &KnobFinding| {
+        let knob = find(&finding.knob);
+        let win = knob.and_then(|knob| evidence.as_ref()?.win(knob));
+        Setting {
+            finding: finding.clone(),
+            title: knob.map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
+            win: win.map(|win| match redact.on {
+                true => audit_text::won(&win),
+                false => format!("{}: {}", audit_text::won(&win), named(&win.culprits)),
+            }),
+        }
+    };
+    Ok(tuning.findings.iter().map(setting).collect())
+}
+
+/// The first of them, and how many more there are.
+fn named(culprits: &[String]) -> String {
+    const FEW: usize = 3;
+    let mut text = culprits.iter().take(FEW).cloned().collect::<Vec<_>>().join(", ");
+    if culprits.len() > FEW {
+        text += &format!(", {} more", culprits.len() - FEW);
+    }
+    text
+}
+
+fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec<u8>> {
+    let told = |error: ChartError| match error {
+        // The run is what it is, and another chart of it may be had.
+        ChartError::Nothing { .. } | ChartError::OneRun(_) | ChartError::NotAlike { .. } => {
+            anyhow::Error::from(UsageError(error.to_string()))
+        }
+        ChartError::Pixels(_) => error.into(),
+    };
+    match format {
+        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(told),
+        #[cfg(feature = "png")]
+        Format::Png => chart::png(kind, runs).map_err(told),
+        #[cfg(not(feature = "png"))]
+        Format::Png => unreachable!("no such format in this build"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_the_format() {
+        let of = |name: &str| Format::of(Path::new(name)).ok();
+        assert_eq!([of("a.svg"), of("-"), of("a.SVG")], [Some(Format::Svg); 3]);
+        assert_eq!([of("a"), of("a.jpg"), of("svg")], [None; 3]);
+        assert_eq!(of("a.png"), cfg!(feature = "png").then_some(Format::Png));
+    }
+
+    #[test]
+    fn every_chart_of_the_library_can_be_asked_for() {
+        let asked: Vec<ChartKind> = Chart::value_variants().iter().map(|chart| (*chart).into()).collect();
+        assert_eq!(asked, ChartKind::ALL);
+        for chart in Chart::value_variants() {
+            let word = chart.to_possible_value().map(|value| value.get_name().to_owned());
+            assert_eq!(word.as_deref(), Some(ChartKind::from(*chart).as_str()));
+        }
+    }
+}

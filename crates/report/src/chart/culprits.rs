@@ -1,0 +1,52 @@
+//! Stolen time by culprit, as bars.
+
+use super::plot;
+use super::svg::{Anchor, Svg};
+use super::theme::WIDTH;
+use super::{ChartError, ChartKind, words};
+use crate::drawn::Drawn;
+use crate::number::{count, percent_cell};
+
+/// Bars, without that of the rest.
+const BARS: usize = 14;
+const LINE: f64 = 24.0;
+const LEFT: f64 = 340.0;
+const RIGHT: f64 = WIDTH - 250.0;
+
+pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
+    let culprits: Vec<_> = run.picture.culprits.iter().filter(|culprit| culprit.total.0 > 0).collect();
+    let largest = culprits.first().map_or(0, |culprit| culprit.total.0);
+    if largest == 0 {
+        let why = match run.summary.attribution {
+            None => "stalls were only counted: nothing recorded what ran instead",
+            Some(_) => "no stall was recorded",
+        };
+        return Err(ChartError::Nothing { chart: ChartKind::Culprits, why: why.into() });
+    }
+    let all: u64 = culprits.iter().map(|culprit| culprit.total.0).sum();
+    let more = culprits.len().saturating_sub(BARS);
+    let height = 76.0 + LINE * (culprits.len().min(BARS) + usize::from(more > 0)) as f64;
+    let mut svg = Svg::new(WIDTH, height);
+    let title = words::stolen_by(run);
+    plot::heading(&mut svg, height, title, &words::subtitle(&[run]));
+    let mut row = |at: usize, name: &str, class: &str, total: u64, told: String| {
+        let y = 60.0 + LINE * at as f64;
+        let length = (total as f64 / largest.max(total) as f64) * (RIGHT - LEFT);
+        svg.text("small", Anchor::End, [LEFT - 10.0, y + 13.0], name);
+        svg.rect(class, [LEFT, y, length.max(1.0), LINE - 8.0]);
+        svg.text("small num", Anchor::Start, [LEFT + length + 8.0, y + 13.0], &told);
+    };
+    for (at, culprit) in culprits.iter().take(BARS).enumerate() {
+        let class = if culprit.subject.kind().is_explained() { "f0" } else { "open" };
+        let share = percent_cell(culprit.total.0 as f64 / all.max(1) as f64);
+        let told = format!("{share}, {} in {} stalls", culprit.total, count(culprit.count));
+        row(at, &words::culprit(culprit, 48), class, culprit.total.0, told);
+    }
+    if more > 0 {
+        let rest: u64 = culprits[BARS..].iter().map(|culprit| culprit.total.0).sum();
+        let share = percent_cell(rest as f64 / all.max(1) as f64);
+        let told = format!("{share}, {}", jitterscope_model::Nanos(rest));
+        row(BARS, &format!("{more} more"), "f6", rest.min(largest), told);
+    }
+    Ok(svg)
+}

@@ -1,0 +1,143 @@
+//! Charts as files: SVG that is written here, and PNG of it where the build has `png`.
+//!
+//! The SVG is our own and not a plotting library's: the same images stand inside pages, where their colours
+//! are the reader's (light, dark, paper) and so must be classes, and where names that a stranger gave must be
+//! text; the axes to the nines and the heat map would be ours anyway.
+
+mod culprits;
+mod histograms;
+mod offsets;
+mod outliers;
+mod percentiles;
+mod plot;
+#[cfg(feature = "png")]
+mod png;
+mod scale;
+mod svg;
+pub(crate) mod theme;
+pub(crate) mod words;
+
+pub(crate) use svg::escaped;
+
+use crate::drawn::Drawn;
+use std::fmt;
+use svg::Svg;
+use thiserror::Error;
+
+/// Which chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChartKind {
+    /// Percentiles to the nines, a line a label.
+    Percentiles,
+    /// The longest stall of each moment.
+    Series,
+    /// Every stall a point.
+    Outliers,
+    /// Stolen time by culprit.
+    Culprits,
+    /// The pipeline's histograms.
+    Histograms,
+    /// When within a second stalls begin.
+    Offsets,
+}
+
+impl ChartKind {
+    /// All of them.
+    pub const ALL: [ChartKind; 6] = [
+        ChartKind::Percentiles,
+        ChartKind::Series,
+        ChartKind::Outliers,
+        ChartKind::Culprits,
+        ChartKind::Histograms,
+        ChartKind::Offsets,
+    ];
+
+    /// Its word on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChartKind::Percentiles => "percentiles",
+            ChartKind::Series => "series",
+            ChartKind::Outliers => "outliers",
+            ChartKind::Culprits => "culprits",
+            ChartKind::Histograms => "histograms",
+            ChartKind::Offsets => "offsets",
+        }
+    }
+}
+
+impl fmt::Display for ChartKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why there is no chart.
+#[derive(Debug, Error)]
+pub enum ChartError {
+    /// The run has nothing to show in it.
+    #[error("no chart of {chart}: {why}")]
+    Nothing {
+        /// Which.
+        chart: ChartKind,
+        /// Why.
+        why: String,
+    },
+    /// Several runs were given for a chart of one.
+    #[error("a chart of {0} is of one run; only percentiles can show several")]
+    OneRun(ChartKind),
+    /// A run measured something else than the first.
+    #[error("run {label} has not measured {what}, as the first one has: compare runs of one kind")]
+    NotAlike {
+        /// Which run.
+        label: String,
+        /// What.
+        what: &'static str,
+    },
+    /// A chart could not be made into pixels.
+    #[error("the chart cannot be made into a PNG: {0}")]
+    Pixels(String),
+}
+
+/// The chart of a run, or of several where it compares them, as SVG that stands alone: colours for white
+/// paper, its font included.
+///
+/// # Errors
+/// The runs have nothing to show in it.
+pub fn svg(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
+    Ok(drawn(kind, runs)?.finish(&theme::standalone(), &title(kind, runs)))
+}
+
+/// The chart as SVG within a page, whose style it needs.
+pub(crate) fn inline(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
+    Ok(drawn(kind, runs)?.finish("", &title(kind, runs)))
+}
+
+/// The chart as PNG, twice as large as its SVG says.
+///
+/// # Errors
+/// As [`svg`].
+#[cfg(feature = "png")]
+pub fn png(kind: ChartKind, runs: &[&Drawn]) -> Result<Vec<u8>, ChartError> {
+    png::render(&svg(kind, runs)?)
+}
+
+fn title(kind: ChartKind, runs: &[&Drawn]) -> String {
+    format!("{kind}: {}", words::subtitle(runs))
+}
+
+fn drawn(kind: ChartKind, runs: &[&Drawn]) -> Result<Svg, ChartError> {
+    let one = match (kind, runs) {
+        (ChartKind::Percentiles, runs) => return percentiles::draw(runs),
+        (_, [one]) => one,
+        _ => return Err(ChartError::OneRun(kind)),
+    };
+    match kind {
+        ChartKind::Percentiles => percentiles::draw(runs),
+        ChartKind::Series => outliers::series(one),
+        ChartKind::Outliers => outliers::scatter(one),
+        ChartKind::Culprits => culprits::draw(one),
+        ChartKind::Histograms => histograms::draw(one),
+        ChartKind::Offsets => offsets::draw(one),
+    }
+}

@@ -1,0 +1,171 @@
+//! Stalls one by one: when across, how long up. As sticks over time, and as a scatter.
+
+use super::plot::{self, Area, Axis, Sample};
+use super::scale::{self, Scale};
+use super::svg::{Anchor, Px, Svg};
+use super::theme::{SERIES, WIDTH};
+use super::{ChartError, ChartKind, words};
+use crate::drawn::Drawn;
+use jitterscope_analyze::picture::DrawnStall;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+const HEIGHT: f64 = 460.0;
+/// Height of one lane's sticks.
+const PANEL: f64 = 150.0;
+/// Lanes that get sticks of their own.
+const PANELS: usize = 6;
+
+/// Which series each culprit is: the largest have their own, the last is everybody else's.
+pub(super) struct Shown {
+    series: HashMap<usize, usize>,
+    pub(super) names: Vec<String>,
+}
+
+impl Shown {
+    /// The culprits that are the largest part of most of the stalls' time.
+    pub(super) fn of(run: &Drawn) -> Shown {
+        let picture = &run.picture;
+        if picture.culprits.is_empty() {
+            return Shown { series: HashMap::new(), names: vec!["stalls".into()] };
+        }
+        let mut leads: Vec<(u64, usize)> = (0..picture.culprits.len()).map(|at| (0, at)).collect();
+        for stall in &picture.stalls {
+            if let Some(part) = stall.largest() {
+                leads[picture.sorts[part.sort].culprit].0 += stall.length.0;
+            }
+        }
+        leads.retain(|(sum, _)| *sum > 0);
+        leads.sort_by_key(|(sum, at)| (std::cmp::Reverse(*sum), *at));
+        let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
+        let mut names: Vec<String> =
+            leads.iter().take(own).map(|(_, at)| words::culprit(&picture.culprits[*at], 34)).collect();
+        if leads.len() > own {
+            names.push(format!("{} others", leads.len() - own));
+        }
+        Shown { series: leads.iter().take(own).enumerate().map(|(at, (_, c))| (*c, at)).collect(), names }
+    }
+
+    /// The series of a stall: that of its largest part.
+    pub(super) fn series(&self, run: &Drawn, stall: &DrawnStall) -> usize {
+        let culprit = stall.largest().map(|part| run.picture.sorts[part.sort].culprit);
+        let last = self.names.len().saturating_sub(1);
+        culprit.and_then(|culprit| self.series.get(&culprit).copied()).unwrap_or(last)
+    }
+}
+
+fn nothing(chart: ChartKind) -> ChartError {
+    ChartError::Nothing { chart, why: "no stall was recorded".into() }
+}
+
+fn seconds(run: &Drawn) -> Scale {
+    Scale::Linear(0.0, run.picture.duration.as_secs_f64().max(1e-6))
+}
+
+fn second(at: f64) -> String {
+    scale::length(at * 1e9)
+}
+
+/// Every stall a mark, by its largest culprit.
+pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
+    let stalls = &run.picture.stalls;
+    if stalls.is_empty() {
+        return Err(nothing(ChartKind::Outliers));
+    }
+    let shown = Shown::of(run);
+    let mut svg = Svg::new(WIDTH, HEIGHT);
+    plot::heading(
+        &mut svg,
+        HEIGHT,
+        "Every stall, by the culprit with the largest part",
+        &words::subtitle(&[run]),
+    );
+    let end = plot::key(&mut svg, &shown.names, Sample::Mark);
+    let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
+    let x = Axis { scale: seconds(run), title: "time since the start", name: &second };
+    let lengths = stalls.iter().map(|stall| stall.length.0 as f64);
+    let y = Axis { scale: Scale::decades(lengths), title: "length, log scale", name: &scale::length };
+    plot::axes(&mut svg, area, &x, &y);
+    let mut marks = vec![String::new(); shown.names.len()];
+    // Marks of one series that would lie on one another are one.
+    let mut taken = HashSet::new();
+    for stall in stalls {
+        let series = shown.series(run, stall);
+        let at =
+            [area.x(x.scale.share(stall.start.as_secs_f64())), area.y(y.scale.share(stall.length.0 as f64))];
+        if taken.insert((series, (at[0] / 2.5) as i32, (at[1] / 2.5) as i32)) {
+            marks[series].push_str(&plot::mark(series, at[0], at[1]));
+        }
+    }
+    // The rarest are drawn last, so that they are seen.
+    for (series, path) in marks.iter().enumerate() {
+        svg.path(&format!("mark s{}", series % SERIES), path);
+    }
+    Ok(svg)
+}
+
+/// The longest stall of each step of time as a stick, a panel a lane.
+pub(super) fn series(run: &Drawn) -> Result<Svg, ChartError> {
+    let picture = &run.picture;
+    if picture.stalls.is_empty() {
+        return Err(nothing(ChartKind::Series));
+    }
+    let shown = Shown::of(run);
+    let mut longest = vec![0u64; picture.lanes.len()];
+    for stall in &picture.stalls {
+        longest[stall.lane] = longest[stall.lane].max(stall.length.0);
+    }
+    let mut lanes: Vec<usize> = (0..longest.len()).filter(|lane| longest[*lane] > 0).collect();
+    lanes.sort_by_key(|lane| std::cmp::Reverse(longest[*lane]));
+    let hidden = lanes.len().saturating_sub(PANELS);
+    lanes.truncate(PANELS);
+    lanes.sort_unstable();
+    let mut key = Svg::new(WIDTH, 0.0);
+    let top = plot::key(&mut key, &shown.names, Sample::Bar) + 16.0;
+    let height = top + PANEL * lanes.len() as f64 + 34.0;
+    let mut svg = Svg::new(WIDTH, height);
+    let more =
+        if hidden > 0 { format!("; {hidden} lanes with shorter stalls are left out") } else { String::new() };
+    let remark = format!("{}{more}", words::subtitle(&[run]));
+    plot::heading(&mut svg, height, "The longest stall of each moment", &remark);
+    plot::key(&mut svg, &shown.names, Sample::Bar);
+    let lengths = picture.stalls.iter().map(|stall| stall.length.0 as f64);
+    let y_scale = Scale::decades(lengths);
+    let x_scale = seconds(run);
+    for (at, lane) in lanes.iter().enumerate() {
+        let base = top + PANEL * at as f64;
+        let area = Area { left: 84.0, top: base + 20.0, right: WIDTH - 24.0, bottom: base + PANEL - 26.0 };
+        let last = at + 1 == lanes.len();
+        let x = Axis { scale: x_scale, title: if last { "time since the start" } else { "" }, name: &second };
+        let y = Axis { scale: y_scale, title: "", name: &scale::length };
+        plot::axes(&mut svg, area, &x, &y);
+        svg.text("small", Anchor::Start, [area.left, area.top - 6.0], &words::lane(&picture.lanes[*lane]));
+        // One stick a unit of width.
+        let mut sticks: HashMap<i32, &DrawnStall> = HashMap::new();
+        for stall in picture.stalls.iter().filter(|stall| stall.lane == *lane) {
+            let column = (area.x(x_scale.share(stall.start.as_secs_f64())) / 1.5) as i32;
+            let stick = sticks.entry(column).or_insert(stall);
+            if stall.length > stick.length {
+                *stick = stall;
+            }
+        }
+        let mut paths = vec![String::new(); shown.names.len()];
+        let mut sticks: Vec<_> = sticks.into_iter().collect();
+        sticks.sort_by_key(|(column, _)| *column);
+        for (_, stall) in sticks {
+            let x = area.x(x_scale.share(stall.start.as_secs_f64()));
+            let y = area.y(y_scale.share(stall.length.0 as f64));
+            let _ = write!(
+                paths[shown.series(run, stall)],
+                "M{} {}V{}",
+                Px(x),
+                Px(area.bottom),
+                Px(y.min(area.bottom - 1.0))
+            );
+        }
+        for (series, path) in paths.iter().enumerate() {
+            svg.path(&format!("stick s{}", series % SERIES), path);
+        }
+    }
+    Ok(svg)
+}

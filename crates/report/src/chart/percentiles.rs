@@ -1,0 +1,66 @@
+//! The documents' chart: percentiles to the nines across, lengths up, a line a label.
+
+use super::plot::{self, Area, Axis, Sample};
+use super::scale::{self, Scale};
+use super::svg::{Px, Svg};
+use super::theme::{SERIES, WIDTH};
+use super::{ChartError, ChartKind, words};
+use crate::drawn::Drawn;
+use jitterscope_analyze::picture::Curve;
+use std::fmt::Write;
+
+const HEIGHT: f64 = 520.0;
+
+/// All curves of one run; of several the first of each that all have.
+pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
+    let curves = curves(runs)?;
+    let count = curves.iter().map(|(_, curve)| curve.count).max().unwrap_or(1);
+    let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
+    let mut svg = Svg::new(WIDTH, HEIGHT);
+    let what = words::measured(curves[0].1.of);
+    plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
+    let names: Vec<String> = curves.iter().map(|(name, _)| name.clone()).collect();
+    let end = plot::key(&mut svg, &names, Sample::Line);
+    let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
+    let x = Axis {
+        scale: Scale::Nines((count as f64).log10().clamp(1.0, 12.0)),
+        title: "percentile",
+        name: &|at| format!("{} %", scale::nines(at as usize)),
+    };
+    let y = Axis {
+        scale: Scale::decades(lines.iter().flatten().map(|(_, y)| *y)),
+        title: "time, log scale",
+        name: &scale::length,
+    };
+    plot::axes(&mut svg, area, &x, &y);
+    for (series, line) in lines.iter().enumerate() {
+        let mut path = String::new();
+        for (at, (nines, value)) in line.iter().enumerate() {
+            let command = if at == 0 { 'M' } else { 'L' };
+            let (x, y) = (area.x(x.scale.share(*nines)), area.y(y.scale.share(*value)));
+            let _ = write!(path, "{command}{} {}", Px(x), Px(y));
+        }
+        svg.path(&plot::line_class(series), &path);
+    }
+    Ok(svg)
+}
+
+fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>, ChartError> {
+    let none = || ChartError::Nothing { chart: ChartKind::Percentiles, why: "nothing was measured".into() };
+    let (first, others) = runs.split_first().ok_or_else(none)?;
+    let own = first.picture.curves.iter().filter(|curve| words::is_shown(curve.of));
+    if others.is_empty() {
+        let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(curve.of), curve)).collect();
+        return if all.is_empty() { Err(none()) } else { Ok(all) };
+    }
+    // Runs of several CPUs are compared by all of them, others by what they measured first.
+    let lead = own.into_iter().next().ok_or_else(none)?;
+    let same = |run: &&'r Drawn| {
+        let found =
+            run.picture.curves.iter().find(|curve| words::measured(curve.of) == words::measured(lead.of));
+        let label = crate::style::fit(&run.summary.run.label, 32);
+        let what = words::measured(lead.of);
+        found.map(|curve| (label.clone(), curve)).ok_or(ChartError::NotAlike { label, what })
+    };
+    runs.iter().take(SERIES).map(same).collect()
+}

@@ -1,0 +1,86 @@
+//! What charts call what they show.
+
+use crate::drawn::Drawn;
+use crate::number::{count, span, utc};
+use crate::style::{fit, tame};
+use crate::words;
+use jitterscope_analyze::picture::{CurveOf, DrawnCulprit, Lane};
+
+/// A culprit's kind, name and class, cut to so many columns.
+pub(crate) fn culprit(culprit: &DrawnCulprit, width: usize) -> String {
+    fit(&words::kind_and_name(&culprit.subject), width)
+}
+
+/// Which lane of a timeline it is.
+pub(crate) fn lane(lane: &Lane) -> String {
+    match lane {
+        Lane::Cpu(cpu) => format!("CPU {cpu}"),
+        Lane::Thread { tid, name } => format!("{} {tid}", tame(name)),
+        Lane::Others => "other threads".into(),
+    }
+}
+
+/// What a distribution is called in a key.
+pub(crate) fn curve(of: CurveOf) -> String {
+    match of {
+        CurveOf::Deltas => "all CPUs".into(),
+        CurveOf::DeltasOf(cpu) => format!("CPU {cpu}"),
+        CurveOf::Lateness => "lateness, each wake-up as it was".into(),
+        CurveOf::LatenessCorrected => "corrected for deadlines slept through".into(),
+        CurveOf::Transit(role) => format!("{role}, queue transit"),
+        CurveOf::FromIntended(role) => format!("{role}, from the intended time"),
+        CurveOf::Inter(role) => format!("{role}, between messages"),
+        CurveOf::Stalls => "stalls".into(),
+    }
+}
+
+/// What it measures: runs are compared in what both measured.
+pub(crate) fn measured(of: CurveOf) -> &'static str {
+    match of {
+        CurveOf::Deltas | CurveOf::DeltasOf(_) => "the time between clock reads",
+        CurveOf::Lateness | CurveOf::LatenessCorrected => "the lateness of wake-ups",
+        CurveOf::Transit(_) | CurveOf::FromIntended(_) => "the messages' latency",
+        CurveOf::Inter(_) => "the time between messages",
+        CurveOf::Stalls => "the lengths of stalls",
+    }
+}
+
+/// Whether it is among the percentiles; the time between messages has histograms.
+pub(super) fn is_shown(of: CurveOf) -> bool {
+    !matches!(of, CurveOf::Inter(_))
+}
+
+/// What was stolen from whom.
+pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
+    match &*run.summary.probe.kind {
+        "wakeup" => "Lateness by culprit",
+        "pipeline" => "Slow messages' time by culprit",
+        "attach" => "Lost time by culprit",
+        _ => "Stolen time by culprit",
+    }
+}
+
+/// Which runs, beneath a title.
+pub(super) fn subtitle(runs: &[&Drawn]) -> String {
+    match runs {
+        [run] => {
+            let facts = &run.summary.run;
+            let kind = tame(&run.summary.probe.kind);
+            let stalls = run.picture.stalls_read;
+            format!(
+                "{} {}, {kind}, {}, {} stalls from {}, {} UTC",
+                fit(&facts.label, 32),
+                tame(&facts.id),
+                span(facts.duration_ns),
+                count(stalls),
+                run.summary.probe.threshold_ns,
+                utc(facts.started_realtime_ns),
+            )
+        }
+        runs => runs
+            .iter()
+            .map(|run| format!("{} {}", fit(&run.summary.run.label, 32), tame(&run.summary.run.id)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}

@@ -1,0 +1,68 @@
+//! From a stored run to what is drawn of it.
+
+use crate::load::{self, Row};
+use jitterscope_analyze::periods::Effort;
+use jitterscope_analyze::picture::{Picture, PictureBuilder};
+use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
+use jitterscope_model::{KeyLevel, RunManifest};
+use jitterscope_store::{RunReader, StoreError};
+
+/// A run, ready to be drawn.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Everything but its rows; redacted where that was asked for.
+    pub manifest: RunManifest,
+    /// What it says.
+    pub summary: RunSummary,
+    /// Its rows, as far as they are drawn.
+    pub picture: Picture,
+}
+
+/// What is wanted of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// So many of the worst stalls.
+    pub worst: usize,
+    /// How much effort to look for periods with.
+    pub effort: Effort,
+    /// Stalls to keep.
+    pub stalls: usize,
+    /// Whether names are left out.
+    pub redact: bool,
+}
+
+/// Reads a run; memory does not grow with it beyond what is wanted.
+///
+/// # Errors
+/// A file of it is missing or damaged.
+pub fn load_drawn(reader: &RunReader, wanted: Wanted) -> Result<Drawn, StoreError> {
+    let mut redactor = wanted.redact.then(Redactor::new);
+    let (manifest, machine) = load::facts(reader, &mut redactor)?;
+    let mut stalls = 0u64;
+    for stall in reader.stalls()? {
+        stall?;
+        stalls += 1;
+    }
+    let mut summary = SummaryBuilder::new(&manifest)
+        .machine(machine)
+        .worst(wanted.worst)
+        .periods(wanted.effort)
+        .level(KeyLevel::Program);
+    if redactor.is_none() {
+        summary = summary.path(reader.path());
+    }
+    let mut picture = PictureBuilder::new(&manifest, stalls, wanted.stalls);
+    load::rows(reader, &mut redactor, |row| match row {
+        Row::Stall(stall) => {
+            summary.stall(stall);
+            picture.stall(stall);
+        }
+        Row::Attribution(attribution) => {
+            summary.attribution(attribution);
+            picture.attribution(attribution);
+        }
+        Row::Interval(interval) => summary.interval(interval),
+    })?;
+    let (summary, picture) = (summary.finish(), picture.finish());
+    Ok(Drawn { manifest, summary, picture })
+}

@@ -1,0 +1,135 @@
+//! Charts, each with a table behind it.
+
+use super::markup::{Cell, Head, Markup};
+use crate::chart::{self, ChartKind, words};
+use crate::drawn::Drawn;
+use crate::number::{count, moment};
+use jitterscope_model::Nanos;
+use std::collections::BTreeMap;
+
+/// Percentiles in the table.
+const LEVELS: [(&str, f64); 8] = [
+    ("50 %", 0.5),
+    ("90 %", 0.9),
+    ("99 %", 0.99),
+    ("99.9 %", 0.999),
+    ("99.99 %", 0.9999),
+    ("99.999 %", 0.99999),
+    ("99.9999 %", 0.999_999),
+    ("longest", 1.0),
+];
+/// Rows of the table of offsets.
+const OFFSETS: usize = 12;
+
+/// An image of a chart; nothing where the run has nothing to show in it.
+pub(super) fn figure(body: &mut Markup, run: &Drawn, kind: ChartKind) -> bool {
+    match chart::inline(kind, &[run]) {
+        Ok(svg) => {
+            body.raw("<figure class=\"wide\" tabindex=\"0\" data-chart=\"").raw(kind.as_str()).raw("\">\n");
+            body.piece(&svg).raw("</figure>\n");
+            true
+        }
+        Err(error) => {
+            body.note(&error.to_string());
+            false
+        }
+    }
+}
+
+pub(super) fn series(body: &mut Markup, run: &Drawn) {
+    body.section("series", "Over time");
+    if figure(body, run, ChartKind::Series) {
+        body.details("As a table", |body| {
+            let history = &run.summary.history;
+            let row = |(at, (max, stolen)): (usize, (&Nanos, &Nanos))| {
+                let from = Nanos(history.step_ns.0.saturating_mul(at as u64));
+                vec![
+                    Cell::Number(moment(from)),
+                    Cell::Number(max.to_string()),
+                    Cell::Number(stolen.to_string()),
+                ]
+            };
+            let rows = history.max_ns.iter().zip(&history.stolen_ns).enumerate().map(row).collect();
+            let heads = [Head::Number("from"), Head::Number("longest stall"), Head::Number("stolen in all")];
+            body.table(&format!("Steps of {}", history.step_ns), &heads, rows);
+        });
+    }
+    body.end();
+}
+
+pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
+    body.section("percentiles", "Percentiles");
+    if figure(body, run, ChartKind::Percentiles) {
+        let mut heads = vec![Head::Text("of"), Head::Number("count")];
+        heads.extend(LEVELS.map(|(name, _)| Head::Number(name)));
+        let row = |curve: &jitterscope_analyze::picture::Curve| {
+            let mut row = vec![Cell::Text(words::curve(curve.of)), Cell::Number(count(curve.count))];
+            row.extend(LEVELS.map(|(_, share)| {
+                // One of nine cannot be the longest of a hundred thousand.
+                let enough = share >= 1.0 || curve.count as f64 * (1.0 - share) >= 1.0;
+                Cell::Number(if enough { curve.quantile(share).to_string() } else { "\u{2013}".into() })
+            }));
+            row
+        };
+        body.table("Percentiles", &heads, run.picture.curves.iter().map(row).collect());
+    }
+    body.end();
+}
+
+pub(super) fn outliers(body: &mut Markup, run: &Drawn) {
+    body.section("outliers", "Outliers");
+    if figure(body, run, ChartKind::Outliers) {
+        body.details("As a table", |body| {
+            let mut decades: BTreeMap<u32, (u64, Nanos)> = BTreeMap::new();
+            for stall in &run.picture.stalls {
+                let decade = decades.entry(stall.length.0.max(1).ilog10()).or_default();
+                decade.0 += 1;
+                decade.1 += stall.length;
+            }
+            let row = |(decade, (n, sum)): (u32, (u64, Nanos))| {
+                vec![
+                    Cell::Number(Nanos(10u64.saturating_pow(decade)).to_string()),
+                    Cell::Number(count(n)),
+                    Cell::Number(sum.to_string()),
+                ]
+            };
+            let heads = [Head::Number("from"), Head::Number("stalls"), Head::Number("their time")];
+            let left_out = run.picture.stalls_read - run.picture.stalls.len() as u64;
+            let caption = match left_out {
+                0 => "Stalls by length".to_owned(),
+                n => format!("Stalls by length, without the {} that are not drawn", count(n)),
+            };
+            body.table(&caption, &heads, decades.into_iter().map(row).collect());
+        });
+    }
+    body.end();
+}
+
+pub(super) fn offsets(body: &mut Markup, run: &Drawn) {
+    body.section("offsets", "Offsets");
+    if figure(body, run, ChartKind::Offsets) {
+        let map = &run.picture.offsets;
+        body.note(
+            "What comes once in each unit of time, or several times at even distances, is a line across.",
+        );
+        body.details("As a table", |body| {
+            let of_row = |row: usize| (0..map.columns).map(move |column| map.counts[column * map.rows + row]);
+            let mut rows: Vec<(u64, usize)> = (0..map.rows).map(|row| (of_row(row).sum(), row)).collect();
+            rows.sort_by_key(|(n, row)| (std::cmp::Reverse(*n), *row));
+            let step = map.unit.0 / map.rows as u64;
+            let row = |(n, row): &(u64, usize)| {
+                vec![
+                    Cell::Number(Nanos(step * *row as u64).to_string()),
+                    Cell::Number(count(*n)),
+                    Cell::Number(count(of_row(*row).filter(|n| *n > 0).count() as u64)),
+                ]
+            };
+            let rows = rows.iter().take(OFFSETS).filter(|(n, _)| *n > 0).map(row).collect();
+            let heads =
+                [Head::Number("offset from"), Head::Number("stalls"), Head::Number("columns with any")];
+            let caption = format!("The fullest offsets, steps of {}, {} columns", Nanos(step), map.columns);
+            body.table(&caption, &heads, rows);
+        });
+    }
+    body.end();
+}

@@ -1,0 +1,84 @@
+//! Who stole the time.
+
+use super::charts;
+use super::markup::{Cell, Head, Markup};
+use crate::chart::{ChartKind, words as chart_words};
+use crate::drawn::Drawn;
+use crate::number::{count, percent_cell, rate};
+use crate::words;
+use jitterscope_analyze::explain;
+use jitterscope_analyze::picture::{DrawnCulprit, summary_row};
+
+/// Rows at first sight.
+const FEW: usize = 14;
+
+pub(super) fn render(body: &mut Markup, run: &Drawn) {
+    body.section("culprits", chart_words::stolen_by(run));
+    let mut rows: Vec<Vec<Cell>> = run
+        .picture
+        .culprits
+        .iter()
+        .enumerate()
+        .filter(|(_, culprit)| culprit.total.0 > 0)
+        .map(|(number, culprit)| row(run, number, culprit))
+        .collect();
+    if rows.is_empty() {
+        let why = match run.summary.attribution {
+            Some(_) => "Nothing was stolen.",
+            None => {
+                "Stalls were only counted: nothing recorded what ran instead. Under Trust is what would show it."
+            }
+        };
+        body.note(why).end();
+        return;
+    }
+    charts::figure(body, run, ChartKind::Culprits);
+    let heads = [
+        Head::Text("culprit"),
+        Head::Number("share"),
+        Head::Number("total"),
+        Head::Number("stalls"),
+        Head::Number("a second"),
+        Head::Number("mean"),
+        Head::Number("longest"),
+        Head::Text("what it is"),
+    ];
+    let rest = if rows.len() > FEW + 4 { rows.split_off(FEW) } else { Vec::new() };
+    body.table("Culprits, by their time", &heads, rows);
+    if !rest.is_empty() {
+        body.details(&format!("{} more", rest.len()), |body| {
+            body.table("Culprits with less time", &heads, rest);
+        });
+    }
+    body.note(
+        "Dashed bars, and names after \u{201c}hypervisor\u{201d}, \u{201c}unresolved\u{201d} and the like, are \
+         time that nothing recorded explains: a verdict by exclusion, or none.",
+    );
+    body.end();
+}
+
+fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
+    let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
+    let seconds = run.picture.duration.as_secs_f64();
+    let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
+    let mut told = vec![explain(&culprit.subject)];
+    let detail = words::detail(&culprit.subject, culprit.threads);
+    told.extend(Some(detail).filter(|detail| !detail.is_empty()));
+    if let Some(sender) = summary_row(&run.summary, &culprit.subject).and_then(|row| row.sender.as_ref()) {
+        let who =
+            sender.context.who(sender.comm.as_deref().or(sender.tid.map(|_| "a thread that has ended")));
+        let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
+        let share = percent_cell(sender.count as f64 / culprit.count.max(1) as f64);
+        told.push(format!("set going by {who}{via} (most often: {share} of its stalls)"));
+    }
+    vec![
+        Cell::Culprit { number, text: words::kind_and_name(&culprit.subject) },
+        Cell::Number(percent_cell(culprit.total.0 as f64 / all.max(1) as f64)),
+        Cell::Number(culprit.total.to_string()),
+        Cell::Number(count(culprit.count)),
+        Cell::Number(rate(per_sec)),
+        Cell::Number(jitterscope_model::Nanos(culprit.total.0 / culprit.count.max(1)).to_string()),
+        Cell::Number(culprit.max.to_string()),
+        Cell::Lines(told),
+    ]
+}

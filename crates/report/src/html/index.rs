@@ -1,0 +1,89 @@
+//! The list of runs that is served: a search, and two to compare.
+
+use super::markup::Markup;
+use super::policy;
+use crate::number::{percent, span, utc};
+use crate::style::tame;
+use jitterscope_model::RunHead;
+
+/// The list, the newest first; without the search by script it is filtered by the address: `?q=`. `wanted`:
+/// what was searched for.
+#[must_use]
+pub fn render(runs: &[RunHead], unreadable: usize, wanted: &str) -> String {
+    let mut body = Markup::default();
+    body.raw("<header><p class=\"brand\">jitterscope</p><h1>Runs</h1></header>\n<main>\n<section>\n");
+    body.raw("<form method=\"get\" action=\"/\" class=\"search\"><label>Search <input type=\"search\" name=\"q\" value=\"");
+    body.text(wanted).raw("\"></label> <button>Search</button></form>\n");
+    let words: Vec<String> = wanted.split_whitespace().map(str::to_lowercase).collect();
+    let mut found: Vec<&RunHead> = runs.iter().filter(|run| matches(run, &words)).collect();
+    found.sort_by_key(|run| std::cmp::Reverse(run.started_realtime_ns));
+    if found.is_empty() {
+        body.note(if runs.is_empty() {
+            "There are no runs yet: jitterscope record makes one."
+        } else {
+            "No run has all these words."
+        });
+    } else {
+        rows(&mut body, &found);
+    }
+    if unreadable > 0 {
+        body.note(&format!(
+            "{unreadable} more folders look like runs and cannot be read: jitterscope list says why."
+        ));
+    }
+    body.end().raw("</main>\n");
+    policy::served("Runs \u{2013} jitterscope", &body.into_string())
+}
+
+fn matches(run: &RunHead, words: &[String]) -> bool {
+    let text = format!(
+        "{} {} {} {} {}",
+        run.id,
+        run.label,
+        run.hostname,
+        run.probe.kind,
+        utc(run.started_realtime_ns)
+    )
+    .to_lowercase();
+    words.iter().all(|word| text.contains(word.as_str()))
+}
+
+fn rows(body: &mut Markup, runs: &[&RunHead]) {
+    body.raw("<form method=\"get\" action=\"/compare\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>");
+    body.raw("<caption>Runs, the newest first; choose one as A and one as B to compare them</caption>\n<thead><tr>");
+    for head in ["A", "B", "label", "id", "started (UTC)", "probe", "CPUs"] {
+        body.element("<th scope=\"col\">", head, "</th>");
+    }
+    for head in ["length", "stalls", "stolen", "worst"] {
+        body.element("<th scope=\"col\" class=\"n\">", head, "</th>");
+    }
+    body.raw("<th scope=\"col\">host</th></tr></thead>\n<tbody>\n");
+    for (at, run) in runs.iter().enumerate() {
+        let figures = &run.figures;
+        body.raw("<tr>");
+        for (name, checked) in [("a", at == 1), ("b", at == 0)] {
+            body.raw("<td><input type=\"radio\" name=\"")
+                .raw(if name == "a" { "a" } else { "b" })
+                .raw("\" value=\"");
+            body.text(&run.id).raw("\" aria-label=\"").text(&format!("{} as {name}", run.label)).raw("\"");
+            body.raw(if checked { " checked></td>" } else { "></td>" });
+        }
+        body.raw("<td><a href=\"/run/").text(&run.id).raw("\">").text(&run.label).raw("</a></td>");
+        for text in
+            [tame(&run.id), utc(run.started_realtime_ns), tame(&run.probe.kind), figures.cpus.to_string()]
+        {
+            body.element("<td>", &text, "</td>");
+        }
+        let number = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".into());
+        for text in [
+            span(figures.duration_ns),
+            number(figures.stalls.map(crate::number::count)),
+            number(figures.stolen_fraction.map(percent)),
+            number(figures.max_ns.map(|ns| ns.to_string())),
+        ] {
+            body.element("<td class=\"n\">", &text, "</td>");
+        }
+        body.element("<td>", &run.hostname, "</td>").raw("</tr>\n");
+    }
+    body.raw("</tbody></table></div>\n<p><button>Compare A and B</button></p></form>\n");
+}

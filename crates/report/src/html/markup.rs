@@ -1,0 +1,164 @@
+//! HTML, written piece by piece. What is not ours enters as text only: tags are words of this program's
+//! source, and everything else is escaped here.
+
+use crate::chart::escaped;
+
+/// A page, or a piece of one, being written.
+#[derive(Default)]
+pub(super) struct Markup(String);
+
+/// A cell of a table.
+pub(super) enum Cell {
+    Text(String),
+    /// Aligned to the right, digits of one width.
+    Number(String),
+    /// A text that leads to a place within the page.
+    Link {
+        to: String,
+        text: String,
+    },
+    /// A culprit, by its number: a click shows its stalls alone.
+    Culprit {
+        number: usize,
+        text: String,
+    },
+    /// Several lines.
+    Lines(Vec<String>),
+}
+
+/// How a column's head stands.
+#[derive(Clone, Copy)]
+pub(super) enum Head {
+    Text(&'static str),
+    Number(&'static str),
+}
+
+impl Markup {
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
+    /// Markup of ours.
+    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Markup {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Markup that was written by this program with the same care.
+    pub(super) fn piece(&mut self, piece: &str) -> &mut Markup {
+        self.0.push_str(piece);
+        self
+    }
+
+    /// Text, which anybody may have made.
+    pub(super) fn text(&mut self, text: &str) -> &mut Markup {
+        self.0.push_str(&escaped(text));
+        self
+    }
+
+    /// An element with text in it: `tag` may have attributes.
+    pub(super) fn element(&mut self, open: &'static str, text: &str, close: &'static str) -> &mut Markup {
+        self.raw(open).text(text).raw(close)
+    }
+
+    /// A heading with a place that can be linked to; ends with [`Markup::end`].
+    pub(super) fn section(&mut self, id: &'static str, heading: &str) -> &mut Markup {
+        self.raw("<section id=\"").raw(id).raw("\">\n<h2>").text(heading).raw("</h2>\n")
+    }
+
+    pub(super) fn end(&mut self) -> &mut Markup {
+        self.raw("</section>\n")
+    }
+
+    /// A paragraph that explains.
+    pub(super) fn note(&mut self, text: &str) -> &mut Markup {
+        self.element("<p class=\"note\">", text, "</p>\n")
+    }
+
+    /// A table that scrolls by itself where it is too wide.
+    pub(super) fn table(&mut self, caption: &str, heads: &[Head], rows: Vec<Vec<Cell>>) -> &mut Markup {
+        self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"").text(caption).raw("\">");
+        self.raw("<table><caption>").text(caption).raw("</caption>\n<thead><tr>");
+        for head in heads {
+            match head {
+                Head::Text(text) => self.element("<th scope=\"col\">", text, "</th>"),
+                Head::Number(text) => self.element("<th scope=\"col\" class=\"n\">", text, "</th>"),
+            };
+        }
+        self.raw("</tr></thead>\n<tbody>\n");
+        for row in rows {
+            self.raw("<tr>");
+            for cell in row {
+                self.cell(cell);
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody></table></div>\n")
+    }
+
+    fn cell(&mut self, cell: Cell) {
+        match cell {
+            Cell::Text(text) => self.element("<td>", &text, "</td>"),
+            Cell::Number(text) => self.element("<td class=\"n\">", &text, "</td>"),
+            Cell::Link { to, text } => {
+                self.raw("<td><a href=\"#").text(&to).raw("\">").text(&text).raw("</a></td>")
+            }
+            Cell::Culprit { number, text } => self
+                .raw("<td class=\"culprit\" data-culprit=\"")
+                .text(&number.to_string())
+                .raw("\">")
+                .text(&text)
+                .raw("</td>"),
+            Cell::Lines(lines) => {
+                self.raw("<td>");
+                for (at, line) in lines.iter().enumerate() {
+                    self.raw(if at > 0 { "<br>" } else { "" }).text(line);
+                }
+                self.raw("</td>")
+            }
+        };
+    }
+
+    /// What would be too much at once: closed, until it is asked for or printed.
+    pub(super) fn details(&mut self, summary: &str, inside: impl FnOnce(&mut Markup)) -> &mut Markup {
+        self.element("<details><summary>", summary, "</summary>\n");
+        inside(self);
+        self.raw("</details>\n")
+    }
+
+    /// Names and what there is to say of each.
+    pub(super) fn facts<'f>(&mut self, facts: impl IntoIterator<Item = (&'f str, String)>) -> &mut Markup {
+        self.raw("<dl>\n");
+        for (name, text) in facts {
+            self.element("<dt>", name, "</dt>").element("<dd>", &text, "</dd>\n");
+        }
+        self.raw("</dl>\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_strangers_wrote_is_text_wherever_it_stands() {
+        let evil = "</td></script><img src=x onerror=\"alert(1)\">";
+        let mut page = Markup::default();
+        let cells = vec![
+            Cell::Text(evil.into()),
+            Cell::Number(evil.into()),
+            Cell::Link { to: evil.into(), text: evil.into() },
+            Cell::Culprit { number: 1, text: evil.into() },
+            Cell::Lines(vec![evil.into(), evil.into()]),
+        ];
+        page.section("x", evil).note(evil).table(evil, &[Head::Text("a")], vec![cells]);
+        page.details(evil, |page| {
+            page.facts([(evil, evil.to_owned())]);
+        });
+        let page = page.end().0.clone();
+        assert!(
+            !page.contains("<img") && !page.contains("<script") && !page.contains("onerror=\""),
+            "{page}"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! What a pipeline's messages took, and who held them up.
+
+use super::charts;
+use super::markup::{Cell, Head, Markup};
+use crate::chart::ChartKind;
+use crate::drawn::Drawn;
+use crate::number::{count, percent_cell, rate, span};
+use crate::text::Told;
+use crate::words;
+use jitterscope_analyze::{
+    Blame, BlameLevel, BlameRow, MESSAGE_LEVELS, PipelineSummary, RunSummary, TimesSummary,
+};
+
+/// Rows of blame.
+const ROWS: usize = 16;
+
+pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
+    let Some(pipeline) = &summary.pipeline else { return Vec::new() };
+    let mut told = Vec::new();
+    for consumer in &pipeline.consumers {
+        let at =
+            |times: &TimesSummary, level: &str| times.percentiles_ns.get(level).copied().unwrap_or_default();
+        let times = &consumer.from_intended;
+        told.push(Told::plain(format!(
+            "The {} received {} messages in {} ({} a second): half of them within {} of the intended time, 99 % \
+             within {}, 99.99 % within {}, the slowest in {}. {} took longer than {}.",
+            consumer.role,
+            count(consumer.received),
+            span(pipeline.duration_ns),
+            rate(pipeline.producer.per_sec),
+            at(times, "50"),
+            at(times, "99"),
+            at(times, "99.99"),
+            times.max_ns,
+            count(consumer.slow),
+            consumer.slow_above_ns,
+        )));
+    }
+    let worst = pipeline.blame.iter().filter(|blame| blame.level == BlameLevel::Slow);
+    for blame in worst {
+        if let Some(row) = blame.rows.first() {
+            told.push(Told::plain(format!(
+                "{} of the {}'s slow messages' time: {}.",
+                percent_cell(row.share),
+                blame.role,
+                words::phase_and_name(Some(&row.phase), &row.subject)
+            )));
+        }
+    }
+    told
+}
+
+pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary) {
+    body.section("messages", "Messages");
+    charts::figure(body, run, ChartKind::Histograms);
+    let mut heads =
+        vec![Head::Text("time"), Head::Number("messages"), Head::Number("mean"), Head::Number("least")];
+    heads.extend(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"].map(Head::Number));
+    heads.push(Head::Number("most"));
+    let mut rows = vec![
+        times("producer, between publications", &pipeline.producer.inter),
+        times("producer, lateness", &pipeline.producer.lateness),
+    ];
+    for consumer in &pipeline.consumers {
+        let role = consumer.role;
+        rows.push(times(&format!("{role}, queue transit"), &consumer.transit));
+        rows.push(times(&format!("{role}, from the intended time"), &consumer.from_intended));
+        rows.push(times(&format!("{role}, between messages"), &consumer.inter));
+    }
+    body.table("Messages by time", &heads, rows);
+    for blame in &pipeline.blame {
+        held_up(body, blame);
+    }
+    body.end();
+}
+
+fn times(name: &str, times: &TimesSummary) -> Vec<Cell> {
+    let mut row = vec![
+        Cell::Text(name.to_owned()),
+        Cell::Number(count(times.count)),
+        Cell::Number(times.mean_ns.to_string()),
+        Cell::Number(times.min_ns.to_string()),
+    ];
+    row.extend(MESSAGE_LEVELS.iter().map(|(level, _)| {
+        Cell::Number(times.percentiles_ns.get(level).map_or_else(|| "\u{2013}".into(), ToString::to_string))
+    }));
+    row.push(Cell::Number(times.max_ns.to_string()));
+    row
+}
+
+fn held_up(body: &mut Markup, blame: &Blame) {
+    if blame.rows.is_empty() {
+        return;
+    }
+    let which = match blame.level {
+        BlameLevel::AboveP99 => "messages above the 99th percentile",
+        BlameLevel::Slow => "slow messages",
+    };
+    let caption = format!(
+        "Who held up the {}'s {which}: {} longer than {}",
+        blame.role,
+        count(blame.above),
+        blame.longer_than_ns
+    );
+    let heads = [
+        Head::Text("where: who"),
+        Head::Number("share"),
+        Head::Number("total"),
+        Head::Number("messages"),
+        Head::Number("longest"),
+    ];
+    let row = |row: &BlameRow| {
+        vec![
+            Cell::Text(words::phase_and_name(Some(&row.phase), &row.subject)),
+            Cell::Number(percent_cell(row.share)),
+            Cell::Number(row.total_ns.to_string()),
+            Cell::Number(count(row.messages)),
+            Cell::Number(row.max_ns.to_string()),
+        ]
+    };
+    body.table(&caption, &heads, blame.rows.iter().take(ROWS).map(row).collect());
+}

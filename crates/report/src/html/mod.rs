@@ -1,0 +1,213 @@
+//! A run as one HTML file to hand to somebody: no network, nothing beside it.
+//!
+//! The page is complete as it is written here: tables, and charts as images. Where the build has the bundle of
+//! `web/` ([`bundle`]), it has the rows of the run in it too, and a script that makes them something to move
+//! in: a timeline down to one stall's frames, filters, zoom. Whatever a thread called itself is text in it,
+//! and the page's policy lets nothing run or load but what is in it.
+
+mod bundle;
+mod charts;
+mod compare;
+mod culprits;
+mod data;
+mod facts;
+mod followed;
+mod index;
+mod markup;
+mod messages;
+mod policy;
+mod settings;
+mod wakeup;
+mod worst;
+
+pub use bundle::is_interactive;
+pub use compare::{Change, Comparison, Figure, Judgement, render as comparison};
+pub use data::Frames;
+pub use index::render as index;
+pub use settings::Setting;
+
+use crate::drawn::Drawn;
+use crate::number::{span, utc};
+use crate::style::{Tone, tame};
+use crate::text;
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::StallId;
+use markup::Markup;
+
+/// Stalls of each of the largest culprits whose frames are shown.
+const OF_EACH: usize = 6;
+/// Culprits of which frames are shown.
+const CULPRITS: usize = 24;
+
+/// What a page of a run is made of.
+pub struct Page<'p> {
+    /// The run.
+    pub run: &'p Drawn,
+    /// Frames of some of its stalls.
+    pub frames: &'p [Frames],
+    /// What the run stored of the machine's settings, with what each would win.
+    pub settings: &'p [Setting],
+    /// Where a list of runs is, for a page that is served.
+    pub list: Option<&'static str>,
+}
+
+/// Whose frames a page should have: the longest stalls, then some of each of the largest culprits; at most so
+/// many.
+#[must_use]
+pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
+    let mut wanted: Vec<StallId> = run.summary.worst.iter().map(|stall| stall.stall).collect();
+    wanted.truncate(most);
+    let mut left = vec![OF_EACH; CULPRITS];
+    // Spread over the run: every so many of them.
+    let step = (run.picture.stalls.len() / 2_000).max(1);
+    let spread = (0..step).flat_map(|from| run.picture.stalls.iter().skip(from).step_by(step));
+    for stall in spread {
+        if wanted.len() >= most {
+            break;
+        }
+        let culprit = stall.largest().map(|part| run.picture.sorts[part.sort].culprit);
+        if let Some(left) = culprit.and_then(|culprit| left.get_mut(culprit)).filter(|left| **left > 0)
+            && !wanted.contains(&stall.id)
+        {
+            *left -= 1;
+            wanted.push(stall.id);
+        }
+    }
+    wanted
+}
+
+/// The page of a run.
+#[must_use]
+pub fn render(page: &Page<'_>) -> String {
+    let summary = &page.run.summary;
+    let mut body = Markup::default();
+    header(&mut body, page);
+    body.raw("<main>\n");
+    verdict(&mut body, page.run);
+    body.raw("<div id=\"app\" hidden></div>\n");
+    if let Some(wakeup) = &summary.wakeup {
+        wakeup::render(&mut body, summary, wakeup);
+    }
+    if let Some(pipeline) = &summary.pipeline {
+        messages::render(&mut body, page.run, pipeline);
+    }
+    followed::render(&mut body, summary);
+    culprits::render(&mut body, page.run);
+    charts::series(&mut body, page.run);
+    charts::percentiles(&mut body, page.run);
+    charts::outliers(&mut body, page.run);
+    charts::offsets(&mut body, page.run);
+    worst::render(&mut body, page.run);
+    facts::periods(&mut body, summary);
+    settings::render(&mut body, summary, page.settings);
+    facts::trust(&mut body, summary);
+    facts::machine(&mut body, page.run);
+    body.raw("</main>\n");
+    footer(&mut body, summary);
+    let title = format!("{} {} \u{2013} jitterscope", summary.run.label, summary.run.id);
+    let data = bundle::is_interactive().then(|| data::encoded(page.run, page.frames));
+    policy::document(&title, &body.into_string(), data.as_deref())
+}
+
+fn header(body: &mut Markup, page: &Page<'_>) {
+    let run = &page.run.summary.run;
+    body.raw("<a class=\"skip\" href=\"#verdict\">To the verdict</a>\n<header>\n<p class=\"brand\">");
+    match page.list {
+        Some(list) => body.raw("<a href=\"").raw(list).raw("\">jitterscope</a>"),
+        None => body.raw("jitterscope"),
+    };
+    body.raw("</p>\n").element("<h1>", &run.label, "</h1>\n");
+    let mut facts = vec![
+        tame(&run.id),
+        tame(&page.run.summary.probe.kind),
+        format!("{} UTC", utc(run.started_realtime_ns)),
+        span(run.duration_ns),
+    ];
+    facts.extend([&run.hostname, &run.kernel_release, &run.cpu_model].map(|text| tame(text)));
+    facts.extend(run.hypervisor.as_ref().map(|hypervisor| format!("guest of {}", tame(hypervisor))));
+    facts.retain(|fact| !fact.is_empty());
+    body.raw("<p class=\"facts\">").text(&facts.join(" \u{b7} ")).raw("</p>\n");
+    body.raw("<nav aria-label=\"Sections\">");
+    for (to, name) in sections(page.run) {
+        body.raw("<a href=\"#").raw(to).raw("\">").raw(name).raw("</a> ");
+    }
+    body.raw("</nav>\n</header>\n");
+}
+
+fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
+    let summary = &run.summary;
+    let mut sections = vec![("verdict", "Verdict")];
+    if bundle::is_interactive() {
+        sections.push(("timeline", "Timeline"));
+    }
+    if summary.wakeup.is_some() {
+        sections.push(("lateness", "Lateness"));
+    }
+    if summary.pipeline.is_some() {
+        sections.push(("messages", "Messages"));
+    }
+    if !summary.threads.is_empty() {
+        sections.push(("threads", "Threads"));
+    }
+    sections.extend([
+        ("culprits", "Culprits"),
+        ("series", "Over time"),
+        ("percentiles", "Percentiles"),
+        ("outliers", "Outliers"),
+        ("offsets", "Offsets"),
+        ("worst", "Worst"),
+        ("periods", "Periods"),
+        ("settings", "Settings"),
+        ("trust", "Trust"),
+        ("machine", "Machine"),
+    ]);
+    sections
+}
+
+/// What it comes to, in a sentence or three.
+fn verdict(body: &mut Markup, run: &Drawn) {
+    let summary = &run.summary;
+    let mut told = text::verdict(summary);
+    told.extend(messages::verdict(summary));
+    told.extend(followed::verdict(summary));
+    body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2>Verdict</h2>\n");
+    for (at, told) in told.iter().enumerate() {
+        let class = match told.tone {
+            Some(Tone::Bad) => "<p class=\"lead bad\">",
+            Some(Tone::Good) => "<p class=\"lead good\">",
+            _ if at == 0 => "<p class=\"lead\">",
+            _ => "<p>",
+        };
+        body.element(class, &told.text, "</p>\n");
+    }
+    if let Some(attribution) = &summary.attribution
+        && attribution.stalls > 0
+    {
+        let share = crate::number::percent(attribution.explained_fraction);
+        body.element(
+            "<p>",
+            &format!("{share} of that time is explained by what the kernel recorded."),
+            "</p>\n",
+        );
+    }
+    for warning in &summary.warnings {
+        body.element("<p class=\"warning\"><strong>Mind:</strong> ", &warning.text, "</p>\n");
+    }
+    body.end();
+}
+
+fn footer(body: &mut Markup, summary: &RunSummary) {
+    body.raw("<footer><p>").text(&format!("jitterscope {}", summary.run.tool_version));
+    if !summary.run.path.is_empty() {
+        body.raw(" \u{b7} ").text(&summary.run.path);
+    }
+    body.raw("</p>");
+    if !bundle::is_interactive() {
+        body.raw(
+            "<p>This page is complete, but stands still: the program that wrote it was built without its \
+             interactive part. <code>cargo xtask web</code> builds that (it needs npm); then build jitterscope \
+             again.</p>",
+        );
+    }
+    body.raw("</footer>\n");
+}

@@ -1,0 +1,51 @@
+//! The document around a page: what it may do.
+
+use super::bundle;
+use super::markup::Markup;
+use crate::chart::theme;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A page that is served and has forms, which go back to where it came from.
+pub(super) fn served(title: &str, body: &str) -> String {
+    written(title, body, None, "'self'")
+}
+
+/// A whole document that stands alone. Its policy lets nothing load, and nothing run but the script that is in it: each is
+/// named by its digest.
+pub(super) fn document(title: &str, body: &str, data: Option<&str>) -> String {
+    written(title, body, data, "'none'")
+}
+
+fn written(title: &str, body: &str, data: Option<&str>, forms: &'static str) -> String {
+    let script = data.and_then(|_| bundle::SCRIPT);
+    let style = format!("{STYLE}{}{}", theme::of_page(), script.and(bundle::STYLE).unwrap_or_default());
+    let scripts = script.map_or_else(|| "'none'".into(), |script| format!("'sha256-{}'", digest(script)));
+    let policy = format!(
+        "default-src 'none'; script-src {scripts}; style-src 'sha256-{}'; img-src data:; font-src data:; \
+         base-uri 'none'; form-action {forms}",
+        digest(&style)
+    );
+    let mut out = Markup::default();
+    out.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").text(&policy).raw("\">\n");
+    out.raw("<meta name=\"referrer\" content=\"no-referrer\">\n");
+    out.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
+    out.raw("<meta name=\"color-scheme\" content=\"light dark\">\n");
+    out.element("<title>", title, "</title>\n");
+    out.raw("<style>").piece(&style).raw("</style>\n</head>\n<body>\n").piece(body);
+    if let (Some(data), Some(script)) = (data, script) {
+        // Base64 has no character that could end it.
+        out.raw("<script type=\"application/octet-stream\" id=\"data\">").piece(data).raw("</script>\n");
+        out.raw("<script>").piece(script).raw("</script>\n");
+    }
+    out.raw("</body>\n</html>\n");
+    out.into_string()
+}
+
+fn digest(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
+}

@@ -1,0 +1,65 @@
+//! The audit of the machine as the run stored it.
+
+use super::markup::{Cell, Head, Markup};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::{KnobFinding, KnobVerdict};
+
+/// What is wrong with one knob, and what that would win.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What the run stored of it.
+    pub finding: KnobFinding,
+    /// What the knob is about.
+    pub title: String,
+    /// What setting it right would win of what was measured; `None` where that is nothing that was measured.
+    pub win: Option<String>,
+}
+
+pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Setting]) {
+    body.section("settings", "Settings");
+    let wrong: Vec<&Setting> = settings.iter().filter(|s| s.finding.verdict == KnobVerdict::Wrong).collect();
+    match (summary.machine.as_ref(), wrong.is_empty()) {
+        (None, _) => {
+            body.note("The run did not store its machine's settings.");
+        }
+        (Some(_), true) => {
+            body.note("Of the settings that the run stored, none is wrong for the measured CPUs.");
+        }
+        (Some(_), false) => {
+            let heads = [
+                Head::Text("setting"),
+                Head::Text("what it would win"),
+                Head::Text("it was"),
+                Head::Text("wanted"),
+            ];
+            let mut wrong = wrong;
+            wrong.sort_by_key(|setting| setting.win.is_none());
+            let row = |setting: &&Setting| {
+                let finding = &setting.finding;
+                vec![
+                    Cell::Lines(vec![setting.title.clone(), finding.knob.clone()]),
+                    Cell::Text(setting.win.clone().unwrap_or_else(|| "nothing that was measured".into())),
+                    Cell::Text(finding.current.clone()),
+                    Cell::Text(finding.wanted.clone()),
+                ]
+            };
+            body.table("As the run found them", &heads, wrong.iter().map(row).collect());
+            let command = format!("jitterscope tune plan --run {}", summary.run.id);
+            body.raw("<p class=\"note\">See what would change, on that machine: <code>")
+                .text(&command)
+                .raw("</code></p>\n");
+        }
+    }
+    let unread: Vec<&Setting> =
+        settings.iter().filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable).collect();
+    if !unread.is_empty() {
+        body.details(&format!("{} settings could not be read", unread.len()), |body| {
+            let row = |setting: &&Setting| {
+                vec![Cell::Text(setting.title.clone()), Cell::Text(setting.finding.reason.clone())]
+            };
+            let rows = unread.iter().map(row).collect();
+            body.table("Settings that could not be read", &[Head::Text("setting"), Head::Text("why")], rows);
+        });
+    }
+    body.end();
+}

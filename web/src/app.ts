@@ -1,0 +1,109 @@
+// The page's state, and who wants to know of it.
+
+import { having, type Run } from "./data.js";
+import { type Look, look, seriesOf } from "./look.js";
+import { type Lanes, lanes } from "./pick.js";
+import { around, type View, within } from "./scale.js";
+import { NOTHING, read, type State, written } from "./state.js";
+
+export interface Part {
+  /** Draws itself anew. */
+  draw(): void;
+}
+
+export class App {
+  readonly lanes: Lanes;
+  readonly series: Int32Array;
+  look: Look;
+  state: State = NOTHING;
+  mask: Uint8Array;
+  private parts: Part[] = [];
+  private drawing = 0;
+  private writing = 0;
+
+  constructor(readonly run: Run) {
+    this.lanes = lanes(run);
+    this.series = seriesOf(run);
+    this.look = look();
+    this.mask = having(run, null);
+  }
+
+  get duration(): number {
+    return this.run.head.run.duration_ns;
+  }
+
+  get view(): View {
+    return this.state.view ?? { from: 0, to: Math.max(this.duration, 10) };
+  }
+
+  /** The row of the chosen stall; -1 for none. */
+  get row(): number {
+    return this.state.stall === null ? -1 : (this.run.byId.get(this.state.stall) ?? -1);
+  }
+
+  add(part: Part): void {
+    this.parts.push(part);
+  }
+
+  /** Takes over what an address says. */
+  follow(hash: string): void {
+    const state = read(hash);
+    if (state === null) return;
+    const row = state.stall === null ? undefined : this.run.byId.get(state.stall);
+    // A link to a stall alone leads to where it is.
+    const view =
+      state.view ??
+      (row === undefined ? null : around(this.run.start[row] ?? 0, this.run.length[row] ?? 0, this.duration));
+    const culprit = state.culprit !== null && state.culprit < this.run.head.culprits.length ? state.culprit : null;
+    this.take({ ...state, culprit, view: view === null ? null : within(view, this.duration) });
+  }
+
+  set(change: Partial<State>): void {
+    const next = { ...this.state, ...change };
+    if (next.view !== null) {
+      const whole = next.view.from <= 0 && next.view.to >= this.duration;
+      next.view = whole ? null : within(next.view, this.duration);
+    }
+    this.take(next);
+    // Browsers refuse an address that changes with every movement of the mouse.
+    clearTimeout(this.writing);
+    this.writing = window.setTimeout(() => {
+      history.replaceState(null, "", written(this.state) || location.pathname + location.search);
+    }, 250);
+  }
+
+  private take(state: State): void {
+    if (state.culprit !== this.state.culprit) this.mask = having(this.run, state.culprit);
+    this.state = state;
+    this.later();
+  }
+
+  /** Draws everything once more before the next frame is shown. */
+  later(): void {
+    if (this.drawing !== 0) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = 0;
+      performance.mark("jitterscope-draw-begins");
+      for (const part of this.parts) part.draw();
+      performance.measure("jitterscope-draw", "jitterscope-draw-begins");
+    });
+  }
+
+  /** The theme has changed. */
+  relook(): void {
+    this.look = look();
+    this.later();
+  }
+
+  choose(row: number, zoom: boolean): void {
+    const id = this.run.id[row];
+    if (id === undefined) return this.set({ stall: null });
+    const [start, length] = [this.run.start[row] ?? 0, this.run.length[row] ?? 0];
+    const view = this.view;
+    if (zoom) return this.set({ stall: id, view: around(start, length, this.duration) });
+    const seen = start + length >= view.from && start <= view.to;
+    const middle = start + length / 2;
+    const half = (view.to - view.from) / 2;
+    this.set(seen ? { stall: id } : { stall: id, view: { from: middle - half, to: middle + half } });
+  }
+}

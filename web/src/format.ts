@@ -1,0 +1,62 @@
+// Numbers as people read them; the same forms as in the text report.
+
+/** Three digits and the unit that suits: `17 ns`, `1.30 ms`. */
+export function ns(value: number): string {
+  if (value < 1000) return `${Math.round(value)} ns`;
+  const [scaled, unit] =
+    value < 999_500 ? [value / 1e3, "us"] : value < 999_500_000 ? [value / 1e6, "ms"] : [value / 1e9, "s"];
+  return `${scaled.toFixed(scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0)} ${unit}`;
+}
+
+/** Whole nanoseconds with separators: `1,302,113 ns`. */
+export function exact(value: number): string {
+  return `${count(Math.round(value))} ns`;
+}
+
+/** `1,234,567`. */
+export function count(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** `41.2 %`. */
+export function percent(share: number): string {
+  const p = share * 100;
+  return p > 0 && p < 0.05 ? "<0.1 %" : `${p.toFixed(1)} %`;
+}
+
+/** A moment on an axis whose marks are `step` apart, since the start: `3.2 s`, `3.200 045 s`. */
+export function moment(value: number, step: number): string {
+  const digits = Math.min(9, Math.max(0, Math.ceil(9 - Math.log10(Math.max(1, step)) - 1e-9)));
+  const sign = value < 0 ? "-" : "";
+  const [whole, fraction] = (Math.abs(value) / 1e9).toFixed(digits).split(".");
+  return `${sign}${whole}${fraction === undefined ? "" : `.${grouped(fraction)}`} s`;
+}
+
+function grouped(digits: string): string {
+  return digits.replace(/(\d{3})(?=\d)/g, "$1\u2009");
+}
+
+/** A moment of the day in UTC, of nanoseconds since the epoch, as finely as `step` wants it. */
+export function wall(epochNs: bigint, step: number): string {
+  const second = epochNs / 1_000_000_000n;
+  const nanos = Number(epochNs % 1_000_000_000n);
+  const time = new Date(Number(second) * 1000).toISOString().slice(11, 19);
+  const digits = Math.min(9, Math.max(0, Math.ceil(9 - Math.log10(Math.max(1, step)) - 1e-9)));
+  if (digits === 0) return time;
+  return `${time}.${grouped(nanos.toString().padStart(9, "0").slice(0, digits))}`;
+}
+
+/** Date and time in UTC to the nanosecond. */
+export function utc(epochNs: bigint): string {
+  const day = new Date(Number(epochNs / 1_000_000n)).toISOString().slice(0, 10);
+  return `${day} ${wall(epochNs, 1).replaceAll("\u2009", "")} UTC`;
+}
+
+/** `99.9 %` of three nines. */
+export function nines(value: number): string {
+  if (value <= 0) return "0 %";
+  if (value === 1) return "90 %";
+  return value === 2 ? "99 %" : `99.${"9".repeat(value - 2)} %`;
+}

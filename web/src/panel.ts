@@ -1,0 +1,148 @@
+// What is known of the chosen stall: when and where, whose time it became, who sent whom, and its frames.
+
+import type { App, Part } from "./app.js";
+import { button, copier, element } from "./dom.js";
+import { exact, moment, ns, percent, utc } from "./format.js";
+import { written } from "./state.js";
+
+export class Panel implements Part {
+  readonly root = element("aside", { class: "panel", "aria-label": "The chosen stall", "aria-live": "polite" });
+  private shown: number | null | undefined = undefined;
+
+  constructor(private readonly app: App) {
+    app.add(this);
+  }
+
+  draw(): void {
+    const { app } = this;
+    if (app.state.stall === this.shown) return;
+    this.shown = app.state.stall;
+    if (app.state.stall === null) {
+      this.root.replaceChildren(
+        element("p", { class: "note" }, "Choose a stall in the timeline, in the scatter or among the worst to see whose time it became."),
+      );
+      return;
+    }
+    const row = app.row;
+    if (row < 0) {
+      this.root.replaceChildren(element("p", {}, `Stall ${app.state.stall} is not in this page.`), this.elsewhere(app.state.stall));
+      return;
+    }
+    this.root.replaceChildren(...this.stall(row, app.state.stall));
+  }
+
+  private elsewhere(stall: number): HTMLElement {
+    const command = `jitterscope report ${this.app.run.head.run.id} --stall ${stall}`;
+    return element(
+      "p",
+      { class: "note" },
+      "Where the run is, this shows it: ",
+      element("code", {}, command),
+      " ",
+      copier("the command", () => command),
+    );
+  }
+
+  private stall(row: number, id: number): Node[] {
+    const { app } = this;
+    const { run } = app;
+    const [start, length] = [run.start[row] ?? 0, run.length[row] ?? 0];
+    const epoch = run.beganNs + BigInt(Math.round(start));
+    const link = (): string => `${location.href.split("#")[0] ?? ""}${written({ ...app.state, view: null })}`;
+    return [
+      element("h3", {}, `Stall ${id}: ${ns(length)}`),
+      element(
+        "dl",
+        {},
+        element("dt", {}, "where"),
+        element("dd", {}, place(run.head.lanes[run.lane[row] ?? -1] ?? "", run.cpu[row] ?? 0)),
+        element("dt", {}, "length"),
+        element("dd", {}, exact(length)),
+        element("dt", {}, "since the start"),
+        element("dd", {}, moment(start, 1)),
+        element("dt", {}, "time of day"),
+        element("dd", {}, utc(epoch), " ", copier("the time", () => utc(epoch))),
+      ),
+      element(
+        "p",
+        { class: "tools" },
+        button("Zoom to it", "zoom the timeline to this stall", () => app.choose(row, true)),
+        button("Let go", "choose no stall", () => app.set({ stall: null })),
+        " link ",
+        copier("a link to this stall", link),
+      ),
+      element("h4", {}, "Whose time it became"),
+      this.parts(row, length),
+      element("h4", {}, "Frame by frame"),
+      this.frames(id),
+    ];
+  }
+
+  private parts(row: number, length: number): HTMLElement {
+    const { app } = this;
+    const { run } = app;
+    const parts: number[] = [];
+    for (let part = run.firstPart[row] ?? 0; part < (run.firstPart[row + 1] ?? 0); part++) parts.push(part);
+    if (parts.length === 0) return element("p", { class: "note" }, "It was only counted: nothing recorded what ran.");
+    parts.sort((a, b) => (run.net[b] ?? 0) - (run.net[a] ?? 0));
+    const list = element("ul", { class: "parts" });
+    for (const part of parts) {
+      const sort = run.head.sorts[run.sort[part] ?? -1];
+      const culprit = run.head.culprits[sort?.culprit ?? -1];
+      if (sort === undefined || culprit === undefined) continue;
+      const net = run.net[part] ?? 0;
+      const around = run.around[part] ?? 0;
+      const bar = element("span", { class: culprit.explained ? "bar" : "bar open" });
+      bar.style.width = `${Math.max((net / Math.max(length, 1)) * 100, 0.5)}%`;
+      bar.style.backgroundColor = culprit.explained ? (app.look.series[app.series[sort.culprit] ?? 0] ?? "") : "";
+      const nested = around > 0 ? `, ${ns(net + around)} with what ran on top of it` : "";
+      list.append(
+        element(
+          "li",
+          {},
+          element("span", { class: "track" }, bar),
+          button(culprit.name, `show only stalls with ${culprit.name}`, () => app.set({ culprit: sort.culprit })),
+          ` ${percent(net / Math.max(length, 1))}, ${exact(net)}${nested}`,
+          element("span", { class: "note" }, `${culprit.about}; ${sort.text}`),
+        ),
+      );
+    }
+    return list;
+  }
+
+  private frames(id: number): HTMLElement {
+    const frames = this.app.run.frames.get(id);
+    if (frames === undefined) {
+      return element(
+        "div",
+        {},
+        element("p", { class: "note" }, "Its frames are not in this page, which has those of the longest stalls and of some of each culprit: they lie in the run only."),
+        this.elsewhere(id),
+      );
+    }
+    const body = element("tbody");
+    let cpu = -1;
+    for (const frame of frames) {
+      if (frame.cpu !== undefined && frame.cpu !== cpu) {
+        cpu = frame.cpu;
+        body.append(element("tr", {}, element("th", { colspan: "3", scope: "rowgroup" }, `CPU ${cpu}`)));
+      }
+      const what = element("td", {}, frame.name);
+      what.style.paddingLeft = `${frame.depth * 14}px`;
+      if (frame.note !== undefined) what.append(element("span", { class: "note" }, frame.note));
+      const length = frame.end_ns === null ? "" : exact(frame.end_ns - frame.start_ns);
+      body.append(
+        element("tr", {}, element("td", { class: "n" }, exact(frame.start_ns)), element("td", { class: "n" }, length), what),
+      );
+    }
+    const head = element("tr");
+    for (const [text, kind] of [["from", "n"], ["length", "n"], ["what", ""]] as const) {
+      head.append(element("th", { scope: "col", class: kind }, text));
+    }
+    return element("div", { class: "wide" }, element("table", { class: "frames" }, element("thead", {}, head), body));
+  }
+}
+
+function place(lane: string, cpu: number): string {
+  return lane === `CPU ${cpu}` ? lane : `${lane}, on CPU ${cpu}`;
+}

@@ -1,0 +1,113 @@
+// Which stalls are in view, and what is drawn of them.
+
+import type { Run } from "./data.js";
+import type { View } from "./scale.js";
+
+/** Stalls of each lane, by start, and the longest of each, which bounds how far back one can begin that is in view. */
+export interface Lanes {
+  rows: Uint32Array[];
+  longest: number[];
+}
+
+export function lanes(run: Run): Lanes {
+  const rows: number[][] = run.head.lanes.map(() => []);
+  const longest = run.head.lanes.map(() => 0);
+  for (let row = 0; row < run.head.rows; row++) {
+    const lane = run.lane[row] ?? 0;
+    rows[lane]?.push(row);
+    longest[lane] = Math.max(longest[lane] ?? 0, run.length[row] ?? 0);
+  }
+  return { rows: rows.map((of) => Uint32Array.from(of)), longest };
+}
+
+/** The first of `rows` that starts at or after a moment. */
+export function firstFrom(run: Run, rows: Uint32Array, at: number): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((run.start[rows[middle] ?? 0] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Bars of a lane: of all stalls that share a step of a pixel the longest, so that none hides a longer one. */
+export function bars(
+  run: Run,
+  of: Lanes,
+  lane: number,
+  mask: Uint8Array,
+  view: View,
+  width: number,
+  visit: (row: number, x: number, w: number) => void,
+): void {
+  const rows = of.rows[lane];
+  if (rows === undefined) return;
+  const scale = width / (view.to - view.from);
+  let best = -1;
+  let column = -1;
+  const put = (): void => {
+    if (best < 0) return;
+    const x = ((run.start[best] ?? 0) - view.from) * scale;
+    visit(best, x, (run.length[best] ?? 0) * scale);
+  };
+  for (let at = firstFrom(run, rows, view.from - (of.longest[lane] ?? 0)); at < rows.length; at++) {
+    const row = rows[at] ?? 0;
+    const start = run.start[row] ?? 0;
+    if (start > view.to) break;
+    if (mask[row] === 0 || start + (run.length[row] ?? 0) < view.from) continue;
+    const here = Math.floor((start - view.from) * scale);
+    if (here !== column) {
+      put();
+      [best, column] = [row, here];
+    } else if ((run.length[row] ?? 0) > (run.length[best] ?? 0)) {
+      best = row;
+    }
+  }
+  put();
+}
+
+/** The stall of a lane at a moment, or the nearest within `reach`; -1 for none. */
+export function at(run: Run, of: Lanes, lane: number, mask: Uint8Array, moment: number, reach: number): number {
+  const rows = of.rows[lane];
+  if (rows === undefined) return -1;
+  let best = -1;
+  let nearest = Number.POSITIVE_INFINITY;
+  for (let i = firstFrom(run, rows, moment - reach - (of.longest[lane] ?? 0)); i < rows.length; i++) {
+    const row = rows[i] ?? 0;
+    const start = run.start[row] ?? 0;
+    if (start > moment + reach) break;
+    if (mask[row] === 0) continue;
+    const end = start + (run.length[row] ?? 0);
+    const distance = moment < start ? start - moment : moment > end ? moment - end : 0;
+    if (distance > reach) continue;
+    // Of those that are as near, the longer: that is the one that is seen.
+    if (distance < nearest || (distance === nearest && (run.length[row] ?? 0) > (run.length[best] ?? 0))) {
+      [best, nearest] = [row, distance];
+    }
+  }
+  return best;
+}
+
+/** The stall after (or before) a row among those shown, in order of start; the row itself at the end. */
+export function next(mask: Uint8Array, row: number, step: 1 | -1): number {
+  for (let at = row + step; at >= 0 && at < mask.length; at += step) if (mask[at] === 1) return at;
+  return row;
+}
+
+/** Quantiles of lengths on the scale of the nines. */
+export function nines(run: Run, mask: Uint8Array): [number, number][] {
+  const lengths: number[] = [];
+  for (let row = 0; row < run.head.rows; row++) if (mask[row] === 1) lengths.push(run.length[row] ?? 0);
+  lengths.sort((a, b) => a - b);
+  const points: [number, number][] = [];
+  for (let at = 0; at < lengths.length; at++) {
+    const x = -Math.log10((lengths.length - at) / lengths.length);
+    const y = lengths[at] ?? 0;
+    const last = points[points.length - 1];
+    if (last === undefined || x - last[0] > 0.004 || y > last[1] * 1.02 || at === lengths.length - 1) {
+      points.push([Math.max(x, 0), y]);
+    }
+  }
+  return points;
+}

@@ -1,0 +1,48 @@
+// What the reader looks at, as it stands in the address behind the #: links lead to the same view.
+
+import type { View } from "./scale.js";
+
+export interface State {
+  /** A stall's number within its run. */
+  stall: number | null;
+  /** What is in view; `null` for all of the run. */
+  view: View | null;
+  /** The culprit whose stalls alone are shown. */
+  culprit: number | null;
+  /** Whether times are of the day, and not since the start. */
+  wall: boolean;
+}
+
+export const NOTHING: State = { stall: null, view: null, culprit: null, wall: false };
+
+/** Reads an address; `null` where it is a place of the page and not a state. */
+export function read(hash: string): State | null {
+  const text = hash.replace(/^#/, "");
+  if (!text.includes("=")) return text === "" ? NOTHING : null;
+  const fields = new URLSearchParams(text);
+  const number = (name: string): number | null => {
+    const value = fields.get(name);
+    return value !== null && /^\d{1,16}$/.test(value) ? Number(value) : null;
+  };
+  const [from, to] = [number("from"), number("to")];
+  return {
+    stall: number("stall"),
+    view: from !== null && to !== null && to > from ? { from, to } : null,
+    culprit: number("culprit"),
+    wall: fields.get("clock") === "wall",
+  };
+}
+
+/** The address of a state; empty for nothing in particular. */
+export function written(state: State): string {
+  const fields: string[] = [];
+  if (state.stall !== null) fields.push(`stall=${state.stall}`);
+  if (state.view !== null) {
+    // Whole nanoseconds, and never none at all.
+    const from = Math.floor(state.view.from);
+    fields.push(`from=${from}`, `to=${Math.max(Math.ceil(state.view.to), from + 1)}`);
+  }
+  if (state.culprit !== null) fields.push(`culprit=${state.culprit}`);
+  if (state.wall) fields.push("clock=wall");
+  return fields.length === 0 ? "" : `#${fields.join("&")}`;
+}

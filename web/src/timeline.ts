@@ -1,0 +1,453 @@
+// The timeline: an overview of the whole run, a lane a CPU or thread, and the frames of the chosen stall, all
+// lanes on one axis from the whole run down to nanoseconds.
+
+import type { App, Part } from "./app.js";
+import { button, element, fitted } from "./dom.js";
+import { count, exact, moment, ns, utc, wall } from "./format.js";
+import { at as stallAt, bars, next } from "./pick.js";
+import { marks, moved, type View, zoomed } from "./scale.js";
+
+const OVERVIEW = 46;
+const AXIS = 24;
+const LANE = 40;
+const FRAME = 17;
+const LEFT = 118;
+/** Lanes that are drawn at once; the others by scrolling. */
+const MOST_LANES = 64;
+
+export class Timeline implements Part {
+  readonly root: HTMLElement;
+  private readonly canvas = element("canvas", {
+    tabindex: "0",
+    role: "application",
+    "aria-label":
+      "Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous stall, Enter zooms to it, Home shows the whole run, Escape lets go",
+  });
+  private readonly tip = element("div", { class: "tip", hidden: "" });
+  private readonly told = element("p", { class: "note now", "aria-live": "polite" });
+  private readonly clock: HTMLButtonElement;
+  private drag: { x: number; view: View; select: boolean; moved: boolean; overview: boolean } | null = null;
+  private selecting: [number, number] | null = null;
+  private lowest = 1;
+  private highest = 10;
+
+  constructor(private readonly app: App) {
+    const zoom = (factor: number) => (): void => {
+      const { from, to } = app.view;
+      app.set({ view: zoomed(app.view, (from + to) / 2, factor, app.duration) });
+    };
+    const go = (step: 1 | -1) => (): void => app.choose(next(app.mask, this.here(step), step), false);
+    this.clock = button("", "times of the day, or since the start", () => app.set({ wall: !app.state.wall }));
+    this.root = element(
+      "section",
+      { id: "timeline" },
+      element("h2", {}, "Timeline"),
+      element(
+        "div",
+        { class: "tools", role: "toolbar", "aria-label": "Timeline" },
+        button("Whole run", "show the whole run (Home)", () => app.set({ view: null })),
+        button("+", "zoom in (+)", zoom(0.5)),
+        button("\u2212", "zoom out (-)", zoom(2)),
+        button("\u25c0", "earlier (left arrow)", () => app.set({ view: moved(app.view, -0.4, app.duration) })),
+        button("\u25b6", "later (right arrow)", () => app.set({ view: moved(app.view, 0.4, app.duration) })),
+        button("\u25c0 stall", "previous stall (p)", go(-1)),
+        button("stall \u25b6", "next stall (n)", go(1)),
+        button("Zoom to stall", "zoom to the chosen stall (Enter)", () => app.choose(app.row, true)),
+        this.clock,
+      ),
+      element("div", { class: "canvas" }, this.canvas, this.tip),
+      this.told,
+    );
+    for (let row = 0; row < app.run.head.rows; row++) {
+      const length = Math.max(app.run.length[row] ?? 1, 1);
+      this.lowest = row === 0 ? length : Math.min(this.lowest, length);
+      this.highest = Math.max(this.highest, length);
+    }
+    this.listen();
+    app.add(this);
+  }
+
+  /** From where the next stall is looked for: the chosen one, or an edge of the view. */
+  private here(step: 1 | -1): number {
+    const { app } = this;
+    if (app.row >= 0) return app.row;
+    const { from } = app.view;
+    let row = 0;
+    while (row < app.run.head.rows && (app.run.start[row] ?? 0) < from) row++;
+    return step > 0 ? row - 1 : row;
+  }
+
+  private get width(): number {
+    return Math.max(this.canvas.clientWidth - this.left, 50);
+  }
+
+  private get left(): number {
+    return this.canvas.clientWidth < 600 ? 64 : LEFT;
+  }
+
+  private get laneCount(): number {
+    return Math.min(this.app.run.head.lanes.length, MOST_LANES);
+  }
+
+  private frameRows(): number {
+    const { app } = this;
+    const frames = app.state.stall === null ? undefined : app.run.frames.get(app.state.stall);
+    if (frames === undefined) return 0;
+    return Math.min(frames.reduce((deepest, frame) => Math.max(deepest, frame.depth), 0) + 1, 12);
+  }
+
+  draw(): void {
+    const { app, canvas } = this;
+    const rows = this.frameRows();
+    const height = OVERVIEW + AXIS + LANE * this.laneCount + (rows > 0 ? FRAME * rows + 26 : 0) + 4;
+    const draw = fitted(canvas, height);
+    if (draw === null) return;
+    this.clock.textContent = app.state.wall ? "Time of day (UTC)" : "Since the start";
+    draw.font = "12px system-ui, sans-serif";
+    draw.textBaseline = "middle";
+    this.drawOverview(draw);
+    this.drawAxis(draw, height);
+    for (let lane = 0; lane < this.laneCount; lane++) this.drawLane(draw, lane);
+    if (rows > 0) this.drawFrames(draw, OVERVIEW + AXIS + LANE * this.laneCount, rows);
+    if (this.selecting !== null) {
+      const [a, b] = this.selecting;
+      draw.fillStyle = app.look.accent;
+      draw.globalAlpha = 0.2;
+      draw.fillRect(Math.min(a, b), OVERVIEW, Math.abs(b - a), height - OVERVIEW);
+      draw.globalAlpha = 1;
+    }
+    this.tellView();
+  }
+
+  private tellView(): void {
+    const { app } = this;
+    const { from, to } = app.view;
+    let shown = 0;
+    for (let row = 0; row < app.run.head.rows; row++) {
+      const start = app.run.start[row] ?? 0;
+      if (app.mask[row] === 1 && start <= to && start + (app.run.length[row] ?? 0) >= from) shown++;
+    }
+    const all = app.run.head.run.stalls;
+    const left = all - app.run.head.rows;
+    const rest =
+      left > 0
+        ? ` Of ${count(all)} stalls ${count(app.run.head.rows)} are in this page: of each moment the shortest and the longest; the others lie in the run only.`
+        : "";
+    const lanes = app.run.head.lanes.length - this.laneCount;
+    const hidden = lanes > 0 ? ` ${lanes} more lanes are not drawn.` : "";
+    const filter = app.state.culprit === null ? "" : ` with ${app.run.head.culprits[app.state.culprit]?.name ?? ""}`;
+    const text = `${ns(to - from)} in view, ${count(shown)} stalls${filter}.${rest}${hidden}`;
+    if (this.told.textContent !== text) this.told.textContent = text;
+  }
+
+  /** Height of a bar by its length, on a log scale. */
+  private tall(length: number): number {
+    const range = Math.log(this.highest / this.lowest) || 1;
+    return 0.15 + 0.85 * Math.min(Math.max(Math.log(Math.max(length, 1) / this.lowest) / range, 0), 1);
+  }
+
+  private drawOverview(draw: CanvasRenderingContext2D): void {
+    const { app, left, width } = this;
+    const whole = { from: 0, to: Math.max(app.duration, 10) };
+    draw.fillStyle = app.look.soft;
+    draw.fillRect(left, 0, width, OVERVIEW - 6);
+    draw.fillStyle = app.look.muted;
+    draw.fillText("run", 4, (OVERVIEW - 6) / 2);
+    const tallest = new Float64Array(Math.ceil(width) + 1);
+    for (let lane = 0; lane < app.run.head.lanes.length; lane++) {
+      bars(app.run, app.lanes, lane, app.mask, whole, width, (row, x) => {
+        const at = Math.floor(x);
+        tallest[at] = Math.max(tallest[at] ?? 0, app.run.length[row] ?? 0);
+      });
+    }
+    draw.fillStyle = app.look.muted;
+    tallest.forEach((length, x) => {
+      if (length === 0) return;
+      const h = this.tall(length) * (OVERVIEW - 10);
+      draw.fillRect(left + x, OVERVIEW - 6 - h, 1, h);
+    });
+    const { from, to } = app.view;
+    const [a, b] = [left + (from / whole.to) * width, left + (to / whole.to) * width];
+    draw.strokeStyle = app.look.accent;
+    draw.lineWidth = 2;
+    draw.strokeRect(a, 1, Math.max(b - a, 2), OVERVIEW - 8);
+  }
+
+  private x(at: number): number {
+    const { from, to } = this.app.view;
+    return this.left + ((at - from) / (to - from)) * this.width;
+  }
+
+  private time(x: number): number {
+    const { from, to } = this.app.view;
+    return from + ((x - this.left) / this.width) * (to - from);
+  }
+
+  private drawAxis(draw: CanvasRenderingContext2D, height: number): void {
+    const { app } = this;
+    const { step, at } = marks(app.view, this.width / 130);
+    draw.lineWidth = 1;
+    draw.textAlign = "center";
+    for (const mark of at) {
+      const x = Math.round(this.x(mark)) + 0.5;
+      draw.strokeStyle = app.look.line;
+      draw.beginPath();
+      draw.moveTo(x, OVERVIEW + AXIS - 5);
+      draw.lineTo(x, height);
+      draw.stroke();
+      draw.fillStyle = app.look.muted;
+      const text = app.state.wall
+        ? wall(app.run.beganNs + BigInt(Math.round(mark)), step)
+        : moment(mark, step);
+      const half = draw.measureText(text).width / 2;
+      draw.fillText(text, Math.min(Math.max(x, this.left + half), this.left + this.width - half), OVERVIEW + AXIS / 2 - 2);
+    }
+    draw.textAlign = "left";
+  }
+
+  private drawLane(draw: CanvasRenderingContext2D, lane: number): void {
+    const { app, left, width } = this;
+    const top = OVERVIEW + AXIS + lane * LANE;
+    const bottom = top + LANE - 4;
+    draw.fillStyle = app.look.ink;
+    draw.save();
+    draw.beginPath();
+    draw.rect(0, top, left - 6, LANE);
+    draw.clip();
+    draw.fillText(app.run.head.lanes[lane] ?? "", 4, top + LANE / 2);
+    draw.restore();
+    draw.fillStyle = app.look.line;
+    draw.fillRect(left, bottom, width, 1);
+    draw.save();
+    draw.beginPath();
+    draw.rect(left, top, width, LANE);
+    draw.clip();
+    const chosen = app.row;
+    bars(app.run, app.lanes, lane, app.mask, app.view, width, (row, x, w) => {
+      const h = this.tall(app.run.length[row] ?? 1) * (LANE - 8);
+      const leader = app.run.leader[row] ?? -1;
+      const series = leader < 0 ? 0 : (app.series[leader] ?? 0);
+      draw.fillStyle = w >= 4 ? (app.look.fills[series] ?? "") : (app.look.series[series] ?? "");
+      draw.fillRect(left + x, bottom - h, Math.max(w, 1), h);
+      if (row === chosen) {
+        draw.strokeStyle = app.look.ink;
+        draw.lineWidth = 2;
+        draw.strokeRect(left + x - 1, bottom - h - 1, Math.max(w, 1) + 2, h + 2);
+      }
+      if (w > 60) this.label(draw, left + x, bottom - h, w, h, row);
+    });
+    draw.restore();
+  }
+
+  /** A bar's culprit and length in it, where there is room. */
+  private label(draw: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, row: number): void {
+    const { app, left, width } = this;
+    const leader = app.run.leader[row] ?? -1;
+    const name = leader < 0 ? "" : `${app.run.head.culprits[leader]?.name ?? ""}, `;
+    const from = Math.max(x, left) + 4;
+    const room = Math.min(x + w, left + width) - from - 4;
+    this.inside(draw, `${name}${ns(app.run.length[row] ?? 0)}`, from, y + h / 2, room);
+  }
+
+  private inside(draw: CanvasRenderingContext2D, text: string, x: number, y: number, room: number): void {
+    const { app } = this;
+    const shown = cut(draw, text, room);
+    if (shown === "") return;
+    const wide = draw.measureText(shown).width;
+    draw.fillStyle = app.look.paper;
+    draw.globalAlpha = 0.85;
+    draw.fillRect(x - 2, y - 8, wide + 4, 16);
+    draw.globalAlpha = 1;
+    draw.fillStyle = app.look.ink;
+    draw.fillText(shown, x, y + 1);
+  }
+
+  private drawFrames(draw: CanvasRenderingContext2D, top: number, rows: number): void {
+    const { app, left, width } = this;
+    const frames = app.run.frames.get(app.state.stall ?? -1) ?? [];
+    const start = app.run.start[app.row] ?? 0;
+    const end = start + (app.run.length[app.row] ?? 0);
+    draw.fillStyle = app.look.muted;
+    draw.fillText("frames", 4, top + 22);
+    draw.save();
+    draw.beginPath();
+    draw.rect(left, top, width, FRAME * rows + 26);
+    draw.clip();
+    draw.fillStyle = app.look.mark;
+    draw.fillRect(this.x(start), top, Math.max(this.x(end) - this.x(start), 1), FRAME * rows + 22);
+    frames.forEach((frame) => {
+      if (frame.depth >= rows) return;
+      const y = top + 12 + frame.depth * FRAME;
+      const x = this.x(start + frame.start_ns);
+      if (frame.end_ns === null) {
+        draw.fillStyle = app.look.ink;
+        draw.fillRect(x, y - 2, 1.5, FRAME);
+        return;
+      }
+      const w = Math.max(this.x(start + frame.end_ns) - x, 1);
+      draw.fillStyle = app.look.series[frame.depth % 6] ?? "";
+      draw.fillRect(x, y, w, FRAME - 2);
+      const from = Math.max(x, left) + 4;
+      const room = Math.min(x + w, left + width) - from - 4;
+      if (room > 30) this.inside(draw, `${frame.name} ${ns(frame.end_ns - frame.start_ns)}`, from, y + FRAME / 2 - 1, room);
+    });
+    draw.restore();
+  }
+
+  private laneAt(y: number): number {
+    const lane = Math.floor((y - OVERVIEW - AXIS) / LANE);
+    return lane >= 0 && lane < this.laneCount ? lane : -1;
+  }
+
+  private stallAt(x: number, y: number): number {
+    const lane = this.laneAt(y);
+    const { from, to } = this.app.view;
+    if (lane < 0 || x < this.left) return -1;
+    const reach = ((to - from) / this.width) * 5;
+    return stallAt(this.app.run, this.app.lanes, lane, this.app.mask, this.time(x), reach);
+  }
+
+  private listen(): void {
+    const { app, canvas } = this;
+    const place = (event: MouseEvent): [number, number] => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    canvas.addEventListener("pointerdown", (event) => {
+      const [x, y] = place(event);
+      const overview = y < OVERVIEW;
+      this.drag = { x, view: app.view, select: event.shiftKey && !overview, moved: false, overview };
+      canvas.setPointerCapture(event.pointerId);
+      if (overview) this.moveTo(x);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const [x, y] = place(event);
+      const { drag } = this;
+      if (drag === null) return this.hover(x, y);
+      if (Math.abs(x - drag.x) > 3) drag.moved = true;
+      if (!drag.moved) return;
+      this.tip.hidden = true;
+      if (drag.overview) return this.moveTo(x);
+      if (drag.select) {
+        this.selecting = [drag.x, x];
+        return app.later();
+      }
+      app.set({ view: moved(drag.view, (drag.x - x) / this.width, app.duration) });
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      const [x, y] = place(event);
+      const { drag } = this;
+      this.drag = null;
+      if (drag === null) return;
+      if (this.selecting !== null) {
+        const [a, b] = this.selecting.map((at) => this.time(at)).sort((one, two) => one - two);
+        this.selecting = null;
+        return app.set({ view: { from: a ?? 0, to: b ?? 0 } });
+      }
+      if (drag.moved || drag.overview) return;
+      const row = this.stallAt(x, y);
+      if (row >= 0) app.choose(row, false);
+    });
+    canvas.addEventListener("dblclick", (event) => {
+      const row = this.stallAt(...place(event));
+      if (row >= 0) app.choose(row, true);
+    });
+    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        // The page scrolls until the timeline has the keyboard, or a zoom is asked for.
+        if (!(event.ctrlKey || event.metaKey || document.activeElement === canvas)) return;
+        event.preventDefault();
+        const [x] = place(event);
+        if (event.shiftKey) return app.set({ view: moved(app.view, Math.sign(event.deltaY + event.deltaX) * 0.1, app.duration) });
+        app.set({ view: zoomed(app.view, this.time(Math.max(x, this.left)), 1.0018 ** event.deltaY, app.duration) });
+      },
+      { passive: false },
+    );
+    canvas.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event.key, event.shiftKey)) return;
+      event.preventDefault();
+    });
+  }
+
+  private key(key: string, fast: boolean): boolean {
+    const { app } = this;
+    const { from, to } = app.view;
+    const chosen = app.row >= 0 ? (app.run.start[app.row] ?? 0) + (app.run.length[app.row] ?? 0) / 2 : -1;
+    const middle = chosen >= from && chosen <= to ? chosen : (from + to) / 2;
+    switch (key) {
+      case "ArrowLeft":
+        app.set({ view: moved(app.view, fast ? -0.8 : -0.15, app.duration) });
+        return true;
+      case "ArrowRight":
+        app.set({ view: moved(app.view, fast ? 0.8 : 0.15, app.duration) });
+        return true;
+      case "+":
+      case "=":
+        app.set({ view: zoomed(app.view, middle, 0.5, app.duration) });
+        return true;
+      case "-":
+        app.set({ view: zoomed(app.view, middle, 2, app.duration) });
+        return true;
+      case "Home":
+        app.set({ view: null });
+        return true;
+      case "n":
+        app.choose(next(app.mask, this.here(1), 1), false);
+        return true;
+      case "p":
+        app.choose(next(app.mask, this.here(-1), -1), false);
+        return true;
+      case "Enter":
+        if (app.row >= 0) app.choose(app.row, true);
+        return true;
+      case "Escape":
+        app.set({ stall: null });
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  private moveTo(x: number): void {
+    const { app } = this;
+    const half = (app.view.to - app.view.from) / 2;
+    const at = ((x - this.left) / this.width) * app.duration;
+    app.set({ view: { from: at - half, to: at + half } });
+  }
+
+  private hover(x: number, y: number): void {
+    const { app, tip } = this;
+    const row = this.stallAt(x, y);
+    if (row < 0) {
+      tip.hidden = true;
+      return;
+    }
+    const leader = app.run.leader[row] ?? -1;
+    const start = app.run.start[row] ?? 0;
+    tip.textContent = [
+      exact(app.run.length[row] ?? 0),
+      leader < 0 ? "" : (app.run.head.culprits[leader]?.name ?? ""),
+      app.state.wall ? utc(app.run.beganNs + BigInt(Math.round(start))) : moment(start, 1000),
+    ]
+      .filter((text) => text !== "")
+      .join(" \u00b7 ");
+    tip.hidden = false;
+    tip.style.left = `${Math.max(Math.min(x + 12, this.canvas.clientWidth - tip.offsetWidth - 4), 0)}px`;
+    tip.style.top = `${y + 14}px`;
+  }
+}
+
+/** As much of a text as fits. */
+export function cut(draw: CanvasRenderingContext2D, text: string, room: number): string {
+  if (room < 14) return "";
+  if (draw.measureText(text).width <= room) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (draw.measureText(`${text.slice(0, middle)}\u2026`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low < 3 ? "" : `${text.slice(0, low)}\u2026`;
+}
