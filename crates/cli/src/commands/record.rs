@@ -1,7 +1,7 @@
 //! `record`: the main job.
 
 use super::machine_tuning;
-use super::outputs::{TARGETS, beside_a_report, of_recording, tell, told_by_target};
+use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline::{self, PipelineArgs};
 use super::report::{Form, print_run};
 use super::require::require;
@@ -60,7 +60,7 @@ pub enum OtherProbe {
 
 /// Arguments of `record`.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = TARGETS)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct RecordArgs {
     #[command(subcommand)]
     pub other: Option<OtherProbe>,
@@ -110,7 +110,7 @@ pub struct RecordArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
-    /// Write rows there as they come, beside the run that is stored; may be repeated
+    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
     pub output: Vec<Target>,
     /// End with code 4 unless this source is available (see doctor); may be repeated
