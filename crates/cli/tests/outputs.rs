@@ -2,8 +2,8 @@
 
 mod live;
 
-use jitterscope_testing::{Tmpfs, turn};
-use live::{can_trace, jitterscope, json, stderr};
+use jitterscope_testing::Tmpfs;
+use live::{can_trace, jitterscope, json, stderr, turn};
 use serde_json::Value;
 use std::fs;
 use std::net::UdpSocket;
