@@ -3,8 +3,8 @@
 use crate::feed::PageFeed;
 use crate::names::LiveNames;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, KernelEvent, RawPage, Row, Setup, SetupStep, Sink, SinkError,
-    SourceReport, SourceStatus, Ticks,
+    ClockKind, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
+    SourceReport, SourceStatus, SourceTurn, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::{
@@ -19,16 +19,6 @@ const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 pub(crate) enum NoEvents {
     Trace(TraceError),
     Context(ContextError),
-}
-
-/// What a drain hands over, each CPU's in order of time.
-pub(crate) enum Item {
-    /// From the sending side, of any CPU.
-    Sender(KernelEvent),
-    /// From a measured CPU.
-    Local(KernelEvent),
-    /// Records of a measured CPU were lost between two times.
-    Lost(CpuId, Ticks, Ticks),
 }
 
 /// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
@@ -87,48 +77,6 @@ impl KernelEvents {
         })
     }
 
-    /// Reads everything that the kernel has recorded so far, the sending side first: an effect that is
-    /// handed over has its cause handed over before it. Pages go to `keep`.
-    pub(crate) fn drain(
-        &mut self,
-        keep: &mut dyn Sink,
-        mut take: impl FnMut(Item, &LiveNames),
-    ) -> Result<(), SinkError> {
-        let mut kept = Ok(());
-        for role in [Role::Senders, Role::Local] {
-            for cpu in self.recorder.cpus(role).iter() {
-                let (feed, names) = (&mut self.feed, &self.names);
-                let mut page = |bytes: &[u8]| {
-                    let info = feed.page(role, cpu, bytes, |item| {
-                        match &item {
-                            Item::Sender(event) => names.learn(event, true),
-                            Item::Local(event) => names.learn(event, false),
-                            Item::Lost(..) => {}
-                        }
-                        take(item, names);
-                    });
-                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
-                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
-                    }
-                };
-                // A CPU that went offline sends nothing; the local side reports it.
-                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
-                    self.gone.insert(cpu);
-                }
-            }
-        }
-        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
-            self.asked_kernel = Instant::now();
-            self.names.learn_all(self.tracefs.saved_comms());
-        }
-        kept
-    }
-
-    /// The earliest of the CPUs' last records; `None` before there are any.
-    pub(crate) fn seen_until(&self) -> Option<Ticks> {
-        self.feed.seen_until()
-    }
-
     /// Notes what is set up from here on.
     pub(crate) fn set(&mut self, step: Setup) {
         self.setup.push(SetupStep { before_turn: self.turns, step });
@@ -161,6 +109,50 @@ impl KernelEvents {
         self.names.save(&mut context);
         context.setup.clone_from(&self.setup);
         context
+    }
+}
+
+/// The kernel as it runs: a turn is everything that it has recorded so far.
+impl Source for KernelEvents {
+    type Error = SinkError;
+
+    fn turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        take: &mut dyn FnMut(Record<'_>),
+    ) -> Result<Option<SourceTurn>, SinkError> {
+        let mut kept = Ok(());
+        for role in [Role::Senders, Role::Local] {
+            for cpu in self.recorder.cpus(role).iter() {
+                let (feed, names) = (&mut self.feed, &self.names);
+                let mut page = |bytes: &[u8]| {
+                    let info = feed.page(role, cpu, bytes, |record| {
+                        match &record {
+                            Record::Sender(event) => names.learn(event, true),
+                            Record::Local(event) => names.learn(event, false),
+                            Record::Lost(..) | Record::Setup(_) => {}
+                        }
+                        take(record);
+                    });
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
+                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
+                    }
+                };
+                // A CPU that went offline sends nothing; the local side reports it.
+                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
+                    self.gone.insert(cpu);
+                }
+            }
+        }
+        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
+            self.asked_kernel = Instant::now();
+            self.names.learn_all(self.tracefs.saved_comms());
+        }
+        kept.map(|()| Some(SourceTurn::Open))
+    }
+
+    fn seen_until(&self) -> Option<Ticks> {
+        self.feed.seen_until()
     }
 }
 

@@ -4,9 +4,11 @@ mod breaks;
 mod old;
 mod probes;
 mod steps;
+mod summary;
 mod threads;
 mod timeline;
 
+pub use summary::reattributed;
 pub use timeline::stall_timeline;
 
 use jitterscope_model::{Attribution, EventsInGaps, IntervalRow, SinkError, Stall, ThreadAccount};

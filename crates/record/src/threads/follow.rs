@@ -1,9 +1,10 @@
 //! Kernel events on their way to a [`ThreadFollower`], in order of time over all CPUs.
 
-use crate::kernel_events::{Item, KernelEvents};
+use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    CpuId, DrainTurn, KernelEvent, PipelineRole, Setup, Sink, SinkError, ThreadAccount, Ticks,
+    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source, ThreadAccount,
+    ThreadRef, Ticks,
 };
 
 /// What waits for its turn.
@@ -39,11 +40,23 @@ impl InOrder {
         self.follower.measure(from, until);
     }
 
-    pub(crate) fn take(&mut self, item: Item) {
-        self.waiting.push(match item {
-            Item::Sender(event) | Item::Local(event) => (event.time, Entry::Event(event)),
-            Item::Lost(cpu, from, to) => (from, Entry::Lost(cpu, to)),
-        });
+    pub(crate) fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Sender(event) | Record::Local(event) => {
+                self.waiting.push((event.time, Entry::Event(event)));
+            }
+            Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
+            Record::Setup(Setup::Measure { from, until }) => self.measure(*from, *until),
+            Record::Setup(Setup::Follow { at, tid, comm, role, asleep }) => {
+                let following = Following {
+                    thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+                    role: role.map(PipelineRole::as_str),
+                    start: if *asleep { Start::Asleep } else { Start::Unknown },
+                };
+                self.follower.follow(following, *at);
+            }
+            Record::Setup(Setup::Following { .. } | Setup::Unknown) => {}
+        }
     }
 
     /// Hands over what happened up to `now`.
@@ -112,7 +125,7 @@ impl Follow {
     /// the buffers by then, on whichever CPU, and can be put in order.
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
         let records = &mut self.records;
-        self.events.drain(keep, |item, _| records.take(item))?;
+        self.events.turn(keep, &mut |record| records.take(record))?;
         self.records.hand_over(now, &self.events.names);
         self.now = now;
         Ok(())
