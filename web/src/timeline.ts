@@ -4,6 +4,7 @@
 import type { App, Part } from "./app.js";
 import { button, element, fitted } from "./dom.js";
 import { count, exact, moment, ns, utc, wall } from "./format.js";
+import { SERIES } from "./look.js";
 import { at as stallAt, bars, next } from "./pick.js";
 import { marks, moved, type View, zoomed } from "./scale.js";
 
@@ -273,7 +274,7 @@ export class Timeline implements Part {
     draw.beginPath();
     draw.rect(left, top, width, FRAME * rows + 26);
     draw.clip();
-    draw.fillStyle = app.look.mark;
+    draw.fillStyle = app.look.soft;
     draw.fillRect(this.x(start), top, Math.max(this.x(end) - this.x(start), 1), FRAME * rows + 22);
     frames.forEach((frame) => {
       if (frame.depth >= rows) return;
@@ -285,7 +286,8 @@ export class Timeline implements Part {
         return;
       }
       const w = Math.max(this.x(start + frame.end_ns) - x, 1);
-      draw.fillStyle = app.look.series[frame.depth % 6] ?? "";
+      const series = app.seriesOfName.get(frame.name) ?? SERIES - 1;
+      draw.fillStyle = (w >= 4 ? app.look.fills : app.look.series)[series] ?? "";
       draw.fillRect(x, y, w, FRAME - 2);
       const from = Math.max(x, left) + 4;
       const room = Math.min(x + w, left + width) - from - 4;
