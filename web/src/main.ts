@@ -57,6 +57,7 @@ async function start(): Promise<void> {
     });
     window.addEventListener("resize", () => app.later());
     app.follow(location.hash);
+    if (app.state.stall !== null) root.scrollIntoView();
     app.later();
     requestAnimationFrame(() =>
       requestAnimationFrame(() => {

@@ -34,7 +34,8 @@ function plain(): Uint8Array<ArrayBuffer> {
   add("cpu", [2, 3, 2]);
   add("parts", [2, 1, 0]);
   add("sort", [0, 1, 1]);
-  add("net", [400, 600, 1e9]);
+  // The last part of a stall is what the others leave of it, and of the second a nanosecond less.
+  add("net", [zigzag(400), zigzag(0), zigzag(-1)], false, true);
   add("around", [0, 5, 0]);
   const head = new TextEncoder().encode(
     JSON.stringify({
@@ -61,6 +62,7 @@ test("a run is read as it was written", async () => {
   const run = await load(deflateRawSync(plain()).toString("base64"));
   assert.deepEqual([...run.start], [100, 1000, 1000 + 2 ** 40]);
   assert.deepEqual([...run.id], [7, 3, 13]);
+  assert.deepEqual([...run.net], [400, 600, 1e9 - 1]);
   assert.deepEqual([...run.leader], [1, 1, -1]);
   assert.equal(run.beganNs, 1795213189826000001n);
   assert.equal(run.byId.get(13), 2);
