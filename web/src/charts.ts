@@ -10,6 +10,11 @@ import { around, marks } from "./scale.js";
 
 const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
 
+function decade(value: number): boolean {
+  const log = Math.log10(value);
+  return Math.abs(log - Math.round(log)) < 1e-9;
+}
+
 /** A place in the figure of an image; the image stays for printing. */
 function place(chart: string, height: string): HTMLElement | null {
   const figure = document.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
@@ -75,7 +80,13 @@ export class Percentiles implements Part {
             values: (_plot, at) => at.map((n) => nines(n)),
             space: 70,
           },
-          { ...axis, size: 70, values: (_plot, at) => at.map((v) => (v !== null && Math.abs(Math.log10(v) % 1) < 1e-9 ? ns(v).replace(/\.0+ /, " ") : "")) },
+          {
+            ...axis,
+            // Decades alone: the lines between them would be more than the curve.
+            grid: { ...axis.grid, filter: (_plot, at) => at.map((v) => (decade(v) ? v : null)) },
+            size: 70, 
+            values: (_plot, at) => at.map((v) => (decade(v) ? ns(v).replace(/\.0+ /, " ") : "")),
+          },
         ],
         series: [
           { label: "percentile", value: (_plot, x) => (x === null ? "" : `${(100 * (1 - 10 ** -x)).toFixed(Math.min(Math.ceil(x) + 1, 9))} %`) },
@@ -160,7 +171,9 @@ abstract class Picture implements Part {
       const x = Math.round(this.left + (time / duration) * this.width) + 0.5;
       this.rule(draw, x, 6, x, this.height - this.bottom);
       draw.fillStyle = this.app.look.muted;
-      draw.fillText(moment(time, step), x, this.height - this.bottom / 2);
+      const text = moment(time, step);
+      const half = draw.measureText(text).width / 2;
+      draw.fillText(text, Math.min(x, this.left + this.width + 6 - half), this.height - this.bottom / 2);
     }
   }
 

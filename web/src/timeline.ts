@@ -224,7 +224,17 @@ export class Timeline implements Part {
     draw.rect(left, top, width, LANE);
     draw.clip();
     const chosen = app.row;
+    // A label goes as far as the next bar: messages that waited together lie on one another.
+    let labelled: { row: number; x: number; y: number; w: number; h: number } | null = null;
+    const put = (until: number): void => {
+      if (labelled !== null) {
+        const { row, x, y, w, h } = labelled;
+        this.label(draw, x, y, Math.min(w, until - x), h, row);
+      }
+      labelled = null;
+    };
     bars(app.run, app.lanes, lane, app.mask, app.view, width, (row, x, w) => {
+      put(left + x);
       const h = this.tall(app.run.length[row] ?? 1) * (LANE - 8);
       const leader = app.run.leader[row] ?? -1;
       const series = leader < 0 ? 0 : (app.series[leader] ?? 0);
@@ -235,8 +245,9 @@ export class Timeline implements Part {
         draw.lineWidth = 2;
         draw.strokeRect(left + x - 1, bottom - h - 1, Math.max(w, 1) + 2, h + 2);
       }
-      if (w > 60) this.label(draw, left + x, bottom - h, w, h, row);
+      if (w > 60) labelled = { row, x: left + x, y: bottom - h, w, h };
     });
+    put(left + width);
     draw.restore();
   }
 

@@ -21,7 +21,7 @@ mod wakeup;
 mod worst;
 
 pub use bundle::is_interactive;
-pub use compare::{Change, Comparison, Figure, Judgement, render as comparison};
+pub use compare::render as comparison;
 pub use data::Frames;
 pub use index::render as index;
 pub use settings::Setting;
