@@ -26,6 +26,7 @@ pub mod require;
 pub mod runs;
 pub mod sampler;
 pub mod selftest;
+pub mod serve;
 pub mod sljtest;
 mod stall;
 pub mod tune;
