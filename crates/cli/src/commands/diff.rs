@@ -1,12 +1,16 @@
 //! `diff`: settings side by side.
 
 use super::compare_with::{answers, side};
+use super::gate::Gates;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
-use jitterscope_analyze::compare::{DiffRules, diff};
+use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
+use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_report::compare::render;
+use jitterscope_report::load;
+use std::path::Path;
 
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
@@ -27,6 +31,8 @@ pub struct DiffArgs {
     /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     pub margin: f64,
+    #[command(flatten)]
+    pub gates: Gates,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -59,11 +65,34 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
     let found = diff(&sides, rules, &[], &answers);
     if args.json {
-        output::json(&found)?
+        output::json(&found)?;
     } else {
-        output::result(&render(&found, output::style()))?
+        output::result(&render(&found, output::style()))?;
     }
-    Ok(Exit::Ok)
+    hold(args, &sides, &found)
+}
+
+/// Conditions about changes hold for each comparison, the others for every run but the first side's.
+fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
+    let (changes, of_runs): (Vec<_>, Vec<_>) =
+        args.gates.all().into_iter().partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
+    let mut results = Vec::new();
+    for against in &found.against {
+        let name = &found.sides[against.side].name;
+        let named =
+            |result: GateResult| GateResult { condition: format!("{name}: {}", result.condition), ..result };
+        results.extend(evaluate_changes(&changes, against).into_iter().map(named));
+    }
+    let runs = sides[1..].iter().flat_map(Side::runs);
+    for run in runs.filter(|_| !of_runs.is_empty()) {
+        let (_, summary) = load(Path::new(&run.path))?;
+        let named = |result: GateResult| GateResult {
+            condition: format!("{} {}: {}", run.label, run.id, result.condition),
+            ..result
+        };
+        results.extend(evaluate(&of_runs, &summary).into_iter().map(named));
+    }
+    args.gates.tell("jitterscope diff", &results)
 }
 
 #[cfg(test)]

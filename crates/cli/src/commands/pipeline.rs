@@ -1,6 +1,7 @@
 //! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
 
 use super::advice::{step, with_advice};
+use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline_properties::load_or_make;
@@ -13,7 +14,6 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use jitterscope_analyze::PipelineSummary;
 use jitterscope_export::{Target, write_message_times};
 use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
@@ -189,6 +189,8 @@ pub struct PipelineArgs {
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
     pub fail_above: Option<Nanos>,
+    #[command(flatten)]
+    pub gates: Gates,
     /// The clock [default: the TSC where it can be trusted]
     #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Output")]
     pub clock: Option<ClockArg>,
@@ -249,6 +251,7 @@ fn ring(text: &str) -> Result<u64, String> {
 /// # Errors
 /// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
+    args.gates.of_one_run()?;
     if args.spinners {
         return Err(UsageError(
             "perf-workshop's -s disturbed its threads with others that spin; here nothing does: start a load \
@@ -438,18 +441,7 @@ fn print(args: &PipelineArgs, places: &Places, path: &Path) -> anyhow::Result<Ex
     if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
         anyhow::bail!("the journal ended before the measurement: {}", end.why);
     }
-    let worst = worst(of_pipeline);
-    match args.fail_above {
-        Some(limit) if worst > limit => {
-            output::talk(format_args!("the slowest message, {worst}, is slower than --fail-above {limit}"));
-            Ok(Exit::Exceeded)
-        }
-        _ => Ok(Exit::Ok),
-    }
-}
-
-fn worst(pipeline: &PipelineSummary) -> Nanos {
-    pipeline.consumers.iter().map(|consumer| consumer.from_intended.max_ns).max().unwrap_or_default()
+    args.gates.hold(args.fail_above, &summary, Exit::Ok)
 }
 
 fn formats(asked: &[ReportArg]) -> Vec<Format> {
