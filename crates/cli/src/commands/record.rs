@@ -4,13 +4,14 @@ use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline::{self, PipelineArgs};
-use super::recording_args::{ClockArg, trace_buffer};
+use super::recording_args::trace_buffer;
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
+use crate::reading::ReadingArgs;
 use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
@@ -60,9 +61,8 @@ pub struct RecordArgs {
     /// How long to spin before that; what happens then does not count
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
     pub warmup: Nanos,
-    /// The shortest stall [default: 300ns, 50us for wakeup]
-    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
-    pub threshold: Option<Nanos>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<Nanos>,
@@ -81,9 +81,6 @@ pub struct RecordArgs {
     /// Name of this configuration, for comparing runs [default: the probe]
     #[arg(long, short, value_name = "NAME")]
     pub label: Option<String>,
-    /// The clock [default: the TSC where it can be trusted]
-    #[arg(long, value_enum, value_name = "CLOCK")]
-    pub clock: Option<ClockArg>,
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
     pub no_trace: bool,
@@ -184,16 +181,13 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         false => None,
     };
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
-    let (wakeup, threshold) = match args.probe {
-        ProbeKind::Spin => (None, Nanos(300)),
-        ProbeKind::Wakeup => {
-            let choice = WakeupChoice {
-                period: args.period.unwrap_or(PERIOD),
-                hold_latency: args.hold_latency,
-                idle_control: control,
-            };
-            (Some(choice), Nanos(50_000))
-        }
+    let wakeup = match args.probe {
+        ProbeKind::Spin => None,
+        ProbeKind::Wakeup => Some(WakeupChoice {
+            period: args.period.unwrap_or(PERIOD),
+            hold_latency: args.hold_latency,
+            idle_control: control,
+        }),
     };
     let measured = cpus.cpus.clone();
     let settings = RecordSettings {
@@ -201,10 +195,10 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         wakeup,
         duration: args.duration,
         warmup: args.warmup,
-        threshold: args.threshold.unwrap_or(threshold),
+        threshold: args.reading.threshold,
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
-        clock: args.clock.map(ClockArg::kind),
+        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,

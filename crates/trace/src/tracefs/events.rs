@@ -46,6 +46,7 @@ pub(super) const LOCAL: &[Wanted] = &[
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
     (want("task", "task_newtask", "the beginning of threads"), None),
+    (want("task", "task_rename", "threads that come by exec"), None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
