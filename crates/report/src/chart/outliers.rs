@@ -14,7 +14,7 @@ const HEIGHT: f64 = 460.0;
 /// Height of one lane's sticks.
 const PANEL: f64 = 150.0;
 /// Marks of a scatter.
-const MOST_MARKS: usize = 2_400;
+const MOST_MARKS: usize = 1_500;
 /// Lanes that get sticks of their own.
 const PANELS: usize = 6;
 
