@@ -95,7 +95,7 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     match &summary.wakeup {
         Some(wakeup) => wakeup::headline(&mut page, summary, wakeup),
-        None if summary.pipeline.is_some() || summary.probe.kind == "attach" => {}
+        None if summary.pipeline.is_some() || cpus.is_empty() => {}
         None => headline::stolen(&mut page, summary, &cpus),
     }
     page.told.unwrap_or_default()
