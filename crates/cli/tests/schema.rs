@@ -117,6 +117,13 @@ fn stored_runs_are_printed_as_described() {
         let text = run(&["report", label, "--json", "--by", level], dir.path());
         hold(&schema("report"), &serde_json::from_str(&text).unwrap(), label);
     }
+    let mut again = busy(&[0, 1]);
+    again.manifest.label = "AGAIN".into();
+    store(&again, dir.path());
+    for sides in [["SPIN", "AGAIN"], ["SPIN@0", "SPIN@1"], ["SPIN", "WAKEUP"]] {
+        let text = run(&["diff", sides[0], sides[1], "--json"], dir.path());
+        hold(&schema("diff"), &serde_json::from_str(&text).unwrap(), "diff");
+    }
     let text = run(&["list", "--json"], dir.path());
     hold(&schema("list"), &serde_json::from_str(&text).unwrap(), "list");
     let text = run(&["audit", "--json", "--run", "SPIN", "--cpus", "0"], dir.path());

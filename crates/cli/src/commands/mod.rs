@@ -10,6 +10,7 @@ pub mod disturb;
 pub mod doctor;
 pub mod end_now;
 pub mod export;
+mod gate;
 pub mod journal;
 pub mod leftovers;
 pub mod list;

@@ -1,5 +1,6 @@
 //! `record`: the main job.
 
+use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline::{self, PipelineArgs};
@@ -98,12 +99,14 @@ pub struct RecordArgs {
     /// End with code 4 unless this source is available (see doctor); may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
-    /// End with code 3 if a stall is longer than this
+    /// End with code 3 if a stall is longer than this: short for --fail-if 'max>TIME'
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub fail_above: Option<Nanos>,
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
+    #[command(flatten)]
+    pub gates: Gates,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -162,6 +165,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     only_for_wakeup(args)?;
     beside_a_report(&args.output, args.quiet)?;
+    args.gates.of_one_run()?;
     let machine = Machine::host();
     // Before the first look, which may mount tracefs.
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
@@ -216,14 +220,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    let worst = summary.probe.total.max_ns.unwrap_or_default();
-    match args.fail_above {
-        Some(limit) if worst > limit => {
-            output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
-            Ok(Exit::Exceeded)
-        }
-        _ => Ok(delivered),
-    }
+    args.gates.hold(args.fail_above, &summary, delivered)
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
