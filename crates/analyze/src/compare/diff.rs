@@ -136,7 +136,7 @@ pub enum Became {
     Shrank,
     /// Only the first has it.
     Vanished,
-    /// As much.
+    /// As much, within the margin.
     Stayed,
     /// Neither has it, and it was predicted.
     NotSeen,
@@ -396,6 +396,7 @@ fn became(stolen: &Comparison) -> Became {
         (false, false) => Became::NotSeen,
         (false, true) => Became::Appeared,
         (true, false) => Became::Vanished,
+        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
         _ if second < first => Became::Shrank,
         _ => Became::Stayed,

@@ -1,7 +1,7 @@
 //! One run, as a comparison needs it: a number for each figure and each culprit.
 
 use super::conditions::Conditions;
-use super::figure::{Figure, figures};
+use super::figure::{Figure, FigureKind, figures};
 use crate::SummaryBuilder;
 use jitterscope_model::{
     Attribution, CpuId, CpuSet, CulpritSums, KeyLevel, MachineState, Nanos, RunManifest, Stall, Subject,
@@ -41,6 +41,35 @@ pub struct ComparedRun {
     pub(super) of_cpus: Vec<(CpuId, f64)>,
     /// `None` where nobody was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
+}
+
+impl ComparedRun {
+    /// The figure that stands for all that was lost; the first where there are several.
+    #[must_use]
+    pub fn total(&self) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.kind.is_total()).and_then(|figure| figure.value)
+    }
+
+    /// Which figure that is.
+    #[must_use]
+    pub fn total_kind(&self) -> Option<FigureKind> {
+        self.figures.iter().map(|figure| figure.kind).find(|kind| kind.is_total())
+    }
+
+    /// How often culprits had a part in it of which `meant` is true; `None` where nobody was named.
+    #[must_use]
+    pub fn events_of(&self, meant: &dyn Fn(&Subject) -> bool) -> Option<u64> {
+        let of = |figures: &&CulpritFigures| figures.subject.as_ref().is_some_and(meant);
+        Some(self.culprits.as_ref()?.iter().filter(of).map(|figures| figures.count).sum())
+    }
+
+    /// Adds how long a command took: what its user waits for, and a total of its own.
+    #[must_use]
+    pub fn with_wall_time(mut self, time: Nanos) -> ComparedRun {
+        let figure = Figure { kind: FigureKind::WallTime, value: Some(time.0 as f64) };
+        self.figures.insert(0, figure);
+        self
+    }
 }
 
 /// What one culprit did in a run.

@@ -3,7 +3,7 @@
 use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
 use super::quantities::is_meant;
-use crate::compare::{Against, Comparison, Verdict};
+use crate::compare::{Against, Comparison, CulpritDiff, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.
 #[must_use]
@@ -22,9 +22,15 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
         || against.figures.iter().filter(|row| row.is_total).filter_map(|row| row.comparison.as_ref());
     let figures = || against.figures.iter().filter_map(|row| row.comparison.as_ref());
     let culprits = against.culprits.as_deref();
+    // A worse figure of a culprit is worse. Where neither is, the one that can be decided speaks for both.
     let of_culprits = |pattern: &str| -> Option<Vec<&Comparison>> {
         let rows = culprits?.iter().filter(|row| is_meant(pattern, &row.subject));
-        Some(rows.flat_map(|row| [&row.stolen, &row.events]).collect())
+        let telling = |row: &'_ CulpritDiff| {
+            let is = |verdict| [&row.stolen, &row.events].into_iter().position(|c| c.verdict == verdict);
+            let fine = [&row.stolen, &row.events].into_iter().position(|c| c.not_worse());
+            is(Verdict::Worse).or(fine).unwrap_or(0)
+        };
+        Some(rows.map(|row| if telling(row) == 0 { &row.stolen } else { &row.events }).collect())
     };
     let (verdict, why) = match change {
         Change::Total => judge(&total().collect::<Vec<_>>(), true),

@@ -19,7 +19,7 @@ const WORDS: &str = "wait.pN, stall.pN, late.pN, message.pN, max, stolen, lost, 
                      worse(culprit NAME)";
 
 /// What a limit has to be.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Unit {
     Time,
     Percent,

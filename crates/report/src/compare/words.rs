@@ -21,6 +21,7 @@ pub fn figure_name(kind: FigureKind) -> String {
         FigureKind::MeanMessage { role } => format!("{} mean", of(role)),
         FigureKind::Message { role, percentile } => format!("{} p{percentile}", of(role)),
         FigureKind::SlowMessages { role } => format!("{} slow", of(role)),
+        FigureKind::WallTime => "wall time".into(),
         FigureKind::Lost => "lost".into(),
         FigureKind::Waiting => "  waiting".into(),
         FigureKind::Interrupted => "  interrupted".into(),
