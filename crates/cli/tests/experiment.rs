@@ -1,7 +1,11 @@
 //! Experiments on the machine that the tests run on. They need root and tracefs, and say so when they are
 //! skipped.
 
+#[path = "schema_check/mod.rs"]
+mod schema_check;
+
 use jitterscope_testing::{SplitMix64, is_root, turn};
+use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -102,6 +106,7 @@ fn a_competitor_in_one_arm_is_found_and_named() {
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment"), &found, "experiment");
     let rows = found["diff"]["against"][0]["culprits"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == "js-rival").expect("it is named");
     assert_eq!(row["became"], "appeared", "{row}");

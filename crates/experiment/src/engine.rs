@@ -4,7 +4,7 @@ use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
 use jitterscope_analyze::compare::{
     Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff,
 };
-use jitterscope_model::{Nanos, Subject as Culprit};
+use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +53,8 @@ pub struct Rules {
     pub longest_wait: Nanos,
     /// Void pairs beyond which it is given up.
     pub most_void: usize,
+    /// No pair begins after this.
+    pub deadline: Option<Instant>,
 }
 
 /// Why it ended.
@@ -67,6 +69,8 @@ pub enum Ended {
     Futile,
     /// Too many pairs were void.
     Void,
+    /// No time was left for another pair.
+    Deadline,
     /// It was stopped; it can go on.
     Stopped,
 }
@@ -101,6 +105,8 @@ pub struct Decision {
 /// What an experiment came to.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
     /// Why it ended.
     pub ended: Ended,
     /// Pairs that count.
@@ -207,6 +213,9 @@ impl Engine<'_> {
             }
             if self.void.len() > self.of.rules.most_void {
                 return Ok(self.outcome(Ended::Void, true, last));
+            }
+            if self.of.rules.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(self.outcome(Ended::Deadline, true, last));
             }
             if !self.pair()? {
                 return Ok(self.outcome(Ended::Stopped, true, last));
@@ -378,6 +387,7 @@ impl Engine<'_> {
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
         let verified = diff.as_ref().map_or(Verified::Undecided, |diff| self.verified(diff));
         Outcome {
+            schema_version: SCHEMA_VERSION,
             ended,
             pairs: self.runs[0].len().min(self.runs[1].len()),
             void: std::mem::take(&mut self.void),

@@ -2,12 +2,14 @@
 
 use crate::{Change, InForceIn, Rules};
 use jitterscope_analyze::compare::{Design, detectable};
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
 /// What an experiment will take and could find.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
     /// Whether the arms take turns.
     pub interleaved: bool,
     /// Runs an arm at the first look and at the last.
@@ -57,6 +59,7 @@ pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) 
     let (design, alpha) = if interleaved { (Design::Paired, last.alpha) } else { (Design::Unpaired, 0.05) };
     let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
     Estimate {
+        schema_version: SCHEMA_VERSION,
         interleaved,
         runs,
         takes_ns: takes,

@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod estimate;
 mod knobs;
+mod screen;
 mod session;
 
 pub use arm::{Arm, order};
@@ -20,4 +21,5 @@ pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject,
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
+pub use screen::{Screened, screen};
 pub use session::{Header, Pair, SESSION_VERSION, Session};

@@ -3,6 +3,7 @@
 use super::audit::goal_error;
 use super::compare_with::answers;
 use super::diff::percent;
+use super::experiment_auto;
 use super::experiment_guard::{Guard, Guarded};
 use super::experiment_lab::{CommandLab, ProbeLab};
 use super::experiment_text;
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Sessions lie here, beside the runs.
-const SESSIONS: &str = "experiments";
+pub(super) const SESSIONS: &str = "experiments";
 /// Earlier runs looked at for how runs scatter.
 const EARLIER: usize = 12;
 /// Void pairs that are too many.
@@ -48,7 +49,7 @@ enum ProbeArg {
 
 /// Arguments of `experiment`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env"]))]
+#[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
 #[command(after_help = "\
 Arms take turns in pairs, each in an order drawn by lot. There are looks after 8, 12 and 16 pairs; what is \
 decided then is decided. However it ends, killed or not, the machine is left as it was found.
@@ -70,18 +71,27 @@ pub struct ExperimentArgs {
     /// Try this in the environment of the COMMAND; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = assignment)]
     env: Vec<String>,
+    /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
+    #[arg(long)]
+    auto: bool,
+    /// --auto: no pair begins after this
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
+    pub(super) budget: Nanos,
+    /// --auto: leave these knobs out, by id
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', requires = "auto")]
+    pub(super) except: Vec<String>,
     /// Measure with this probe
     #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
     probe: ProbeArg,
     /// Measure this: how long it takes, and what its threads lose
     #[arg(last = true, value_name = "COMMAND", num_args = 1.., value_hint = ValueHint::CommandWithArguments)]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// CPUs to measure, and to set the knobs for [default: the isolated ones, else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
     /// How long each run measures
     #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration)]
-    duration: Nanos,
+    pub(super) duration: Nanos,
     /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     threshold: Option<Nanos>,
@@ -90,28 +100,28 @@ pub struct ExperimentArgs {
     pairs: usize,
     /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
-    margin: f64,
+    pub(super) margin: f64,
     /// The longest wait until a change is undone; beyond it the arms do not take turns
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
-    longest_wait: Nanos,
+    pub(super) longest_wait: Nanos,
     /// Tell how long it will take and what it could find; change and measure nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Go on with the same experiment, where one was stopped or killed
     #[arg(long, conflicts_with = "dry_run")]
-    resume: bool,
+    pub(super) resume: bool,
     /// Name of this experiment; its runs get it as label, with -A and -B
     #[arg(long, short, default_value = "experiment", value_name = "NAME")]
     label: String,
     /// Folder of the journal, which remembers what is applied
     #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
-    state_dir: PathBuf,
+    pub(super) state_dir: PathBuf,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 fn assignment(text: &str) -> Result<String, String> {
@@ -127,17 +137,13 @@ fn assignment(text: &str) -> Result<String, String> {
 /// The arguments cannot be meant, nothing can be measured, or the machine cannot be changed or put back.
 pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
-    let looks = Looks::first_after(args.pairs).ok_or_else(|| {
-        UsageError(format!("--pairs {}: the first look takes 8 pairs at least", args.pairs))
-    })?;
-    let rules = Rules {
-        looks,
-        margin: args.margin,
-        longest_wait: args.longest_wait.max(Nanos(1)),
-        most_void: MOST_VOID,
-    };
+    let rules = rules(args)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured = measured(args, &machine)?;
+    if args.auto {
+        experiment_auto::check(args)?;
+        return experiment_auto::run(args, places, &machine, measured, &stop);
+    }
     let mut change = change(args, &machine, &measured.cpus)?;
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
@@ -157,7 +163,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         true => Some(Guard::start(&args.state_dir, &args.knob, args.revert.as_deref(), places)?),
         false => None,
     };
-    let mut watcher = Watcher { quiet: args.quiet, last: None, looks, begun: Instant::now() };
+    let mut watcher = Watcher::new(args.quiet, rules.looks);
     let mut guarded = Guarded { change: &mut *change, guard: guard.as_mut() };
     let made = jitterscope_experiment::run(Experiment {
         change: &mut guarded,
@@ -181,6 +187,18 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         output::result(&experiment_text::outcome(&outcome, output::style()))?;
     }
     Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+}
+
+/// What is fixed beforehand.
+///
+/// # Errors
+/// Too few pairs for a first look.
+pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
+    let looks = Looks::first_after(args.pairs).ok_or_else(|| {
+        UsageError(format!("--pairs {}: the first look takes 8 pairs at least", args.pairs))
+    })?;
+    let longest_wait = args.longest_wait.max(Nanos(1));
+    Ok(Rules { looks, margin: args.margin, longest_wait, most_void: MOST_VOID, deadline: None })
 }
 
 fn measured(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
@@ -258,18 +276,35 @@ fn session(
 }
 
 fn subject(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> Box<dyn Subject> {
-    let label = args.label.clone();
-    if !args.command.is_empty() {
-        return Box::new(CommandLab {
-            machine,
-            command: args.command.clone(),
-            env: args.env.clone(),
-            threshold: args.threshold.unwrap_or(Nanos(50_000)),
-            label,
-            runs,
-            quiet: args.quiet,
-        });
+    if args.command.is_empty() {
+        return Box::new(probe(args, machine, measured, runs));
     }
+    Box::new(CommandLab {
+        machine,
+        command: args.command.clone(),
+        env: args.env.clone(),
+        threshold: args.threshold.unwrap_or(Nanos(50_000)),
+        label: args.label.clone(),
+        runs,
+        quiet: args.quiet,
+    })
+}
+
+/// A probe as the arguments say.
+///
+/// # Errors
+/// There is no folder for runs.
+pub(super) fn probe_lab(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    measured: &CpuChoice,
+    places: &Places,
+) -> anyhow::Result<ProbeLab> {
+    Ok(probe(args, machine.clone(), measured.clone(), places.runs()?))
+}
+
+fn probe(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> ProbeLab {
+    let label = args.label.clone();
     let (wakeup, threshold) = match args.probe {
         ProbeArg::Spin => (None, Nanos(300)),
         ProbeArg::Wakeup => {
@@ -294,7 +329,7 @@ fn subject(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: P
         runs_dir: runs,
         command_line: crate::args::given(),
     };
-    Box::new(ProbeLab { machine, settings, measured: measured.cpus, label, quiet: args.quiet })
+    ProbeLab { machine, settings, measured: measured.cpus, label, quiet: args.quiet }
 }
 
 /// Totals of earlier runs of this kind, newest last.
@@ -318,11 +353,17 @@ fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
 }
 
 /// Says how far it is.
-struct Watcher {
+pub(super) struct Watcher {
     quiet: bool,
     last: Option<Instant>,
     looks: Looks,
     begun: Instant,
+}
+
+impl Watcher {
+    pub(super) fn new(quiet: bool, looks: Looks) -> Watcher {
+        Watcher { quiet, last: None, looks, begun: Instant::now() }
+    }
 }
 
 impl Observer for Watcher {

@@ -2,7 +2,7 @@
 
 use super::tune_words::{counted, wrapped};
 use jitterscope_analyze::compare::Verdict;
-use jitterscope_experiment::{Ended, Estimate, Outcome, Verified};
+use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
 use jitterscope_report::Style;
 use jitterscope_report::compare::render;
@@ -78,6 +78,7 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
         Ended::LastLook => format!("{pairs}: the last look."),
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
         Ended::Void => format!("{pairs}: given up, for too many pairs were void."),
+        Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. The same command with --resume goes on."),
     });
     if !of.interleaved {
@@ -106,5 +107,53 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
             None => "No culprit was predicted that was there; total undecided.".into(),
         },
     });
+    text
+}
+
+/// What became of the candidates, and what to do.
+pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(String, String)]) -> String {
+    let mut text = String::from("\nCANDIDATES\n");
+    for of in candidates {
+        let [before, after] = of.events_per_sec;
+        let end = match &of.why {
+            None => "kept".to_owned(),
+            Some(why) => format!("reverted: {why}"),
+        };
+        let first = format!("  {:<16}", of.knob);
+        text.push_str(&wrapped(
+            &first,
+            &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"),
+        ));
+        text.push('\n');
+    }
+    for (knob, why) in not_tried {
+        text.push_str(&wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}")));
+        text.push('\n');
+    }
+    if candidates.is_empty() && not_tried.is_empty() {
+        text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
+    }
+    text.push_str("\nWHAT TO DO\n");
+    let kept: Vec<&str> = candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
+    if kept.is_empty() {
+        text.push_str("Nothing was kept. The machine is as it was found.\n");
+    } else {
+        let words = format!(
+            "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {}. What it is worth is what the pairs above say of all of them together.",
+            kept.join(",")
+        );
+        text.push_str(&wrapped("", &words));
+        text.push('\n');
+    }
+    if !needs_reboot.is_empty() {
+        text.push_str(&wrapped(
+            "",
+            &format!(
+                "Only a reboot can try: {} (jitterscope tune plan --only ID --persist).",
+                needs_reboot.join(", ")
+            ),
+        ));
+        text.push('\n');
+    }
     text
 }

@@ -10,6 +10,7 @@ pub mod disturb;
 pub mod doctor;
 pub mod end_now;
 pub mod experiment;
+mod experiment_auto;
 pub mod experiment_guard;
 mod experiment_lab;
 mod experiment_text;
