@@ -79,6 +79,15 @@ impl Page {
         let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
         let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
         self.line(&text);
+        if let ([one], Some(within)) = (side.runs.as_slice(), side.runs[0].within_run) {
+            let text = format!(
+                "   stolen within run {}: {} to {} at 95 %; another run may be elsewhere",
+                one.id,
+                number::percent(within.low),
+                number::percent(within.high)
+            );
+            self.wrapped(Tone::Dim, &text);
+        }
         let lost: u64 = side.runs.iter().map(|run| run.lost_records).sum();
         if lost > 0 {
             self.wrapped(
