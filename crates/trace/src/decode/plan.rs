@@ -34,6 +34,7 @@ enum Plan {
     SchedMigrate { task: TaskFields, from: NumberField, to: NumberField },
     StatRuntime { tid: NumberField, runtime: NumberField },
     TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
+    StopSignal { tid: NumberField },
     IrqEntry { irq: NumberField, action: BytesField },
     IrqExit { irq: NumberField },
     SoftirqEntry { vec: NumberField },
@@ -130,6 +131,8 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
         ("task", "task_newtask") => {
             Plan::TaskNew { tid: b.number("pid"), comm: b.bytes("comm"), flags: b.number("clone_flags") }
         }
+        // Those of other signals are filtered away.
+        ("signal", "signal_generate") => Plan::StopSignal { tid: b.number("pid") },
         ("irq", "irq_handler_entry") => Plan::IrqEntry { irq: b.number("irq"), action: b.bytes("name") },
         ("irq", "irq_handler_exit") => Plan::IrqExit { irq: b.number("irq") },
         ("irq", "softirq_entry") => Plan::SoftirqEntry { vec: b.number("vec") },
@@ -226,6 +229,7 @@ impl Compiled {
                 comm: comm.comm(e),
                 thread: flags.u64(e) & CLONE_THREAD != 0,
             },
+            Plan::StopSignal { tid } => EventKind::StopSignal { tid: tid.i32(e) },
             Plan::IrqEntry { irq, action } => {
                 EventKind::IrqEntry { irq: irq.u32(e), action: names.get(action.text(e)) }
             }
