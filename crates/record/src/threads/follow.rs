@@ -112,6 +112,7 @@ impl Follow {
             role,
             asleep: who.start == Start::Asleep,
         });
+        self.events.quotas.watch(who.thread.tid);
         self.records.follower.follow(who, at);
     }
 
@@ -124,8 +125,12 @@ impl Follow {
     /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
     /// the buffers by then, on whichever CPU, and can be put in order.
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
+        for tid in self.records.follower.take_newly_followed() {
+            self.events.quotas.watch(tid);
+        }
         let records = &mut self.records;
         self.events.turn(keep, &mut |record| records.take(record))?;
+        self.records.follower.quotas(self.events.count_quotas());
         self.records.hand_over(now, &self.events.names);
         self.now = now;
         Ok(())

@@ -70,7 +70,12 @@ pub(super) enum Target {
     Work,
     /// No target: a field that must be at least this.
     AtLeast(&'static str, u64),
+    /// No target: a field that must lie between these, both included.
+    Between(&'static str, u64, u64),
 }
+
+/// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
+pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
 
 /// Recorded on all CPUs, filtered by target.
 pub(super) const SENDERS: &[(Wanted, Target)] = &[
@@ -83,6 +88,8 @@ pub(super) const SENDERS: &[(Wanted, Target)] = &[
     (want("sched", "sched_waking", "who woke a thread"), Target::Cpu("target_cpu")),
     (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
     (want("sched", "sched_migrate_task", "who was moved to the CPU"), Target::Cpu("dest_cpu")),
+    // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
+    (want("signal", "signal_generate", "who stopped a thread"), Target::Between("sig", 19, 22)),
 ];
 
 /// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether

@@ -1,6 +1,6 @@
 //! A recording of kernel events: both instances, from start to removal.
 
-use super::events::{FOLLOWING, LOCAL, SENDERS};
+use super::events::{FOLLOWING, LOCAL, NEWBORN, SENDERS};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
@@ -77,7 +77,11 @@ impl Recorder {
                 clock: settings.clock,
                 cpus: &settings.online,
                 kb_per_cpu: (settings.buffer_kb_per_cpu / SENDERS_SHARE).max(SENDERS_LEAST_KB),
-                events: SENDERS.iter().map(|(wanted, target)| (*wanted, Some(*target))).collect(),
+                events: SENDERS
+                    .iter()
+                    .map(|(wanted, target)| (*wanted, Some(*target)))
+                    .chain((!settings.follow_threads).then_some((NEWBORN, None)))
+                    .collect(),
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,
