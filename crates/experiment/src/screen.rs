@@ -18,20 +18,20 @@ pub struct Screened {
     pub why: Option<String>,
 }
 
-/// Judges each knob by the culprits that it declares, from a run without any of them and one with all. What is
+/// Judges each knob by the culprits that it declares, from runs without any of them and runs with all. What is
 /// kept is a choice made by these runs; what it is worth takes fresh ones.
 ///
 /// # Errors
-/// None in practice: there is a run of each.
+/// There is no run of either.
 pub fn screen(
-    without: &ComparedRun,
-    with: &ComparedRun,
+    without: &[ComparedRun],
+    with: &[ComparedRun],
     knobs: &[String],
     margin: f64,
     answers: &dyn Fn(&str, &Subject) -> bool,
 ) -> Result<Vec<Screened>, ExperimentError> {
-    let side = |name: &str, run: &ComparedRun| {
-        Side::of_arm(name, vec![run.clone()])
+    let side = |name: &str, runs: &[ComparedRun]| {
+        Side::of_arm(name, runs.to_vec())
             .map_err(|error| ExperimentError::Run { arm: 'A', why: error.to_string() })
     };
     let sides = [side("without", without)?, side("with", with)?];

@@ -179,7 +179,7 @@ impl<'m> ComparedRunBuilder<'m> {
         let whole = history.stolen_ns.len().saturating_sub(1);
         let blocks: Vec<f64> =
             history.stolen_ns.iter().take(whole).map(|stolen| stolen.0 as f64 / block.max(1.0)).collect();
-        let spun = manifest.probe.kind == "spin";
+        let spun = manifest.wakeups.is_empty() && !manifest.results.is_empty();
         let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten();
         ComparedRun {
             within_run: within,

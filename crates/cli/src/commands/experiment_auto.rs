@@ -27,8 +27,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The run that candidates are judged by is this many times as long as those of a pair.
-const LONGER: u64 = 4;
+/// Runs without and with all candidates, by which they are judged: the fewest of which a test can come out.
+const RUNS: usize = 4;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
@@ -59,9 +59,8 @@ pub fn run(
     let goal = Goal::to_apply(machine, measured.cpus.clone()).map_err(goal_error)?;
     let dir = || StateDir::at(&args.state_dir);
     let mut lab = probe_lab(args, machine, &measured, places)?;
-    lab.settings.duration = Nanos(args.duration.0 * LONGER);
-    let Some(before) = lab.measure(Arm::A, stop)? else { return Ok(Exit::Failed) };
-    let evidence = evidence_of(&RunReader::open(Path::new(&before.path))?)?;
+    let Some(before) = runs(&mut lab, Arm::A, stop)? else { return Ok(Exit::Failed) };
+    let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
     let found = plan(machine, &goal, &Select::Evidence(evidence), &args.except, false)?;
     let (knobs, not_tried) = candidates(&found, args.longest_wait);
     let needs_reboot =
@@ -84,7 +83,6 @@ pub fn run(
                 let kept: Vec<String> =
                     candidates.iter().filter(|c| c.kept).map(|c| c.knob.clone()).collect();
                 sifted.candidates = candidates;
-                lab.settings.duration = args.duration;
                 if kept.is_empty() {
                     Ok(None)
                 } else {
@@ -108,6 +106,16 @@ pub fn run(
         output::result(&text(&sifted))?;
     }
     Ok(if stop.load(Ordering::Relaxed) { Exit::Failed } else { Exit::Ok })
+}
+
+/// Runs of one arm; `None` where it was stopped.
+fn runs(lab: &mut dyn Subject, arm: Arm, stop: &AtomicBool) -> anyhow::Result<Option<Vec<ComparedRun>>> {
+    let mut made = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        let Some(run) = lab.measure(arm, stop)? else { return Ok(None) };
+        made.push(run);
+    }
+    Ok(Some(made))
 }
 
 /// Knobs that can be tried and undone within the wait, and why others cannot.
@@ -149,7 +157,7 @@ fn sift(
     machine: &Machine,
     goal: &Goal,
     knobs: &[String],
-    before: &ComparedRun,
+    before: &[ComparedRun],
     lab: &mut dyn Subject,
     guard: &mut Guard,
     stop: &AtomicBool,
@@ -161,7 +169,7 @@ fn sift(
         if !settle(settles, stop) {
             return Ok(None);
         }
-        Ok(lab.measure(Arm::B, stop)?)
+        runs(lab, Arm::B, stop)
     });
     let settles = guarded.revert()?;
     let Some(after) = measured? else { return Ok(None) };
