@@ -63,7 +63,7 @@ impl Curve {
             let nines = -above.log10();
             let near = points
                 .last()
-                .is_some_and(|(x, y)| (nines - x).abs() < 0.004 && (value.0 / y.max(1e-3)).ln().abs() < 0.01);
+                .is_some_and(|(x, y)| (nines - x).abs() < 0.008 && (value.0 / y.max(1e-3)).ln().abs() < 0.02);
             if !near || at == last {
                 points.push((nines.max(0.0), value.0));
             }

@@ -32,7 +32,8 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
     ))];
     if lost(worst) > Nanos::ZERO {
         let mut text = format!(
-            "Most of it {} (pid {}): {}, {} of the time that it was followed; it waited {} at the longest.",
+            "{} {} (pid {}): {}, {} of the time that it was followed; it waited {} at the longest.",
+            if all == 1 { "It is" } else { "Most of it was lost by" },
             name(worst),
             worst.tid,
             lost(worst),
