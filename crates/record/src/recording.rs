@@ -14,7 +14,7 @@ use crate::settings::{RecordSettings, WakeupChoice};
 use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, Nanos, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
+    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
     WakeupConditions,
 };
 use jitterscope_platform::{ClockChoice, Machine, ShallowIdle, Topology, clock};
@@ -260,7 +260,8 @@ impl Running for Probed<'_> {
 }
 
 fn probe_kind(settings: &RecordSettings) -> &'static str {
-    if settings.wakeup.is_some() { "wakeup" } else { "spin" }
+    let kind = if settings.wakeup.is_some() { ProbeKind::Wakeup } else { ProbeKind::Spin };
+    kind.as_str()
 }
 
 fn job(settings: &RecordSettings, cpu: CpuId, threshold: Ticks, rate: TickRate) -> Job {

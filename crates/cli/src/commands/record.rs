@@ -2,6 +2,7 @@
 
 use super::machine_tuning;
 use super::outputs::{TARGETS, beside_a_report, of_recording, tell, told_by_target};
+use super::passive;
 use super::pipeline::{self, PipelineArgs};
 use super::report::{Form, print_run};
 use super::require::require;
@@ -22,6 +23,9 @@ use jitterscope_store::StoreError;
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
 
+/// The shortest stall, unless said otherwise, of all but sleepers.
+pub(super) const THRESHOLD: Nanos = Nanos(300);
+
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum ProbeKind {
@@ -30,6 +34,8 @@ pub enum ProbeKind {
     Spin,
     /// Sleeps to deadlines and looks how late it wakes
     Wakeup,
+    /// Runs nothing: watches who takes the CPUs from what belongs there
+    None,
 }
 
 /// The clock to read.
@@ -67,6 +73,19 @@ pub struct RecordArgs {
     /// The probe
     #[arg(value_enum, default_value = "spin")]
     pub probe: ProbeKind,
+    /// The same as the first argument
+    #[arg(
+        long = "probe",
+        value_enum,
+        value_name = "PROBE",
+        conflicts_with = "probe",
+        hide_possible_values = true
+    )]
+    pub named_probe: Option<ProbeKind>,
+    /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
+    /// later [default: on each CPU the thread that has most of it during the warm-up]
+    #[arg(long = "for", value_name = "COMM|PID")]
+    pub owner: Option<String>,
     /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: the isolated ones, else the
     /// highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
@@ -74,7 +93,7 @@ pub struct RecordArgs {
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
-    /// How long to spin before that; what happens then does not count
+    /// How long to spin, or to look, before that; what happens then does not count
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
     pub warmup: Nanos,
     /// The shortest stall [default: 300ns, 50us for wakeup]
@@ -138,7 +157,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 /// The shortest of some round lengths of which a report shows each by itself.
-fn default_interval(duration: Nanos) -> Nanos {
+pub(super) fn default_interval(duration: Nanos) -> Nanos {
     const STEPS_SHOWN: u64 = 60;
     let round = [100, 200, 500].map(|ms| Nanos(ms * 1_000_000));
     round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
@@ -177,16 +196,22 @@ pub(super) fn trace_buffer(text: &str) -> Result<u64, String> {
 }
 
 /// Refuses what only a sleeping probe can do, when the spinning one was chosen.
-fn only_for_wakeup(args: &RecordArgs) -> Result<(), UsageError> {
+fn only_for_wakeup(args: &RecordArgs, probe: ProbeKind) -> Result<(), UsageError> {
     let given = [
         ("--period", args.period.is_some()),
         ("--hold-latency", args.hold_latency),
         ("--idle-control", args.idle_control),
     ];
-    match (args.probe, given.iter().find(|(_, given)| *given)) {
+    match (probe, given.iter().find(|(_, given)| *given)) {
         (ProbeKind::Spin, Some((option, _))) => {
             Err(UsageError(format!("{option} goes with 'record wakeup'; the spin probe never sleeps")))
         }
+        (ProbeKind::None, Some((option, _))) => Err(UsageError(format!(
+            "{option} goes with 'record wakeup'; without a probe nothing of ours sleeps"
+        ))),
+        (ProbeKind::Spin | ProbeKind::Wakeup, None) if args.owner.is_some() => Err(UsageError(
+            "--for goes with 'record --probe none': a probe is itself what its CPU belongs to".into(),
+        )),
         _ => Ok(()),
     }
 }
@@ -199,7 +224,8 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(OtherProbe::Pipeline(args)) = &args.other {
         return pipeline::run(args, places);
     }
-    only_for_wakeup(args)?;
+    let probe = args.named_probe.unwrap_or(args.probe);
+    only_for_wakeup(args, probe)?;
     beside_a_report(&args.output, args.quiet)?;
     let machine = Machine::host();
     // Before the first look, which may mount tracefs.
@@ -214,10 +240,13 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
+    if matches!(probe, ProbeKind::None) {
+        return passive::run(args, places, (&machine, &stop), cpus);
+    }
     let control = args.idle_control.then(|| idle_control(&cpus.cpus, &topology, &allowed)).transpose()?;
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
-    let (wakeup, threshold) = match args.probe {
-        ProbeKind::Spin => (None, Nanos(300)),
+    let (wakeup, threshold) = match probe {
+        ProbeKind::Spin | ProbeKind::None => (None, THRESHOLD),
         ProbeKind::Wakeup => {
             let choice = WakeupChoice {
                 period: args.period.unwrap_or(PERIOD),
@@ -241,7 +270,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(&machine, &measured),
-        label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
+        label: args.label.clone().unwrap_or_else(|| default_label(probe)),
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
@@ -252,14 +281,14 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    let worst = summary.probe.total.max_ns.unwrap_or_default();
-    match args.fail_above {
-        Some(limit) if worst > limit => {
-            output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
-            Ok(Exit::Exceeded)
-        }
-        _ => Ok(delivered),
-    }
+    Ok(gate(summary.probe.total.max_ns.unwrap_or_default(), args.fail_above).unwrap_or(delivered))
+}
+
+/// How it ends if the worst stall is too long.
+pub(super) fn gate(worst: Nanos, fail_above: Option<Nanos>) -> Option<Exit> {
+    let limit = fail_above.filter(|limit| worst > *limit)?;
+    output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
+    Some(Exit::Exceeded)
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {

@@ -63,7 +63,11 @@ impl<'a> Followed<'a> {
                     };
                     self.records.follower.follow(following, *at);
                 }
-                Setup::Following { .. } | Setup::Unknown => {}
+                Setup::Following { .. }
+                | Setup::Watching { .. }
+                | Setup::Belongs { .. }
+                | Setup::Gone { .. }
+                | Setup::Unknown => {}
             }
         }
     }
@@ -118,9 +122,9 @@ fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
 }
 
 /// Rows as they come of a replay.
-struct Found<'a> {
-    stall: &'a mut dyn FnMut(&Stall, &Attribution),
-    intervals: Vec<IntervalRow>,
+pub(super) struct Found<'a> {
+    pub(super) stall: &'a mut dyn FnMut(&Stall, &Attribution),
+    pub(super) intervals: Vec<IntervalRow>,
 }
 
 impl Sink for Found<'_> {

@@ -43,9 +43,12 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("mce", "mce_record", ""),
 ];
 
+/// The beginning of a thread.
+pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning of threads");
+
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
-    (want("task", "task_newtask", "the beginning of threads"), None),
+    (NEW_TASK, None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
@@ -63,6 +66,8 @@ pub(super) const VECTORS_LOSE: &str = "interrupt vectors: the local timer and in
 pub(super) enum Target {
     /// A field that is a CPU number.
     Cpu(&'static str),
+    /// Two fields that are CPU numbers, of which either may be meant.
+    Either(&'static str, &'static str),
     /// A field that is a set of CPUs.
     Mask(&'static str),
     /// The CPU number of a work item: also "any CPU".
@@ -70,6 +75,11 @@ pub(super) enum Target {
     /// No target: a field that must be at least this.
     AtLeast(&'static str, u64),
 }
+
+/// A thread is moved.
+pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was moved to the CPU");
+/// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
+pub(super) const MIGRATE_EITHER: Target = Target::Either("dest_cpu", "orig_cpu");
 
 /// Recorded on all CPUs, filtered by target.
 pub(super) const SENDERS: &[(Wanted, Target)] = &[
@@ -81,7 +91,7 @@ pub(super) const SENDERS: &[(Wanted, Target)] = &[
     (want("csd", "csd_queue_cpu", "who called a function on the CPU (Linux 6.5)"), Target::Cpu("cpu")),
     (want("sched", "sched_waking", "who woke a thread"), Target::Cpu("target_cpu")),
     (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
-    (want("sched", "sched_migrate_task", "who was moved to the CPU"), Target::Cpu("dest_cpu")),
+    (MIGRATE, Target::Cpu("dest_cpu")),
 ];
 
 /// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether
