@@ -17,3 +17,6 @@ pub use members::Belonging;
 pub use shares::Shares;
 pub use stall::PassiveStall;
 pub use watch::{PassiveSettings, PassiveWatch};
+
+#[cfg(test)]
+mod tests;
