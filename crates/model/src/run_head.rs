@@ -44,11 +44,12 @@ pub struct RunFigures {
     /// Stalls of all CPUs, or slow messages of all consumers; none for followed threads, of which the
     /// manifest has no number.
     pub stalls: Option<u64>,
-    /// Stolen time, of the measured time of all CPUs; none where no probe spun: lateness, and messages that
-    /// wait side by side, are not time that was stolen.
+    /// Stolen time, of the measured time of all CPUs; none where no probe spun and no CPU was watched:
+    /// lateness, and messages that wait side by side, are not time that was stolen.
     pub stolen_fraction: Option<f64>,
-    /// The longest delta, the longest that a message took from its intended time, or the longest that a
-    /// followed thread waited for a CPU; none when nothing was measured.
+    /// The longest delta, the longest that a message took from its intended time, the longest that a
+    /// followed thread waited for a CPU, or the longest that something took a watched CPU; none when nothing
+    /// was measured.
     pub max_ns: Option<Nanos>,
 }
 
