@@ -127,6 +127,7 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
             percent(chosen.share),
             chosen.look_ns
         ),
+        None if cpu.threads.is_empty() => "Nothing that belongs there ran.".into(),
         None => format!("It belongs to {}.", names(cpu)),
     };
     page.prose(Some(Tone::Strong), 2, &text);
@@ -138,12 +139,14 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         part(cpu.waiting_ns)
     );
     page.prose(None, 2, &text);
-    let text = format!(
-        "While it slept others ran for {}, which took nothing from it, and the CPU idled for {}.",
-        part(cpu.beside_ns),
-        part(cpu.idle_ns)
-    );
-    page.prose(None, 2, &text);
+    if cpu.beside_ns + cpu.idle_ns > Nanos::ZERO {
+        let text = format!(
+            "While it slept others ran for {}, which took nothing from it, and the CPU idled for {}.",
+            part(cpu.beside_ns),
+            part(cpu.idle_ns)
+        );
+        page.prose(None, 2, &text);
+    }
     if cpu.unknown_ns > Nanos::ZERO {
         let text = format!(
             "Of {} no record tells: before the first one, after a loss, or behind a switch that left none.",
