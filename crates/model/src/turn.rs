@@ -207,10 +207,12 @@ pub enum Setup {
         /// Whether it slept then, as far as that was known.
         asleep: bool,
     },
-    /// A watched CPU went offline, after its last record.
+    /// A watched CPU was found to be offline.
     Gone {
         /// Which.
         cpu: CpuId,
+        /// When: it wrote no record later, unless it came back.
+        at: Ticks,
     },
     /// Set by a newer version.
     #[serde(other)]

@@ -24,8 +24,8 @@ pub(super) struct Cpu {
     pub(super) account: Account,
     /// The time of its last record.
     pub(super) last: Ticks,
-    /// Whether it went offline.
-    pub(super) gone: bool,
+    /// When it was found to be offline.
+    pub(super) gone: Option<Ticks>,
 }
 
 impl Cpu {
@@ -41,7 +41,7 @@ impl Cpu {
             bridge: None,
             account: Account::default(),
             last: Ticks(0),
-            gone: false,
+            gone: None,
         }
     }
 

@@ -277,10 +277,21 @@ fn a_cpu_that_went_offline_is_unknown_from_its_last_record_on() {
     watch.measure(Ticks(0), Ticks(1000));
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
     watch.event(&switch(300, OWN, SLEEPS, 0), &NoNames);
-    watch.gone(HERE, &NoNames);
+    // What it wrote in its last moments is still to come.
+    watch.gone(HERE, Ticks(410));
+    watch.event(&switch(400, 0, SLEEPS, OWN), &NoNames);
     let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
-    assert_eq!(times(&cpu), [200, 0, 0, 0, 0, 800]);
+    assert_eq!(times(&cpu), [200, 0, 0, 0, 100, 700]);
     assert!(cpu.ended_early.is_some());
+    // One that is back is watched again, and nothing is known of the time in between.
+    let mut watch = PassiveWatch::new(settings());
+    watch.measure(Ticks(0), Ticks(1000));
+    watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
+    watch.gone(HERE, Ticks(310));
+    watch.event(&switch(600, OTHER, SLEEPS, OWN), &NoNames);
+    let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
+    assert_eq!(times(&cpu), [400, 0, 0, 0, 0, 600]);
+    assert!(cpu.ended_early.is_none());
 }
 
 #[test]

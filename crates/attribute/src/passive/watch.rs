@@ -147,10 +147,17 @@ impl PassiveWatch {
     fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         let (id, at) = (event.cpu, event.time);
         let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        if cpu.gone.is_some_and(|gone| gone < at) {
+            // It is back.
+            let last = cpu.last;
+            cpu.gone = None;
+            self.lost(id, last, at, lexicon);
+        }
+        let Some(cpu) = self.cpus.get_mut(&id) else { return };
         let record = Record::new(event, &mut self.names);
         let was = cpu.machine.is_interrupted();
         cpu.machine.record(&record);
-        (cpu.last, cpu.gone) = (cpu.last.max(at), false);
+        cpu.last = cpu.last.max(at);
         let ended = was && !cpu.machine.is_interrupted();
         let turn = *cpu.machine.turn();
         if let EventKind::SchedSwitch { prev, prev_state, next } = &event.kind {
@@ -340,11 +347,12 @@ impl PassiveWatch {
         cpu.machine.lost(at, to);
     }
 
-    /// A CPU went offline after its last record: from there on nothing is known of it.
-    pub fn gone(&mut self, id: CpuId, lexicon: &dyn Lexicon) {
-        let Some(at) = self.cpus.get(&id).map(|cpu| cpu.last) else { return };
-        self.lost(id, at, at, lexicon);
-        self.cpus.entry(id).and_modify(|cpu| cpu.gone = true);
+    /// A CPU was found to be offline at `at`, somewhat after its last record: from that on nothing is known of
+    /// it, unless it comes back.
+    pub fn gone(&mut self, id: CpuId, at: Ticks) {
+        if let Some(cpu) = self.cpus.get_mut(&id) {
+            cpu.gone = Some(at);
+        }
     }
 
     /// Stalls that are complete by now. One is when a record has told what came after it.
@@ -359,12 +367,15 @@ impl PassiveWatch {
         let threshold = self.settings.threshold;
         let mut results = Vec::new();
         for id in ids {
+            if let Some(cpu) = self.cpus.get(&id).filter(|cpu| cpu.gone.is_some()) {
+                self.lost(id, cpu.last, cpu.last, lexicon);
+            }
             self.close(id, at, lexicon);
             let Some(cpu) = self.cpus.get_mut(&id) else { continue };
             cpu.end_stall(threshold, &mut self.finished);
             let watched = (self.from.min(at), at);
             let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
-            result.ended_early = cpu.gone.then(|| "the CPU went offline".to_owned());
+            result.ended_early = cpu.gone.map(|_| "the CPU went offline".to_owned());
             results.push(result);
         }
         results

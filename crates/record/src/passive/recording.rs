@@ -252,9 +252,10 @@ impl Watch<'_> {
         self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
         // CPUs that turned out to have gone are told so before the next turn.
         for cpu in self.follow.events.gone.difference(&self.follow.follower().gone).iter() {
-            self.follow.events.set(Setup::Gone { cpu });
-            let (watched, names) = self.follow.follower_and_names();
-            watched.watch.gone(cpu, names);
+            let at = clock::now(self.kind);
+            self.follow.events.set(Setup::Gone { cpu, at });
+            let watched = self.follow.follower_mut();
+            watched.watch.gone(cpu, at);
             watched.gone.insert(cpu);
         }
         Ok(())

@@ -112,7 +112,7 @@ fn watch<'a>(
                     on: *on,
                     asleep: *asleep,
                 }),
-                Setup::Gone { cpu } => records.follower.gone(*cpu, &again.reading.names),
+                Setup::Gone { cpu, at } => records.follower.gone(*cpu, *at),
                 _ => {}
             }
         }
