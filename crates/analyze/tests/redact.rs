@@ -174,6 +174,7 @@ fn manifest() -> RunManifest {
                 ended: Some(JournalEnd { disk_full: true, why: text() }),
             }),
         }),
+        passive: Vec::new(),
         attributed: true,
         sources: vec![SourceReport {
             name: text(),
