@@ -1,8 +1,11 @@
 //! One stall as a timeline of nested frames.
 
+mod fold;
+
 use crate::number::{moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words;
+use fold::{Line, fold};
 use jitterscope_model::{CpuId, Nanos, Part, ProbeKind, StallId, TimelineRow};
 
 /// What a stall was to its victim.
@@ -109,18 +112,31 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         }
     }
     line("");
-    line(&style.paint(Tone::Dim, &format!("{:>11} {:>11}", "start us", "length us")));
+    let unit = Unit::of(view.duration);
+    let (start, length) = (format!("start {}", unit.name()), format!("length {}", unit.name()));
+    line(&style.paint(Tone::Dim, &format!("{start:>11} {length:>11}")));
     let edge = |at: Nanos, what: &str| {
-        style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", micros(at), "", " ".repeat(BAR + 3)))
+        style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", unit.of_time(at), "", " ".repeat(BAR + 3)))
     };
     line(&edge(Nanos::ZERO, from));
     let mut cpu = None;
-    for row in &view.rows {
+    for folded in fold(&view.rows) {
+        let row = match folded {
+            Line::Row(row) => row,
+            Line::More { times, frames, depth, start, total } => {
+                let what = if frames == 1 { "that".to_owned() } else { format!("the last {frames}") };
+                let indent = " ".repeat(2 * depth.min(DEEPEST));
+                let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
+                let text = format!("{numbers} {}{indent}{what}, {times} times more", " ".repeat(BAR + 3));
+                line(&style.paint(Tone::Dim, &text));
+                continue;
+            }
+        };
         if let Some(here) = row.cpu.filter(|here| cpu != Some(*here)) {
             line(&style.paint(Tone::Dim, &format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1))));
             cpu = Some(here);
         }
-        line(&frame(row, view.duration, style));
+        line(&frame(row, view.duration, unit, style));
     }
     line(&edge(view.duration, to));
     if !view.parts.is_empty() {
@@ -128,21 +144,21 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         for part in &view.parts {
             let share = percent(part.net.0 as f64 / view.duration.0.max(1) as f64);
             let what = words::kind_and_name(&part.culprit.subject);
-            let text = format!("{:>11} {share:>11}  {what}", micros(part.net));
+            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(part.net));
             line(&fit(&text, style.columns()));
         }
     }
     out
 }
 
-fn frame(row: &TimelineRow, whole: Nanos, style: Style) -> String {
-    let length = row.end.map_or_else(String::new, |end| micros(end.saturating_sub(row.start)));
+fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
+    let length = row.end.map_or_else(String::new, |end| unit.of_time(end.saturating_sub(row.start)));
     let room = style.columns() - BEFORE_LABEL;
     let indent = " ".repeat(2 * row.depth.min(DEEPEST));
     let (label, note) = words::timeline_item(&row.item);
     let label = fit(&format!("{indent}{label}"), room);
     let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
-    let mut text = format!("{:>11} {length:>11} [{}] {label}", micros(row.start), bar(row, whole));
+    let mut text = format!("{:>11} {length:>11} [{}] {label}", unit.of_time(row.start), bar(row, whole));
     if note.is_empty() {
         return text;
     }
@@ -170,7 +186,32 @@ fn bar(row: &TimelineRow, whole: Nanos) -> String {
     }
 }
 
-/// Microseconds with all nanoseconds: `1302.113`.
-fn micros(time: Nanos) -> String {
-    format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
+/// What the times of a timeline are told in, all nanoseconds of them.
+#[derive(Clone, Copy)]
+enum Unit {
+    /// `1302.113`.
+    Micros,
+    /// `64.302113`.
+    Millis,
+}
+
+impl Unit {
+    /// That of a stall so long.
+    fn of(whole: Nanos) -> Unit {
+        if whole.0 < 10_000_000 { Unit::Micros } else { Unit::Millis }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Micros => "us",
+            Unit::Millis => "ms",
+        }
+    }
+
+    fn of_time(self, time: Nanos) -> String {
+        match self {
+            Unit::Micros => format!("{}.{:03}", time.0 / 1000, time.0 % 1000),
+            Unit::Millis => format!("{}.{:06}", time.0 / 1_000_000, time.0 % 1_000_000),
+        }
+    }
 }

@@ -14,6 +14,7 @@ fn shown(scenario: &Scenario) -> String {
 }
 
 fn shown_as(summary: &RunSummary, style: Style) -> String {
+    one_screen(summary);
     let plain = text::render(summary, style);
     for line in plain.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{} columns: {line}", line.len());
@@ -23,6 +24,27 @@ fn shown_as(summary: &RunSummary, style: Style) -> String {
     let colored = text::render(summary, Style { color: true, ..style });
     assert_eq!(without_colors(&colored), plain, "colours change nothing but colours");
     plain
+}
+
+/// The brief report of it: a screen of 80 by 24, with a line left for the prompt.
+fn one_screen(summary: &RunSummary) -> String {
+    let mut summary = summary.clone();
+    summary.run.path = "/runs/stored".into();
+    let advice = text::Step {
+        arguments: "tune plan --run 7k2m1q".into(),
+        purpose: "vmstat: up to 1.40 s, 4 more knobs than fit into this line".into(),
+    };
+    let next = text::Next { program: "jitterscope".into(), advice: Some(advice) };
+    let brief = text::brief(&summary, &next, Style::default());
+    assert!(brief.lines().count() <= 23, "{} lines:\n{brief}", brief.lines().count());
+    assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
+    assert!(brief.contains("Trust: ") && brief.contains("Next: "), "{brief}");
+    brief
+}
+
+#[test]
+fn the_answer_on_one_screen() {
+    insta::assert_snapshot!(one_screen(&busy(&[1]).summary()));
 }
 
 fn without_colors(text: &str) -> String {

@@ -75,14 +75,16 @@ impl<'a> Ranking<'a> {
         2 + self.rows.len() + usize::from(self.rest.0 > 0)
     }
 
-    /// At most so many lines; explanations go first, those of the smallest thieves before others. Thieves and
-    /// what they leave are always told.
+    /// At most so many lines, four at least: explanations go first, then the smallest thieves join what is
+    /// left.
     pub(super) fn text(&self, lines: usize, style: Style) -> String {
         let mut page = Page::new(style);
         page.line("");
         page.line(&style.paint(Tone::Dim, &self.head));
         let mut spare = lines.saturating_sub(self.needed());
-        for row in &self.rows {
+        let shown = if lines < self.needed() { lines.saturating_sub(3).max(1) } else { self.rows.len() };
+        let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
+        for row in rows {
             row_line(&mut page, row);
             let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();
             if let Some(phrase) = phrase.filter(|_| spare > 0 && row.share >= EXPLAINED_FROM) {
@@ -95,7 +97,9 @@ impl<'a> Ranking<'a> {
                 spare -= 1;
             }
         }
-        let (more, share, total) = self.rest;
+        let (more, share, total) = small
+            .iter()
+            .fold(self.rest, |(more, share, total), row| (more + 1, share + row.share, total + row.total));
         if more > 0 {
             let text = format!("{:>8} {:>8}  {more} more", percent_cell(share), total.to_string());
             page.line(&style.paint(Tone::Dim, &text));
