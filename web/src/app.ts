@@ -14,6 +14,8 @@ export interface Part {
 export class App {
   readonly lanes: Lanes;
   readonly series: Int32Array;
+  /** The same by the culprit's name, which frames have too. */
+  readonly seriesOfName: Map<string, number>;
   look: Look;
   state: State = NOTHING;
   mask: Uint8Array;
@@ -24,6 +26,7 @@ export class App {
   constructor(readonly run: Run) {
     this.lanes = lanes(run);
     this.series = seriesOf(run);
+    this.seriesOfName = new Map(run.head.culprits.map((culprit, at) => [culprit.name, this.series[at] ?? 0]));
     this.look = look();
     this.mask = having(run, null);
   }

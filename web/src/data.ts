@@ -141,8 +141,13 @@ export function parse(bytes: Uint8Array): Run {
   for (let row = 0; row < head.rows; row++) {
     run.byId.set(run.id[row] ?? -1, row);
     let largest = -1;
-    for (let part = firstPart[row] ?? 0; part < (firstPart[row + 1] ?? 0); part++) {
-      const net = run.net[part] ?? 0;
+    let left = run.length[row] ?? 0;
+    const end = firstPart[row + 1] ?? 0;
+    for (let part = firstPart[row] ?? 0; part < end; part++) {
+      // Of the last part only what the others do not say is stored.
+      const net = (run.net[part] ?? 0) + (part === end - 1 ? left : 0);
+      run.net[part] = net;
+      left = Math.max(left - net, 0);
       if (net > largest) {
         largest = net;
         run.leader[row] = culpritOf(run, part);

@@ -4,6 +4,7 @@
 import type { App, Part } from "./app.js";
 import { button, element, fitted } from "./dom.js";
 import { count, exact, moment, ns, utc, wall } from "./format.js";
+import { SERIES } from "./look.js";
 import { at as stallAt, bars, next } from "./pick.js";
 import { marks, moved, type View, zoomed } from "./scale.js";
 
@@ -223,7 +224,17 @@ export class Timeline implements Part {
     draw.rect(left, top, width, LANE);
     draw.clip();
     const chosen = app.row;
+    // A label goes as far as the next bar: messages that waited together lie on one another.
+    let labelled: { row: number; x: number; y: number; w: number; h: number } | null = null;
+    const put = (until: number): void => {
+      if (labelled !== null) {
+        const { row, x, y, w, h } = labelled;
+        this.label(draw, x, y, Math.min(w, until - x), h, row);
+      }
+      labelled = null;
+    };
     bars(app.run, app.lanes, lane, app.mask, app.view, width, (row, x, w) => {
+      put(left + x);
       const h = this.tall(app.run.length[row] ?? 1) * (LANE - 8);
       const leader = app.run.leader[row] ?? -1;
       const series = leader < 0 ? 0 : (app.series[leader] ?? 0);
@@ -234,8 +245,9 @@ export class Timeline implements Part {
         draw.lineWidth = 2;
         draw.strokeRect(left + x - 1, bottom - h - 1, Math.max(w, 1) + 2, h + 2);
       }
-      if (w > 60) this.label(draw, left + x, bottom - h, w, h, row);
+      if (w > 60) labelled = { row, x: left + x, y: bottom - h, w, h };
     });
+    put(left + width);
     draw.restore();
   }
 
@@ -273,7 +285,7 @@ export class Timeline implements Part {
     draw.beginPath();
     draw.rect(left, top, width, FRAME * rows + 26);
     draw.clip();
-    draw.fillStyle = app.look.mark;
+    draw.fillStyle = app.look.soft;
     draw.fillRect(this.x(start), top, Math.max(this.x(end) - this.x(start), 1), FRAME * rows + 22);
     frames.forEach((frame) => {
       if (frame.depth >= rows) return;
@@ -285,7 +297,8 @@ export class Timeline implements Part {
         return;
       }
       const w = Math.max(this.x(start + frame.end_ns) - x, 1);
-      draw.fillStyle = app.look.series[frame.depth % 6] ?? "";
+      const series = app.seriesOfName.get(frame.name) ?? SERIES - 1;
+      draw.fillStyle = (w >= 4 ? app.look.fills : app.look.series)[series] ?? "";
       draw.fillRect(x, y, w, FRAME - 2);
       const from = Math.max(x, left) + 4;
       const room = Math.min(x + w, left + width) - from - 4;

@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | miri |
-//! mutants | torture`.
+//! mutants | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -16,6 +16,7 @@ mod shell;
 mod test;
 mod tools;
 mod torture;
+mod web;
 
 use clap::{Parser, Subcommand};
 use consent::Consent;
@@ -29,7 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that must pass, in stages: lint, miri, all Rust tests, calibration
+    /// Everything that must pass, in stages: lint, miri, all Rust tests, pages in a browser, calibration
     Test(test::TestArgs),
     /// cargo fmt --check, clippy with warnings denied, and deny
     Lint {
@@ -37,6 +38,8 @@ enum Command {
         #[arg(long)]
         yes: bool,
     },
+    /// Build the interactive part of pages (needs npm); the next cargo build embeds it
+    Web,
     /// Check licences, sources and advisories of the libraries (installs cargo-deny where it is missing)
     Deny,
     /// Check that crates import only what the architecture allows
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Lint { yes } => lint::run(Consent::given(yes)),
+        Command::Web => web::build(),
         Command::Deny => deny::run(),
         Command::Deps => deps::run(),
         Command::Bench { what } => bench::run(what),

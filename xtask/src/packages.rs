@@ -18,6 +18,12 @@ pub const RUST_TESTS: [Wanted; 3] = [
     Wanted { program: "perf", packages: &["linux-perf"] },
 ];
 
+/// What pages are built with, and looked at with.
+pub const WEB: [Wanted; 2] = [
+    Wanted { program: "npm", packages: &["nodejs", "npm"] },
+    Wanted { program: "chromium", packages: &["chromium"] },
+];
+
 /// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
 /// library's headers.
 pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {

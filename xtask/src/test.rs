@@ -1,8 +1,8 @@
 //! Everything that must pass, in stages that can be named alone.
 
 use crate::consent::Consent;
-use crate::packages::{self, CROSS_COMPILER, RUST_TESTS};
-use crate::{aarch64, deps, lint, miri, shell};
+use crate::packages::{self, CROSS_COMPILER, RUST_TESTS, WEB};
+use crate::{aarch64, deps, lint, miri, shell, web};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ enum Stage {
     Miri,
     /// All Rust tests, those that record included
     Rust,
+    /// Pages of runs: their bundle, its own tests, and all kinds of run in a browser
+    Web,
     /// Statistics against simulations with a known answer
     Calibration,
 }
@@ -41,10 +43,11 @@ struct Work {
 }
 
 /// All stages; a new one is a line here and a variant above.
-const STAGES: [Work; 4] = [
+const STAGES: [Work; 5] = [
     Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8 },
     Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4 },
     Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12 },
+    Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6 },
     Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 5 },
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     attach, audit, diff, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest,
-    sljtest, tune,
+    serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -73,6 +73,8 @@ pub enum Command {
     List(list::ListArgs),
     /// Remove stored runs: by name, or all but the newest
     Runs(runs::RunsArgs),
+    /// Show stored runs in a browser: a list, their pages, two beside one another
+    Serve(serve::ServeArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -114,6 +116,7 @@ impl Command {
             Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)
+            | Command::Serve(_)
             | Command::Runs(_)
             | Command::Export(_)
             | Command::Journal(_)

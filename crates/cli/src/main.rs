@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::Diff(args) => commands::diff::run(args, &cli.places),
+        Command::Serve(args) => commands::serve::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
         Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),

@@ -421,7 +421,12 @@ fn a_disk_that_fills_up_ends_it_with_whole_rows() {
     let begun = Instant::now();
     // An interval is a row whether or not anything happened in it.
     let args = ["sampler", "-d", "600", "-r", "1", "-o", "csv://j.csv?rows=intervals"];
-    let output = jitterscope(disk.path(), &args);
+    let runs = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let mut command = command(disk.path(), args);
+        command.env("JITTERSCOPE_RUNS", runs.path()).output().unwrap()
+    };
+    let output = run(&args);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("j.csv cannot be written: No space left"), "{}", stderr(&output));
     assert!(begun.elapsed() < Duration::from_secs(300), "it went on without its output");
@@ -429,12 +434,11 @@ fn a_disk_that_fills_up_ends_it_with_whole_rows() {
     assert!(text.lines().count() > 10 && text.ends_with('\n'), "{text}");
     assert!(text.lines().all(|line| line.split(',').count() == 6), "{text}");
 
+    // The run is kept up to there, and says what the file lost.
+    let report = run(&["report", "--json"]);
+    assert!(stdout(&report).contains("output-lost"), "{}", stdout(&report));
+
     // The same for a stored run, which is whole or not there.
-    let runs = tempfile::tempdir().unwrap();
-    let run = |args: &[&str]| {
-        let mut command = command(disk.path(), args);
-        command.env("JITTERSCOPE_RUNS", runs.path()).output().unwrap()
-    };
     let record = ["record", "-d", "300ms", "--warmup", "50ms", "--interval", "1ms", "--no-trace", "-q"];
     assert!(run(&record).status.success());
     for target in ["csv://x.csv?rows=intervals", "json://x.jsonl", "parquet://tables"] {

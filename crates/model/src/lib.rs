@@ -13,6 +13,7 @@ mod culprit;
 mod event;
 mod gap;
 mod journal;
+mod kernel_source;
 mod machine;
 mod manifest;
 mod passive_result;
@@ -42,6 +43,7 @@ pub use culprit::{
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
+pub use kernel_source::{Record, Source, SourceTurn};
 pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
     FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,

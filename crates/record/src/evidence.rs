@@ -2,11 +2,11 @@
 
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
-use crate::kernel_events::{Item, KernelEvents, NoEvents};
+use crate::kernel_events::{KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
     Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Setup, Sink, SinkError,
-    SleepingWork, SourceReport, Stall, TickRate, Ticks,
+    SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::TraceContext;
@@ -36,7 +36,8 @@ pub(crate) struct EvidenceSettings {
 impl Evidence {
     pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
         let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
-        let events = KernelEvents::start(machine, measured, online, *clock, *buffer_kib, false)?;
+        let mut events = KernelEvents::start(machine, measured, online, *clock, *buffer_kib, false)?;
+        events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,
             virtual_machine: settings.virtual_machine,
@@ -60,12 +61,7 @@ impl Evidence {
     /// the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
         let gaps = &mut self.gaps;
-        self.events.drain(keep, |item, names| {
-            if let (Item::Sender(event) | Item::Local(event), true) = (&item, gaps.wakeups()) {
-                names.learn_functions(event);
-            }
-            gaps.take(item);
-        })?;
+        self.events.turn(keep, &mut |record| gaps.take(record))?;
         self.gaps.pages_done(self.events.seen_until(), self.hints.read());
         Ok(())
     }

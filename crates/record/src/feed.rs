@@ -1,7 +1,6 @@
 //! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
 
-use crate::kernel_events::Item;
-use jitterscope_model::{CpuId, CpuSet, KernelEvent, Ticks};
+use jitterscope_model::{CpuId, CpuSet, KernelEvent, Record, Ticks};
 use jitterscope_trace::{ContextError, Decoder, PageInfo, PageLoss, Role, TraceContext};
 use std::collections::HashMap;
 
@@ -30,18 +29,18 @@ impl PageFeed {
         role: Role,
         cpu: CpuId,
         bytes: &[u8],
-        mut sink: impl FnMut(Item),
+        mut sink: impl FnMut(Record<'_>),
     ) -> Option<PageInfo> {
         match role {
-            Role::Senders => self.senders.page(cpu, bytes, |event| sink(Item::Sender(event))).ok(),
+            Role::Senders => self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok(),
             Role::Local => {
                 // The loss concerns what lies before the page, so it is told before its events.
                 let mut events: Vec<KernelEvent> = Vec::new();
                 let info = self.local.page(cpu, bytes, |event| events.push(event)).ok();
                 for (from, to) in losses(self.last_record.entry(cpu).or_default(), info) {
-                    sink(Item::Lost(cpu, from, to));
+                    sink(Record::Lost(cpu, from, to));
                 }
-                events.into_iter().for_each(|event| sink(Item::Local(event)));
+                events.into_iter().for_each(|event| sink(Record::Local(event)));
                 info
             }
         }

@@ -1,8 +1,7 @@
 //! The stalls of probes, attributed turn by turn: the same while recording and in a replay.
 
-use crate::kernel_events::Item;
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
-use jitterscope_model::{Attribution, CpuId, Nanos, Stall, TickRate, Ticks};
+use jitterscope_model::{Attribution, CpuId, Nanos, Record, Setup, Stall, TickRate, Ticks};
 use std::collections::HashMap;
 
 /// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
@@ -29,15 +28,17 @@ impl GapAttribution {
     }
 
     /// Whether the victims sleep and wake.
-    pub(crate) fn wakeups(&self) -> bool {
+    fn wakeups(&self) -> bool {
         self.wakeups.is_some()
     }
 
-    pub(crate) fn take(&mut self, item: Item) {
-        match item {
-            Item::Sender(event) => self.attributor.sender_event(&event),
-            Item::Local(event) => self.attributor.event(event),
-            Item::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
+    pub(crate) fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Sender(event) => self.attributor.sender_event(&event),
+            Record::Local(event) => self.attributor.event(event),
+            Record::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
+            Record::Setup(Setup::Measure { from, until }) => self.attributor.measure(*from, *until),
+            Record::Setup(_) => {}
         }
     }
 

@@ -3,8 +3,8 @@
 use crate::feed::PageFeed;
 use crate::names::LiveNames;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, KernelEvent, RawPage, Row, Setup, SetupStep, Sink, SinkError,
-    SourceReport, SourceStatus, Ticks,
+    ClockKind, CpuId, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
+    SourceReport, SourceStatus, SourceTurn, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_trace::{
@@ -21,16 +21,6 @@ pub(crate) enum NoEvents {
     Context(ContextError),
 }
 
-/// What a drain hands over, each CPU's in order of time.
-pub(crate) enum Item {
-    /// From the sending side, of any CPU.
-    Sender(KernelEvent),
-    /// From a measured CPU.
-    Local(KernelEvent),
-    /// Records of a measured CPU were lost between two times.
-    Lost(CpuId, Ticks, Ticks),
-}
-
 /// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
 pub(crate) struct KernelEvents {
     // Before `tracefs`: the instances go before the mount that holds them.
@@ -43,7 +33,10 @@ pub(crate) struct KernelEvents {
     turns: u64,
     symbols_report: SourceReport,
     asked_kernel: Instant,
-    /// CPUs whose buffer is gone: they went offline.
+    machine: Machine,
+    /// Measured CPUs that are offline as of the last look.
+    pub(crate) offline: CpuSet,
+    /// Measured CPUs that were at any look.
     pub(crate) gone: CpuSet,
     pub(crate) leftovers_removed: usize,
 }
@@ -82,51 +75,11 @@ impl KernelEvents {
             turns: 0,
             symbols_report,
             asked_kernel: Instant::now(),
+            machine: machine.clone(),
+            offline: CpuSet::new(),
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
         })
-    }
-
-    /// Reads everything that the kernel has recorded so far, the sending side first: an effect that is
-    /// handed over has its cause handed over before it. Pages go to `keep`.
-    pub(crate) fn drain(
-        &mut self,
-        keep: &mut dyn Sink,
-        mut take: impl FnMut(Item, &LiveNames),
-    ) -> Result<(), SinkError> {
-        let mut kept = Ok(());
-        for role in [Role::Senders, Role::Local] {
-            for cpu in self.recorder.cpus(role).iter() {
-                let (feed, names) = (&mut self.feed, &self.names);
-                let mut page = |bytes: &[u8]| {
-                    let info = feed.page(role, cpu, bytes, |item| {
-                        match &item {
-                            Item::Sender(event) => names.learn(event, true),
-                            Item::Local(event) => names.learn(event, false),
-                            Item::Lost(..) => {}
-                        }
-                        take(item, names);
-                    });
-                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
-                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
-                    }
-                };
-                // A CPU that went offline sends nothing; the local side reports it.
-                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
-                    self.gone.insert(cpu);
-                }
-            }
-        }
-        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
-            self.asked_kernel = Instant::now();
-            self.names.learn_all(self.tracefs.saved_comms());
-        }
-        kept
-    }
-
-    /// The earliest of the CPUs' last records; `None` before there are any.
-    pub(crate) fn seen_until(&self) -> Option<Ticks> {
-        self.feed.seen_until()
     }
 
     /// Notes what is set up from here on.
@@ -140,6 +93,18 @@ impl KernelEvents {
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
+    }
+
+    /// The kernel keeps the buffer of a CPU that goes offline, and reads it as one without records: whether
+    /// the CPU is there is asked for itself.
+    fn look_for_offline(&mut self, unreadable: &CpuSet) {
+        let text = self.machine.read_trimmed("/sys/devices/system/cpu/online");
+        // What cannot be read tells nothing.
+        let online = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
+        let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
+        let measured = self.recorder.cpus(Role::Local);
+        self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();
+        self.gone = self.gone.iter().chain(self.offline.iter()).collect();
     }
 
     /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
@@ -161,6 +126,51 @@ impl KernelEvents {
         self.names.save(&mut context);
         context.setup.clone_from(&self.setup);
         context
+    }
+}
+
+/// The kernel as it runs: a turn is everything that it has recorded so far.
+impl Source for KernelEvents {
+    type Error = SinkError;
+
+    fn turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        take: &mut dyn FnMut(Record<'_>),
+    ) -> Result<Option<SourceTurn>, SinkError> {
+        let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
+        for role in [Role::Senders, Role::Local] {
+            for cpu in self.recorder.cpus(role).iter() {
+                let (feed, names) = (&mut self.feed, &self.names);
+                let mut page = |bytes: &[u8]| {
+                    let info = feed.page(role, cpu, bytes, |record| {
+                        match &record {
+                            Record::Sender(event) => names.learn(event, true),
+                            Record::Local(event) => names.learn(event, false),
+                            Record::Lost(..) | Record::Setup(_) => {}
+                        }
+                        take(record);
+                    });
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
+                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
+                    }
+                };
+                // A CPU whose buffer cannot be read sends nothing; the local side reports it.
+                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
+                    unreadable.insert(cpu);
+                }
+            }
+        }
+        self.look_for_offline(&unreadable);
+        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
+            self.asked_kernel = Instant::now();
+            self.names.learn_all(self.tracefs.saved_comms());
+        }
+        kept.map(|()| Some(SourceTurn::Open))
+    }
+
+    fn seen_until(&self) -> Option<Ticks> {
+        self.feed.seen_until()
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct LiveNames {
     identities: RefCell<Identities>,
     told: RefCell<Told>,
     functions: FunctionCache,
+    /// Whether every function that a record tells of is named at once.
+    keep_functions: bool,
     reads: RefCell<Reads>,
 }
 
@@ -79,8 +81,15 @@ impl LiveNames {
             tasks: RefCell::default(),
             asked: RefCell::default(),
             functions: FunctionCache::default(),
+            keep_functions: false,
             reads: RefCell::default(),
         }
+    }
+
+    /// Names every function that a record tells of, for the run to keep: attribution asks for those that it
+    /// tells apart only, and a wake-up's does not.
+    pub(crate) fn keep_functions(&mut self, keep: bool) {
+        self.keep_functions = keep;
     }
 
     /// What was read beside the records since the last call: while they were learnt from, and since.
@@ -97,11 +106,13 @@ impl LiveNames {
         if ask {
             self.ask(event.tid);
         }
+        if self.keep_functions {
+            self.learn_functions(event);
+        }
     }
 
-    /// Names the functions that an event tells of, for the run to keep: attribution asks for those that it
-    /// tells apart only, and a wake-up's does not.
-    pub(crate) fn learn_functions(&self, event: &KernelEvent) {
+    /// Names the functions that an event tells of.
+    fn learn_functions(&self, event: &KernelEvent) {
         let addrs = match event.kind {
             EventKind::NmiHandler { handler: addr, .. }
             | EventKind::WorkStart { function: addr, .. }

@@ -1,7 +1,7 @@
 //! What is recorded, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, CpuId, Nanos, TuningState};
-use jitterscope_platform::CpuChoice;
+use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, TuningState};
+use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
 /// The wake-up probe instead of the spinning one.
@@ -52,7 +52,25 @@ pub struct RecordSettings {
 }
 
 impl RecordSettings {
+    /// The shortest of some round lengths of which a report shows each by itself.
+    #[must_use]
+    pub fn default_interval(duration: Nanos) -> Nanos {
+        const STEPS_SHOWN: u64 = 60;
+        let round = [100, 200, 500].map(|ms| Nanos(ms * 1_000_000));
+        round
+            .into_iter()
+            .find(|interval| duration.0 <= interval.0 * STEPS_SHOWN)
+            .unwrap_or(Nanos(1_000_000_000))
+    }
+
     pub(crate) fn idle_control(&self) -> Option<CpuId> {
         self.wakeup.and_then(|choice| choice.idle_control)
     }
+}
+
+/// The CPU that is measured to compare with: one that is not measured for itself; `None` when every usable one
+/// is. With more than one to choose from, our own threads keep to the others.
+#[must_use]
+pub fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Option<CpuId> {
+    allowed.intersection(&topology.online).difference(chosen).last()
 }

@@ -12,6 +12,7 @@ pub mod list;
 mod load;
 mod number;
 pub mod pipeline;
+pub mod selftest;
 pub mod sljtest;
 pub mod sljtest_json;
 mod style;

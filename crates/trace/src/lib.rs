@@ -29,7 +29,7 @@ pub mod tracefs;
 pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, PageInfo};
 pub use ring::{Page, PageError, PageLayout, PageLoss, RawRecord};
-pub use survey::survey;
+pub use survey::{sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
 pub use tracefs::{Recorder, RecorderSettings, Role, TraceError, Tracefs};

@@ -355,6 +355,12 @@ impl PassiveWatch {
         }
     }
 
+    /// Whether a CPU was found to be offline, and wrote no record since.
+    #[must_use]
+    pub fn is_gone(&self, id: CpuId) -> bool {
+        self.cpus.get(&id).is_some_and(|cpu| cpu.gone.is_some())
+    }
+
     /// Stalls that are complete by now. One is when a record has told what came after it.
     pub fn take_stalls(&mut self) -> Vec<PassiveStall> {
         std::mem::take(&mut self.finished)

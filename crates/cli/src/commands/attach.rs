@@ -65,7 +65,7 @@ pub struct AttachArgs {
     #[arg(long, short, default_value = "attach", value_name = "NAME")]
     pub label: String,
     /// Trace buffer of each CPU
-    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::record::trace_buffer)]
+    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::recording_args::trace_buffer)]
     pub trace_buffer: u64,
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]

@@ -1,12 +1,16 @@
 //! `diff`: settings side by side.
 
 use super::compare_with::{answers, side};
+use super::pictures::{self, Chart};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::compare::{DiffRules, diff};
+use jitterscope_export::WholeFile;
 use jitterscope_report::compare::render;
+use std::path::PathBuf;
 
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
@@ -27,6 +31,15 @@ pub struct DiffArgs {
     /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     pub margin: f64,
+    /// Write it as one HTML file, with charts; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["chart", "json"])]
+    pub html: Option<PathBuf>,
+    /// Draw a chart of the newest run of each, into the file of --out (percentiles)
+    #[arg(long, value_name = "KIND", requires = "out", conflicts_with = "json")]
+    pub chart: Option<Chart>,
+    /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG
+    #[arg(long, value_name = "FILE", requires = "chart")]
+    pub out: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -58,7 +71,12 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
     let found = diff(&sides, rules, &[], &answers);
-    if args.json {
+    if let (Some(chart), Some(out)) = (args.chart, &args.out) {
+        pictures::draw_runs(chart, out, &pictures::newest(&found), Redact { on: false })?;
+    } else if let Some(out) = &args.html {
+        let file = WholeFile::open(out)?;
+        file.write(pictures::page_of_diff(&found, None)?.as_bytes())?;
+    } else if args.json {
         output::json(&found)?
     } else {
         output::result(&render(&found, output::style()))?

@@ -9,15 +9,14 @@ use crate::places::Places;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{ClockKind, SCHEMA_VERSION, SourceReport, SourceStatus, visible};
-use jitterscope_platform::{Machine, choose_clock};
-use jitterscope_trace::survey as survey_sources;
+use jitterscope_model::{SCHEMA_VERSION, SourceReport, SourceStatus, visible};
+use jitterscope_platform::Machine;
+use jitterscope_trace::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, NowIs, StateDir, Status, called, status};
 use owo_colors::OwoColorize;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// More changes than these are counted rather than listed: moving threads makes hundreds.
 const MOST_CHANGES: usize = 12;
@@ -37,42 +36,6 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Every source of evidence, the clock first.
-pub fn survey(machine: &Machine) -> Vec<SourceReport> {
-    let (clock, kind) = clock_report(machine);
-    let mut sources = vec![clock];
-    sources.extend(survey_sources(machine, kind));
-    sources
-}
-
-fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
-    let report = |status, reason: String, loses: &str, fix: &str| SourceReport {
-        name: "tsc".into(),
-        status,
-        reason,
-        loses: loses.into(),
-        fix: fix.into(),
-        lost: 0,
-    };
-    match choose_clock(machine, None, Duration::from_millis(20)) {
-        Ok(choice) => match choice.fallback_reason {
-            None => (report(SourceStatus::Available, String::new(), "", ""), ClockKind::Tsc),
-            Some(reason) => (
-                report(
-                    SourceStatus::Absent,
-                    reason,
-                    "the lowest floor: CLOCK_MONOTONIC_RAW is read instead",
-                    "boot with clocksource=tsc tsc=reliable where the hardware is sound",
-                ),
-                ClockKind::MonotonicRaw,
-            ),
-        },
-        Err(error) => {
-            (report(SourceStatus::Absent, error.to_string(), "any measurement", ""), ClockKind::MonotonicRaw)
-        }
-    }
 }
 
 /// Runs it.
@@ -101,7 +64,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Err(error) = &tuned {
         failed.push(format!("what tune changed cannot be told: {error}"));
     }
-    let sources = survey(&machine);
+    let sources = sources(&machine);
     if args.json {
         let value = json!({
             "schema_version": SCHEMA_VERSION,

@@ -32,7 +32,7 @@ pub(super) fn run(
         look: args.warmup,
         threshold: args.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| default_interval(args.duration)),
-        clock: args.clock.map(super::record::ClockArg::kind),
+        clock: args.clock.map(super::recording_args::ClockArg::kind),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(machine, &cpus.cpus),

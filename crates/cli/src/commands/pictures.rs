@@ -8,6 +8,7 @@ use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::{Args, ValueEnum};
+use jitterscope_analyze::compare::{Diff, SideSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::MOST_STALLS;
 use jitterscope_export::WholeFile;
@@ -101,25 +102,57 @@ pub fn draw(
     redact: Redact,
     places: &Places,
 ) -> anyhow::Result<()> {
-    let out = args.out.as_deref().unwrap_or(Path::new("-"));
-    let format = Format::of(out)?;
-    // What cannot be written shows before a long run is read.
-    let file = WholeFile::open(out)?;
     let mut folders = vec![run.to_path_buf()];
     for other in &args.with {
         folders.push(resolve(&places.runs()?, other)?);
     }
-    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
-    let runs = folders
-        .iter()
-        .map(|folder| Ok(load_drawn(&RunReader::open(folder)?, wanted)?))
-        .collect::<anyhow::Result<Vec<Drawn>>>()?;
+    draw_runs(chart, args.out.as_deref().unwrap_or(Path::new("-")), &folders, redact)
+}
+
+/// Draws a chart of the runs in folders.
+///
+/// # Errors
+/// As [`draw`].
+pub fn draw_runs(chart: Chart, out: &Path, folders: &[PathBuf], redact: Redact) -> anyhow::Result<()> {
+    let format = Format::of(out)?;
+    // What cannot be written shows before a long run is read.
+    let file = WholeFile::open(out)?;
+    let runs = folders.iter().map(|folder| drawn(folder, redact)).collect::<anyhow::Result<Vec<Drawn>>>()?;
     let runs: Vec<&Drawn> = runs.iter().collect();
     file.write(&image(chart.into(), format, &runs)?)?;
     if out != Path::new("-") {
         output::talk(format!("{}: {}", out.display(), ChartKind::from(chart)));
     }
     Ok(())
+}
+
+/// A run as charts need it.
+///
+/// # Errors
+/// It cannot be read.
+pub fn drawn(folder: &Path, redact: Redact) -> anyhow::Result<Drawn> {
+    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
+    Ok(load_drawn(&RunReader::open(folder)?, wanted)?)
+}
+
+/// The newest run of each side of a diff.
+pub fn newest(diff: &Diff) -> Vec<PathBuf> {
+    let newest = |side: &SideSummary| {
+        side.runs.iter().max_by_key(|run| run.started_realtime_ns).map(|run| PathBuf::from(&run.path))
+    };
+    diff.sides.iter().filter_map(newest).collect()
+}
+
+/// The page of a diff.
+///
+/// # Errors
+/// A run of it cannot be read.
+pub fn page_of_diff(diff: &Diff, list: Option<&'static str>) -> anyhow::Result<String> {
+    let runs = newest(diff)
+        .iter()
+        .map(|run| drawn(run, Redact { on: false }))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(html::comparison(diff, &runs.iter().collect::<Vec<_>>(), list))
 }
 
 /// The longest stalls of a page's table.

@@ -3,246 +3,33 @@
 use super::advice::{step, with_advice};
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
+pub use super::pipeline_args::PipelineArgs;
+use super::pipeline_args::{PacingArg, ReportArg, Switch};
 use super::pipeline_properties::load_or_make;
-use super::record::ClockArg;
+use super::recording_args::ClockArg;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
 use crate::signals;
-use crate::units::{duration, size, some_duration};
 use anyhow::Context;
-use clap::{Args, ValueEnum};
 use jitterscope_analyze::PipelineSummary;
-use jitterscope_export::{Target, write_message_times};
+use jitterscope_export::write_message_times;
 use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
 use jitterscope_record::RecordError;
 use jitterscope_record::pipeline::{
-    InputChoice, PipelineError, PipelineLength, PipelineRecordError, PipelineRecordSettings,
-    Places as ThreadPlaces, record_pipeline_to,
+    InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
+    Schedule, record_pipeline_to,
 };
 use jitterscope_report::pipeline::progress::file_stem;
 use jitterscope_report::pipeline::{Format, inter_title, transit_title};
 use jitterscope_report::text::{Next, brief};
 use jitterscope_report::{json, load, pipeline};
 use jitterscope_store::check_label;
-use std::path::{Path, PathBuf};
-
-/// Iterations, warm-up iterations and records of the ancestor, where one of them is given.
-const ITERATIONS: (u64, u64, u64) = (20, 10, 10_000);
-/// Records in an input that is made.
-const INPUT_RECORDS: u64 = 10_000;
-/// Messages of the warm-up where no interval tells how many a time has.
-const UNPACED_WARM_UP: u64 = 1_000_000;
-/// Bytes of a slot beside its record: the message, the allocator's account.
-const SLOT: u64 = 64 + 16;
-
-/// How the producer keeps its interval.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum PacingArg {
-    /// On a fixed schedule: lateness is measured and caught up
-    #[default]
-    Schedule,
-    /// An interval after each publication, as perf-workshop: its own stalls hide messages
-    Ancestor,
-}
-
-/// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
-    /// There is one
-    On,
-    /// There is none
-    Off,
-}
-
-/// A report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportArg {
-    /// A table of each kind of time
-    Long,
-    /// A line of each: min, mean, 50, 90, 99, 99.9, 99.99, max, count
-    Short,
-    /// Two files of each with the whole histogram: .hgrm and .hlog
-    Detailed,
-}
-
-/// Arguments of `record pipeline`. Letters are those of perf-workshop.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
-                        the first -w of them as warm-up. Its -s, threads that spin to disturb the others, is \
-                        left out: to measure under load, start the load beside it; selftest injects \
-                        disturbances that are known."
-)]
-pub struct PipelineArgs {
-    /// Bytes of a record
-    #[arg(long, short = 'l', default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]
-    pub message_size: u32,
-    /// Time between publications; 0s sends as fast as the ring takes them
-    #[arg(long, default_value = "10us", value_name = "TIME", value_parser = interval, help_heading = "Messages")]
-    pub interval: Nanos,
-    /// Publications in a second, in place of --interval
-    #[arg(long, value_name = "N", conflicts_with = "interval", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Messages")]
-    pub rate: Option<u64>,
-    /// How the interval is kept
-    #[arg(long, value_enum, default_value = "schedule", value_name = "HOW", help_heading = "Messages")]
-    pub pacing: PacingArg,
-    /// Slots of the ring, a power of two
-    #[arg(long, short = 'b', default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
-    pub ring: u64,
-    /// Send the records of this file [default: random ones, made on first use]
-    #[arg(long, short = 'f', value_name = "FILE", help_heading = "Messages")]
-    pub input: Option<PathBuf>,
-
-    /// How long to measure
-    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = some_duration, help_heading = "Length")]
-    pub duration: Nanos,
-    /// How many messages to measure, in place of --duration
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
-    pub messages: Option<u64>,
-    /// Iterations over the input, warm-up included [default: 20 with -w or -n]
-    #[arg(long, short = 'i', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
-    pub iterations: Option<u64>,
-    /// Iterations of the warm-up [default: 10 with -i or -n, half of -i at most]
-    #[arg(long, short = 'w', value_name = "N", conflicts_with_all = ["duration", "messages", "warmup"], help_heading = "Length")]
-    pub warmup_iterations: Option<u64>,
-    /// Records in an iteration [default: 10000 with -i or -w]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
-    pub records: Option<u64>,
-    /// How long to send before what counts
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration, help_heading = "Length")]
-    pub warmup: Nanos,
-    /// Pause between warm-up and measurement
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration, help_heading = "Length")]
-    pub pause: Nanos,
-
-    /// Whether there is a journaller [default: on, or as the properties file says]
-    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Threads")]
-    pub journaller: Option<Switch>,
-    /// Producer and accumulator alone: fits two CPUs
-    #[arg(long, conflicts_with_all = ["journaller", "journal", "journaller_cpu", "journaller_priority"], help_heading = "Threads")]
-    pub two_thread: bool,
-    /// The producer's CPU
-    #[arg(long, value_name = "CPU", help_heading = "Threads")]
-    pub producer_cpu: Option<u32>,
-    /// The accumulator's CPU
-    #[arg(long, value_name = "CPU", help_heading = "Threads")]
-    pub accumulator_cpu: Option<u32>,
-    /// The journaller's CPU
-    #[arg(long, value_name = "CPU", help_heading = "Threads")]
-    pub journaller_cpu: Option<u32>,
-    /// All threads in the class SCHED_FIFO at this priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
-    pub priority: Option<u32>,
-    /// The producer's, in place of --priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
-    pub producer_priority: Option<u32>,
-    /// The accumulator's, in place of --priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
-    pub accumulator_priority: Option<u32>,
-    /// The journaller's, in place of --priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
-    pub journaller_priority: Option<u32>,
-    /// perf-workshop's properties file, made when it is not there; flags win over it
-    #[arg(long, short = 'o', value_name = "FILE", help_heading = "Threads")]
-    pub properties: Option<PathBuf>,
-    /// perf-workshop's; refused with a word on what to use
-    #[arg(short = 's', hide = true)]
-    pub spinners: bool,
-    /// Measure even where the machine is too small for the threads
-    #[arg(long, help_heading = "Threads")]
-    pub force: bool,
-
-    /// The journal's file, overwritten [default: kept with the run]
-    #[arg(long, short = 'j', value_name = "FILE", help_heading = "Output")]
-    pub journal: Option<PathBuf>,
-    /// What to print; may be repeated [default: long]
-    #[arg(
-        long,
-        short = 'r',
-        value_enum,
-        ignore_case = true,
-        value_name = "FORMAT",
-        num_args = 1,
-        help_heading = "Output"
-    )]
-    pub report: Vec<ReportArg>,
-    /// Folder of the files of --report detailed
-    #[arg(long, short = 'd', default_value = ".", value_name = "DIR", value_parser = folder, help_heading = "Output")]
-    pub output: PathBuf,
-    /// Name of this configuration, for comparing runs
-    #[arg(long, short = 't', default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
-    pub label: String,
-    /// Messages this much after their intended time are slow [default: those above the warm-up's 98 %]
-    #[arg(long, value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
-    pub slow_above: Option<Nanos>,
-    /// Length of a reporting interval
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
-    pub reporting: Nanos,
-    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(long, value_name = "TARGET", help_heading = "Output")]
-    pub to: Vec<Target>,
-    /// End with code 3 if a message took longer than this from its intended time
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
-    pub fail_above: Option<Nanos>,
-    /// The clock [default: the TSC where it can be trusted]
-    #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Output")]
-    pub clock: Option<ClockArg>,
-    /// Only measure: record no kernel events, name nobody
-    #[arg(long, help_heading = "Output")]
-    pub no_trace: bool,
-    /// Trace buffer of each CPU of the pipeline
-    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::record::trace_buffer, help_heading = "Output")]
-    pub trace_buffer: u64,
-    /// Raw trace to keep with the run; beyond it only what lies around the worst messages
-    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = size, help_heading = "Output")]
-    pub trace_limit: u64,
-    /// Print all that is known, on as many lines as it takes
-    #[arg(long)]
-    pub full: bool,
-    /// Print JSON
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-    /// Say nothing on stderr but errors
-    #[arg(long, short, help_heading = "Output")]
-    pub quiet: bool,
-}
-
-fn interval(text: &str) -> Result<Nanos, String> {
-    match duration(text)? {
-        Nanos(60_000_000_001..) => Err("must be at most 1m".into()),
-        some => Ok(some),
-    }
-}
-
-/// Everywhere else `-d` is a length of time; here it is the ancestor's.
-fn folder(text: &str) -> Result<PathBuf, String> {
-    if duration(text).is_ok() && !Path::new(text).is_dir() {
-        return Err(format!(
-            "is a length of time, and -d is the folder of files here, as perf-workshop has it: write --duration {text} \
-             (or ./{text} for the folder)"
-        ));
-    }
-    Ok(text.into())
-}
-
-fn reporting(text: &str) -> Result<Nanos, String> {
-    match duration(text)? {
-        Nanos(0..=999_999) => Err("must be at least 1ms".into()),
-        some => Ok(some),
-    }
-}
-
-fn ring(text: &str) -> Result<u64, String> {
-    match text.parse::<u64>() {
-        Ok(slots) if slots.is_power_of_two() && (2..=1 << 26).contains(&slots) => Ok(slots),
-        _ => Err("must be a power of two from 2 to 67108864, for example 16384".into()),
-    }
-}
+use std::path::Path;
 
 /// Runs it.
 ///
@@ -260,7 +47,6 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     beside_a_report(&args.to, args.quiet)?;
     let machine = Machine::host();
     check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
-    fits_in_memory(args, &machine)?;
     let settings = settings(args, places, &machine)?;
     if args.report.contains(&ReportArg::Detailed) {
         writable(&args.output)?;
@@ -302,7 +88,8 @@ fn settings(
         return Err(UsageError("--journal goes with a journaller: add --journaller on".into()).into());
     }
     let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
-    let (length, warm_up_messages, records) = length(args, interval)?;
+    let Schedule { length, warm_up_messages, records } =
+        args.schedule().plan(interval).map_err(usage_if_asked_wrongly)?;
     let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_record::pipeline::Place {
         cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
         fifo_priority: priority.or(args.priority),
@@ -346,50 +133,6 @@ fn settings(
     Ok(settings)
 }
 
-/// How much is measured, the messages of the warm-up, and the records of an input that is made.
-fn length(args: &PipelineArgs, interval: Nanos) -> Result<(PipelineLength, u64, u64), UsageError> {
-    let (iterations, warm_up, records) = ITERATIONS;
-    let as_ancestor = args.iterations.is_some() || args.warmup_iterations.is_some() || args.records.is_some();
-    if as_ancestor {
-        let iterations = args.iterations.unwrap_or(iterations);
-        let warm_up = args.warmup_iterations.unwrap_or(warm_up.min(iterations / 2));
-        let records = args.records.unwrap_or(records);
-        let measured = iterations.saturating_sub(warm_up);
-        let messages = measured.checked_mul(records).filter(|n| *n > 0);
-        let (Some(messages), Some(warm_up)) = (messages, warm_up.checked_mul(records)) else {
-            return Err(UsageError(format!(
-                "-i {iterations} iterations of which -w {warm_up} are warm-up leave nothing that can be measured"
-            )));
-        };
-        return Ok((PipelineLength::Messages(messages), warm_up, records));
-    }
-    let warm_up = match interval {
-        Nanos::ZERO if args.warmup == Nanos::ZERO => 0,
-        Nanos::ZERO => UNPACED_WARM_UP,
-        Nanos(interval) => args.warmup.0 / interval,
-    };
-    let length = args.messages.map_or(PipelineLength::Time(args.duration), PipelineLength::Messages);
-    Ok((length, warm_up, INPUT_RECORDS))
-}
-
-/// A ring that the machine has no memory for would end in the kernel killing somebody.
-fn fits_in_memory(args: &PipelineArgs, machine: &Machine) -> Result<(), UsageError> {
-    let needs = args.ring.saturating_mul(SLOT + u64::from(args.message_size));
-    let meminfo = machine.read("/proc/meminfo").unwrap_or_default();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let available = available.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-    match available {
-        Some(kib) if needs > kib * 1024 / 2 => Err(UsageError(format!(
-            "--ring {} of {} bytes a record takes {} MiB, more than half of the {} MiB that are free",
-            args.ring,
-            args.message_size,
-            needs >> 20,
-            kib >> 10
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// Makes the folder, and checks that files can be made in it, before anything is measured.
 fn writable(folder: &Path) -> anyhow::Result<()> {
     let trial = format!(".jitterscope-{}", std::process::id());
@@ -405,6 +148,8 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::Cpu(_)
         | PipelineRecordError::InputSize { .. }
         | PipelineRecordError::NotAJournal(_)
+        | PipelineRecordError::NothingLeft { .. }
+        | PipelineRecordError::Memory { .. }
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
         | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
         PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
@@ -481,58 +226,4 @@ fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: PipelineArgs,
-    }
-
-    fn of(line: &str) -> Result<(PipelineLength, u64, u64), String> {
-        let words = std::iter::once("pipeline").chain(line.split_whitespace());
-        let args = Command::try_parse_from(words).map_err(|error| error.to_string())?.args;
-        let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
-        length(&args, interval).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn lengths_are_the_ancestors_where_its_letters_are_used() {
-        let script = of("-i 2500 -w 300 -n 4000 -r DETAILED -r LONG");
-        assert_eq!(script, Ok((PipelineLength::Messages(2200 * 4000), 300 * 4000, 4000)));
-        assert_eq!(of("-i 20"), Ok((PipelineLength::Messages(100_000), 100_000, 10_000)));
-        assert_eq!(of("-n 7"), Ok((PipelineLength::Messages(70), 70, 7)));
-        assert_eq!(of("-i 3"), Ok((PipelineLength::Messages(20_000), 10_000, 10_000)));
-        assert_eq!(of("-w 0 -i 1 -n 1"), Ok((PipelineLength::Messages(1), 0, 1)));
-        assert!(of("-i 2 -w 3").is_err() && of("-i 18446744073709551615 -w 0 -n 2").is_err());
-        for clash in ["-i 2 --duration 1s", "-n 5 --messages 5", "-w 2 --warmup 1s", "--rate 5 --interval 1s"]
-        {
-            assert!(of(clash).unwrap_err().contains("cannot be used with"), "{clash}");
-        }
-    }
-
-    #[test]
-    fn otherwise_they_are_times_or_counts() {
-        let second = PipelineLength::Time(Nanos(1_000_000_000));
-        assert_eq!(of("--duration 1s"), Ok((second, 100_000, INPUT_RECORDS)));
-        assert_eq!(of("--duration 1s --rate 1000 --warmup 2s"), Ok((second, 2_000, INPUT_RECORDS)));
-        assert_eq!(of("--duration 1s --interval 0s"), Ok((second, UNPACED_WARM_UP, INPUT_RECORDS)));
-        assert_eq!(
-            of("--messages 5 --interval 0s --warmup 0s"),
-            Ok((PipelineLength::Messages(5), 0, INPUT_RECORDS))
-        );
-    }
-
-    #[test]
-    fn rings_are_powers_of_two() {
-        assert_eq!((ring("2"), ring("524288")), (Ok(2), Ok(524_288)));
-        for bad in ["0", "1", "3", "-4", "134217728", "16k", ""] {
-            assert!(ring(bad).unwrap_err().contains("power of two"), "{bad}");
-        }
-    }
 }

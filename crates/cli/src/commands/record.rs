@@ -1,9 +1,10 @@
 //! `record`: the main job.
 
 use super::machine_tuning;
-use super::outputs::{TARGETS, beside_a_report, of_recording, tell, told_by_target};
+use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
+use super::recording_args::{ClockArg, trace_buffer};
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UsageError};
@@ -15,9 +16,9 @@ use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_export::Target;
-use jitterscope_model::{ClockKind, CpuId, CpuList, CpuSet, Nanos};
+use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Extra, RecordError, RecordSettings, WakeupChoice, record_to};
+use jitterscope_record::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
 use jitterscope_store::StoreError;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
@@ -38,25 +39,6 @@ pub enum ProbeKind {
     None,
 }
 
-/// The clock to read.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ClockArg {
-    /// The time stamp counter
-    Tsc,
-    /// CLOCK_MONOTONIC_RAW
-    MonotonicRaw,
-}
-
-impl ClockArg {
-    /// The clock itself.
-    pub fn kind(self) -> ClockKind {
-        match self {
-            ClockArg::Tsc => ClockKind::Tsc,
-            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
-        }
-    }
-}
-
 /// The probe that has arguments of its own.
 #[derive(Subcommand, Debug)]
 pub enum OtherProbe {
@@ -66,7 +48,7 @@ pub enum OtherProbe {
 
 /// Arguments of `record`.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = TARGETS)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct RecordArgs {
     #[command(subcommand)]
     pub other: Option<OtherProbe>,
@@ -129,7 +111,7 @@ pub struct RecordArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
-    /// Write rows there as they come, beside the run that is stored; may be repeated
+    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
     pub output: Vec<Target>,
     /// End with code 4 unless this source is available (see doctor); may be repeated
@@ -163,15 +145,10 @@ pub(super) fn default_interval(duration: Nanos) -> Nanos {
     round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
 }
 
-/// The CPU that is measured to compare with: one that is not measured for itself. With more than one to
-/// choose from, our own threads keep to the others.
-fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Result<CpuId, UsageError> {
-    let free = allowed.intersection(&topology.online).difference(chosen);
-    free.last().ok_or_else(|| {
-        UsageError(format!(
-            "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
-        ))
-    })
+fn no_control(chosen: &CpuSet) -> UsageError {
+    UsageError(format!(
+        "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
+    ))
 }
 
 fn default_label(probe: ProbeKind) -> String {
@@ -182,15 +159,6 @@ fn period(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos(0..=49_999) => Err("must be at least 50us".into()),
         Nanos(1_000_000_001..) => Err("must be at most 1s".into()),
-        some => Ok(some),
-    }
-}
-
-pub(super) fn trace_buffer(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        0..=65_535 => Err("must be at least 64KiB".into()),
-        // The kernel counts buffers in KiB of an int.
-        some if some >> 10 > i32::MAX as u64 => Err("is larger than the kernel can count".into()),
         some => Ok(some),
     }
 }
@@ -243,7 +211,10 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if matches!(probe, ProbeKind::None) {
         return passive::run(args, places, (&machine, &stop), cpus);
     }
-    let control = args.idle_control.then(|| idle_control(&cpus.cpus, &topology, &allowed)).transpose()?;
+    let control = match args.idle_control {
+        true => Some(idle_control(&cpus.cpus, &topology, &allowed).ok_or_else(|| no_control(&cpus.cpus))?),
+        false => None,
+    };
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
     let (wakeup, threshold) = match probe {
         ProbeKind::Spin | ProbeKind::None => (None, THRESHOLD),
@@ -263,7 +234,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         duration: args.duration,
         warmup: args.warmup,
         threshold: args.threshold.unwrap_or(threshold),
-        interval: args.interval.unwrap_or_else(|| default_interval(args.duration)),
+        interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
         clock: args.clock.map(ClockArg::kind),
         trace: !args.no_trace,

@@ -1,8 +1,8 @@
 //! `report`: a stored run again, or one of its stalls.
 
+use super::advice;
 use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
-use super::{advice, reattribute};
 use crate::exit::Exit;
 use crate::moment::Moment;
 use crate::output;
@@ -12,6 +12,7 @@ use clap::Args;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::KeyLevel;
+use jitterscope_record::reattributed;
 use jitterscope_report::text::Next;
 use jitterscope_report::{Style, json, load_by, load_periods, load_redacted, text};
 use jitterscope_store::resolve;
@@ -107,7 +108,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
     let list = args.list.unwrap_or(LISTED);
     let summary = match (args.reattribute, args.redact.on) {
-        (true, redact) => reattribute::summary(&path, list, effort, redact)?,
+        (true, redact) => reattributed(&path, list, effort, redact)?,
         (false, true) => load_redacted(&path, list, effort)?.1,
         (false, false) => load_by(&path, list, effort, args.by.unwrap_or(Level::Program).into())?.1,
     };

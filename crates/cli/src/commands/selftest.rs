@@ -92,7 +92,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&done.report)?;
     } else {
-        output::result(&selftest::render_text(&done.report))?;
+        output::result(&jitterscope_report::selftest::render(&done.report))?;
     }
     Ok(if done.report.passed { Exit::Ok } else { Exit::Failed })
 }

@@ -69,7 +69,7 @@ pub fn run(runs: &Path) -> RunReader {
     RunReader::open(&path).unwrap()
 }
 
-fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
+pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         tool_version: "test".into(),

@@ -30,8 +30,6 @@ struct Watched {
     watch: PassiveWatch,
     look: Option<Shares>,
     cpus: CpuSet,
-    /// Those that went offline and were told of.
-    gone: CpuSet,
     /// Kernel events of the measured time on watched CPUs.
     events: u64,
     measured: (Ticks, Ticks),
@@ -55,6 +53,10 @@ impl TakesRecords for Watched {
 
     fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
         self.watch.lost(cpu, from, to, names);
+    }
+
+    fn set(&mut self, step: &Setup) {
+        self.watch.set(step);
     }
 }
 
@@ -176,7 +178,6 @@ impl<'a> Subject for Watching<'a> {
             watch: PassiveWatch::new(watching),
             look: (settings.owners == Owners::Largest).then(|| Shares::new(from)),
             cpus: cpus.clone(),
-            gone: CpuSet::new(),
             events: 0,
             measured: (Ticks(u64::MAX), Ticks(u64::MAX)),
         };
@@ -250,13 +251,15 @@ impl Watch<'_> {
         self.follow.drain(self.now, outputs)?;
         take_in(&mut self.rows, &mut self.follow.follower_mut().watch, self.now.min(self.end), outputs)?;
         self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
-        // CPUs that turned out to have gone are told so before the next turn.
-        for cpu in self.follow.events.gone.difference(&self.follow.follower().gone).iter() {
-            let at = clock::now(self.kind);
-            self.follow.events.set(Setup::Gone { cpu, at });
-            let watched = self.follow.follower_mut();
-            watched.watch.gone(cpu, at);
-            watched.gone.insert(cpu);
+        // CPUs that turned out to have gone are told so before the next turn. One that still wrote a record
+        // after it was told so, on its way, is told so again.
+        for cpu in self.follow.events.offline.clone().iter() {
+            if self.follow.follower().watch.is_gone(cpu) {
+                continue;
+            }
+            let gone = Setup::Gone { cpu, at: clock::now(self.kind) };
+            self.follow.follower_mut().set(&gone);
+            self.follow.events.set(gone);
         }
         Ok(())
     }
@@ -281,7 +284,7 @@ impl Running for Watch<'_> {
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
         self.take_turn(&mut stage.outputs)?;
         // Without any of its CPUs nothing more will come.
-        self.over |= self.follow.events.gone == self.settings.cpus.cpus;
+        self.over |= self.follow.events.offline == self.settings.cpus.cpus;
         let total = self.settings.duration;
         Ok(Some(Progress {
             elapsed: stage.rate().nanos(self.now.since(self.start)).min(total),

@@ -35,6 +35,30 @@ pub enum PipelineRecordError {
         /// Bytes of each.
         length: usize,
     },
+    /// Iterations that are all warm-up, or too many.
+    #[error(
+        "-i {iterations} iterations of which -w {warm_up} are warm-up leave nothing that can be measured"
+    )]
+    NothingLeft {
+        /// Iterations, warm-up included.
+        iterations: u64,
+        /// Those of the warm-up.
+        warm_up: u64,
+    },
+    /// A ring that is larger than memory.
+    #[error(
+        "--ring {slots} of {record_length} bytes a record takes {needs_mib} MiB, more than half of the {free_mib} MiB that are free"
+    )]
+    Memory {
+        /// Slots of the ring.
+        slots: u64,
+        /// Bytes of a record.
+        record_length: u64,
+        /// MiB of all of it.
+        needs_mib: u64,
+        /// MiB that are free.
+        free_mib: u64,
+    },
     /// The journal's file holds something else.
     #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
     NotAJournal(PathBuf),

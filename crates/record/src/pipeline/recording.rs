@@ -5,6 +5,7 @@ use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Blind, Follower};
 use super::input::{self, Input};
 use super::journal::{JournalKeeper, JournalPlace, check_replaceable};
+use super::memory;
 use super::remarks::{self, Remark};
 use super::result::{Setting, end_of, tagged};
 use super::settings::{PipelineLength, PipelineRecordSettings};
@@ -99,6 +100,7 @@ impl<'a> Subject for Piping<'a> {
 
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, PipelineRecordError> {
         let settings = self.settings;
+        memory::check(machine, settings)?;
         let allowed = current_affinity()
             .map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
         self.room = Room {

@@ -5,9 +5,11 @@ mod old;
 mod passive;
 mod probes;
 mod steps;
+mod summary;
 mod threads;
 mod timeline;
 
+pub use summary::reattributed;
 pub use timeline::stall_timeline;
 
 use jitterscope_model::{

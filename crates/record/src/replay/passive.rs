@@ -1,14 +1,14 @@
 //! CPUs that were watched: what was stolen there is found again.
 
-use super::steps::{Reading, SetupSteps, Step, steps};
+use super::steps::StoredPages;
 use super::threads::Found;
 use super::{ReplayError, Replayed, StallSink};
-use crate::feed::PageFeed;
 use crate::passive::{take_in, watching};
 use crate::threads::{EpisodeRows, InOrder, TakesRecords};
 use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Setup, Stall, ThreadRef, Ticks,
+    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Source, SourceTurn, Stall,
+    ThreadRef, Ticks,
 };
 use jitterscope_store::RunReader;
 use jitterscope_trace::TraceContext;
@@ -26,12 +26,23 @@ impl TakesRecords for PassiveWatch {
     fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
         PassiveWatch::lost(self, cpu, from, to, names);
     }
+
+    fn set(&mut self, step: &Setup) {
+        match step {
+            Setup::Belongs { tid, comm, on, asleep } => self.belongs(Belonging {
+                thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+                on: *on,
+                asleep: *asleep,
+            }),
+            Setup::Gone { cpu, at } => self.gone(*cpu, *at),
+            _ => {}
+        }
+    }
 }
 
 /// What a replay found.
 struct Again<'a> {
-    reading: Reading,
-    setup: SetupSteps<'a>,
+    source: StoredPages<'a>,
     cpus: Vec<PassiveCpu>,
     intervals: Vec<IntervalRow>,
 }
@@ -63,7 +74,7 @@ pub(super) fn passive(
     let again = watch(run, context, &mut keep)?;
     for stall in run.stalls()? {
         let stall = stall?;
-        let whole = !again.reading.breaks.touch(None, stall.start, stall.end);
+        let whole = !again.source.breaks.touch(None, stall.start, stall.end);
         let attribution = found.remove(&(stall.cpu, stall.start, stall.end)).filter(|_| whole);
         let attribution = attribution.map(|again| Attribution { stall: stall.id, ..again });
         replayed.stalls += 1;
@@ -80,47 +91,30 @@ fn watch<'a>(
 ) -> Result<Again<'a>, ReplayError> {
     let manifest = run.manifest();
     let (rate, probe) = (manifest.rate, &manifest.probe);
-    let mut again = Again {
-        reading: Reading::new(PageFeed::new(context, &probe.cpus)?, context),
-        setup: SetupSteps::new(context),
-        cpus: Vec::new(),
-        intervals: Vec::new(),
-    };
+    let source = StoredPages::new(run, context)?;
+    let mut again = Again { source, cpus: Vec::new(), intervals: Vec::new() };
     let kept = context.setup.iter().find_map(|set| watching(&set.step, probe.threshold_ns, rate));
     let Some(settings) = kept else { return Ok(again) };
     let mut records = InOrder::of(PassiveWatch::new(settings));
     let mut found = Found { stall, intervals: Vec::new() };
     // They count from the measurement on.
     let (mut rows, mut until) = (None, Ticks(u64::MAX));
-    for step in steps(run)? {
-        let (pages, mut turn) = match step? {
-            Step::Missing => {
-                again.reading.miss(context);
-                continue;
+    loop {
+        let mut take = |record: Record<'_>| {
+            if let Record::Setup(Setup::Measure { from, until: end }) = record {
+                until = *end;
+                rows = Some(EpisodeRows::new(probe.threshold_ns, rate, *from).every(probe.interval_ns));
             }
-            Step::Turn(pages, turn) => (pages, turn),
+            records.take(record);
         };
-        while let Some(set) = turn.as_ref().and_then(|turn| again.setup.before(turn.number)) {
-            match set {
-                Setup::Measure { from, until: end } => {
-                    until = *end;
-                    records.measure(*from, *end);
-                    rows = Some(EpisodeRows::new(probe.threshold_ns, rate, *from).every(probe.interval_ns));
-                }
-                Setup::Belongs { tid, comm, on, asleep } => records.follower.belongs(Belonging {
-                    thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
-                    on: *on,
-                    asleep: *asleep,
-                }),
-                Setup::Gone { cpu, at } => records.follower.gone(*cpu, *at),
-                _ => {}
-            }
-        }
-        again.reading.turn(&pages, turn.as_deref_mut(), |item| records.take(item));
-        let Some(turn) = turn else { continue };
-        records.hand_over(turn.now, &again.reading.names);
+        let turn = match again.source.turn(&mut (), &mut take)? {
+            None => break,
+            Some(SourceTurn::Kept(turn)) => turn,
+            Some(SourceTurn::Open | SourceTurn::Cut | SourceTurn::Missing) => continue,
+        };
+        records.hand_over(turn.now, &again.source.names);
         if let Some(end) = turn.end {
-            again.cpus = records.follower.finish(end, &again.reading.names);
+            again.cpus = records.follower.finish(end, &again.source.names);
         }
         if let Some(rows) = &mut rows {
             let now = turn.end.unwrap_or(turn.now).min(until);

@@ -1,12 +1,11 @@
 //! The stalls of probes that spin, or that sleep and wake, as their recorder attributed them.
 
-use super::steps::{Reading, SetupSteps, Step, steps};
+use super::steps::StoredPages;
 use super::{ReplayError, Replayed, StallSink};
-use crate::feed::PageFeed;
 use crate::gaps::{GapAttribution, hints_of};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, Gap, RunManifest, Setup, Stall, StallId, ThreadRef, WarmUpTurn,
+    Comm, CpuId, DrainTurn, Gap, RunManifest, Source, SourceTurn, Stall, StallId, ThreadRef, WarmUpTurn,
 };
 use jitterscope_store::RunReader;
 use jitterscope_trace::TraceContext;
@@ -26,8 +25,7 @@ pub(super) fn probes(
 ) -> Result<Replayed, ReplayError> {
     let manifest = run.manifest();
     let measured = &manifest.probe.cpus;
-    let mut reading = Reading::new(PageFeed::new(context, measured)?, context);
-    let mut setup = SetupSteps::new(context);
+    let mut source = StoredPages::new(run, context)?;
     let settings = AttributorSettings {
         rate: manifest.rate,
         virtual_machine: manifest.host.hypervisor.is_some(),
@@ -38,9 +36,10 @@ pub(super) fn probes(
     let mut stalls = run.stalls()?.peekable();
     // Whether a part of the warm-up was not kept, from which the recorder learnt.
     let mut begun_late = false;
-    for step in steps(run)? {
-        let (pages, mut turn) = match step? {
-            Step::Missing => {
+    while let Some(step) = source.turn(&mut (), &mut |record| gaps.take(record))? {
+        let turn = match step {
+            SourceTurn::Kept(turn) => turn,
+            SourceTurn::Missing => {
                 if replayed.stalls == 0 && !begun_late {
                     begun_late = true;
                     gaps.attributor = gaps
@@ -48,20 +47,12 @@ pub(super) fn probes(
                         .with_costs(EdgeCosts::from_rows(&manifest.edge_costs))
                         .with_sleeping_works(&manifest.sleeping_works);
                 }
-                reading.miss(context);
                 continue;
             }
-            Step::Turn(pages, turn) => (pages, turn),
+            SourceTurn::Open | SourceTurn::Cut => continue,
         };
-        while let Some(set) = turn.as_ref().and_then(|turn| setup.before(turn.number)) {
-            if let Setup::Measure { from, until } = set {
-                gaps.attributor.measure(*from, *until);
-            }
-        }
-        reading.turn(&pages, turn.as_deref_mut(), |item| gaps.take(item));
-        let Some(turn) = turn else { continue };
         let DrainTurn { measuring, warm_up, smi, untraced, stalls: until, .. } = *turn;
-        gaps.pages_done(reading.seen_until(), hints_of(measured.iter(), smi, &untraced));
+        gaps.pages_done(source.seen_until(), hints_of(measured.iter(), smi, &untraced));
         let mut told: BTreeMap<CpuId, Told> = BTreeMap::new();
         for of in warm_up {
             let cpu = of.cpu;
@@ -81,16 +72,16 @@ pub(super) fn probes(
                 if measuring || begun_late {
                     gaps.attributor.pass_over(&stall);
                 } else {
-                    gaps.attributor.learn(&stall, &reading.names);
+                    gaps.attributor.learn(&stall, &source.names);
                 }
             }
             for stall in stalls {
-                if reading.breaks.touch(Some(stall.cpu), stall.start, stall.end) {
+                if source.breaks.touch(Some(stall.cpu), stall.start, stall.end) {
                     gaps.attributor.pass_over(&stall);
                     replayed.without_trace += 1;
                     rows.push((stall, None));
                 } else {
-                    let attribution = gaps.attribute(&stall, &reading.names);
+                    let attribution = gaps.attribute(&stall, &source.names);
                     rows.push((stall, Some(attribution)));
                 }
             }
@@ -109,7 +100,7 @@ pub(super) fn probes(
     }
     let ends: Vec<_> = manifest.results.iter().map(|result| (result.cpu, result.end)).collect();
     gaps.attributor.finish(&ends);
-    replayed.events_in_gaps = (!reading.breaks.any()).then(|| gaps.attributor.events_in_gaps());
+    replayed.events_in_gaps = (!source.breaks.any()).then(|| gaps.attributor.events_in_gaps());
     Ok(replayed)
 }
 

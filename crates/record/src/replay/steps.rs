@@ -1,15 +1,17 @@
-//! The steps of a stored recorder, in order.
+//! A stored run as a source: the steps of its recorder, in order.
 
+use super::ReplayError;
 use super::breaks::Breaks;
 use crate::feed::PageFeed;
-use crate::kernel_events::Item;
 use crate::names::ReplayedNames;
-use jitterscope_model::{DrainTurn, Setup, SetupStep, Ticks};
-use jitterscope_store::{RunReader, StoreError, StoredPage, TracePiece, TraceRole};
-use jitterscope_trace::{Role, TraceContext};
+use jitterscope_model::{DrainTurn, Record, SetupStep, Sink, Source, SourceTurn, Ticks, TraceRole};
+use jitterscope_store::{RunReader, StoreError, StoredPage, TracePiece};
+use jitterscope_trace::TraceContext;
+use std::iter::Peekable;
+use std::slice;
 
 /// What comes next.
-pub(super) enum Step {
+enum Step {
     /// Pages, and the turn that they belong to; no turn where its end is missing.
     Turn(Vec<StoredPage>, Option<Box<DrainTurn>>),
     /// A part of the trace was not kept.
@@ -17,20 +19,15 @@ pub(super) enum Step {
 }
 
 /// Cuts a stored trace into turns.
-pub(super) struct Steps<I> {
-    pieces: I,
+struct Steps {
+    pieces: Pieces,
     pages: Vec<StoredPage>,
     missing: bool,
 }
 
-/// The steps of a run's recorder.
-pub(super) fn steps(
-    run: &RunReader,
-) -> Result<Steps<impl Iterator<Item = Result<TracePiece, StoreError>> + use<>>, StoreError> {
-    Ok(Steps { pieces: run.trace_pieces()?, pages: Vec::new(), missing: false })
-}
+type Pieces = Box<dyn Iterator<Item = Result<TracePiece, StoreError>>>;
 
-impl<I: Iterator<Item = Result<TracePiece, StoreError>>> Iterator for Steps<I> {
+impl Iterator for Steps {
     type Item = Result<Step, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -56,22 +53,11 @@ impl<I: Iterator<Item = Result<TracePiece, StoreError>>> Iterator for Steps<I> {
     }
 }
 
-/// What is set up before a turn.
-pub(super) struct SetupSteps<'a>(std::iter::Peekable<std::slice::Iter<'a, SetupStep>>);
-
-impl<'a> SetupSteps<'a> {
-    pub(super) fn new(context: &'a TraceContext) -> SetupSteps<'a> {
-        SetupSteps(context.setup.iter().peekable())
-    }
-
-    /// The next thing that was set up before this turn.
-    pub(super) fn before(&mut self, turn: u64) -> Option<&'a Setup> {
-        self.0.next_if(|set| set.before_turn <= turn).map(|set| &set.step)
-    }
-}
-
-/// Pages to records, names and losses, as the recorder had them.
-pub(super) struct Reading {
+/// The pages that a run kept, as records, names and losses: as its recorder had them.
+pub(super) struct StoredPages<'a> {
+    steps: Steps,
+    context: &'a TraceContext,
+    setup: Peekable<slice::Iter<'a, SetupStep>>,
     feed: PageFeed,
     pub(super) names: ReplayedNames,
     pub(super) breaks: Breaks,
@@ -79,24 +65,34 @@ pub(super) struct Reading {
     in_part: bool,
 }
 
-impl Reading {
-    pub(super) fn new(feed: PageFeed, context: &TraceContext) -> Reading {
-        Reading { feed, names: ReplayedNames::new(context), breaks: Breaks::default(), in_part: false }
+impl<'a> StoredPages<'a> {
+    /// Of a run with this description of its pages.
+    pub(super) fn new(run: &RunReader, context: &'a TraceContext) -> Result<StoredPages<'a>, ReplayError> {
+        let pieces: Pieces = Box::new(run.trace_pieces()?);
+        Ok(StoredPages {
+            steps: Steps { pieces, pages: Vec::new(), missing: false },
+            context,
+            setup: context.setup.iter().peekable(),
+            feed: PageFeed::new(context, &run.manifest().probe.cpus)?,
+            names: ReplayedNames::new(context),
+            breaks: Breaks::default(),
+            in_part: false,
+        })
     }
 
     /// A part of the trace is missing here.
-    pub(super) fn miss(&mut self, context: &TraceContext) {
-        self.names.miss(context);
+    fn miss(&mut self) {
+        self.names.miss(self.context);
         self.breaks.miss(self.feed.last_records());
         self.in_part = true;
     }
 
     /// Hands over what the pages of a turn hold; takes the names that were read in it out of the turn.
-    pub(super) fn turn(
+    fn pages(
         &mut self,
         pages: &[StoredPage],
         turn: Option<&mut DrainTurn>,
-        mut sink: impl FnMut(Item),
+        take: &mut dyn FnMut(Record<'_>),
     ) {
         let in_part = std::mem::take(&mut self.in_part);
         let (mut reads, asked, identities) = turn.map_or_else(Default::default, |turn| {
@@ -109,27 +105,50 @@ impl Reading {
         }
         self.names.turn(reads, asked, identities);
         for page in pages {
-            let role = match page.role {
-                TraceRole::Local => Role::Local,
-                TraceRole::Senders => Role::Senders,
-            };
-            if role == Role::Local
+            if page.role == TraceRole::Local
                 && let Some((from, to)) = self.breaks.page(page.cpu, page.first)
             {
-                sink(Item::Lost(page.cpu, from, to));
+                take(Record::Lost(page.cpu, from, to));
             }
             let names = &mut self.names;
-            self.feed.page(role, page.cpu, &page.bytes, |item| {
-                if let Item::Sender(event) | Item::Local(event) = &item {
+            self.feed.page(page.role, page.cpu, &page.bytes, |record| {
+                if let Record::Sender(event) | Record::Local(event) = &record {
                     names.learn(event);
                 }
-                sink(item);
+                take(record);
             });
         }
         self.names.pages_done();
     }
+}
 
-    pub(super) fn seen_until(&self) -> Option<Ticks> {
+/// A run that kept them: its turns are those of its recorder.
+impl Source for StoredPages<'_> {
+    type Error = ReplayError;
+
+    fn turn(
+        &mut self,
+        _keep: &mut dyn Sink,
+        take: &mut dyn FnMut(Record<'_>),
+    ) -> Result<Option<SourceTurn>, ReplayError> {
+        let (pages, mut turn) = match self.steps.next().transpose()? {
+            None => return Ok(None),
+            Some(Step::Missing) => {
+                self.miss();
+                return Ok(Some(SourceTurn::Missing));
+            }
+            Some(Step::Turn(pages, turn)) => (pages, turn),
+        };
+        if let Some(number) = turn.as_ref().map(|turn| turn.number) {
+            while let Some(set) = self.setup.next_if(|set| set.before_turn <= number) {
+                take(Record::Setup(&set.step));
+            }
+        }
+        self.pages(&pages, turn.as_deref_mut(), take);
+        Ok(Some(turn.map_or(SourceTurn::Cut, SourceTurn::Kept)))
+    }
+
+    fn seen_until(&self) -> Option<Ticks> {
         self.feed.seen_until()
     }
 }

@@ -1,14 +1,13 @@
 //! Followed threads: those that were attached to, and the pipeline's with its slow messages.
 
-use super::steps::{Reading, SetupSteps, Step, steps};
+use super::steps::StoredPages;
 use super::{ReplayError, Replayed, StallSink};
-use crate::feed::PageFeed;
 use crate::pipeline::split;
 use crate::threads::{EpisodeRows, InOrder};
-use jitterscope_attribute::{FollowerSettings, Following, Start};
+use jitterscope_attribute::FollowerSettings;
 use jitterscope_model::{
-    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Row, RunFacts, RunManifest, Setup,
-    Sink, SinkError, Stall, ThreadAccount, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Record, Row, RunFacts, RunManifest,
+    Setup, Sink, SinkError, Source, SourceTurn, Stall, ThreadAccount, TickRate, Ticks,
 };
 use jitterscope_store::RunReader;
 use jitterscope_trace::TraceContext;
@@ -16,9 +15,7 @@ use std::collections::HashMap;
 
 /// Threads as their recorder followed them.
 struct Followed<'a> {
-    context: &'a TraceContext,
-    reading: Reading,
-    setup: SetupSteps<'a>,
+    source: StoredPages<'a>,
     records: InOrder,
     rate: TickRate,
     /// The measured time.
@@ -30,14 +27,11 @@ struct Followed<'a> {
 
 impl<'a> Followed<'a> {
     fn new(run: &RunReader, context: &'a TraceContext) -> Result<Followed<'a>, ReplayError> {
-        let manifest = run.manifest();
-        let feed = PageFeed::new(context, &manifest.probe.cpus)?;
+        let rate = run.manifest().rate;
         Ok(Followed {
-            context,
-            reading: Reading::new(feed, context),
-            setup: SetupSteps::new(context),
-            records: InOrder::new(settings(context, manifest.rate)),
-            rate: manifest.rate,
+            source: StoredPages::new(run, context)?,
+            records: InOrder::new(settings(context, rate)),
+            rate,
             from: Ticks(0),
             until: Ticks(u64::MAX),
             producer: None,
@@ -45,53 +39,34 @@ impl<'a> Followed<'a> {
         })
     }
 
-    fn set_up(&mut self, turn: u64) {
-        while let Some(set) = self.setup.before(turn) {
-            match set {
-                Setup::Measure { from, until } => {
-                    (self.from, self.until) = (*from, *until);
-                    self.records.measure(*from, *until);
-                }
-                Setup::Follow { at, tid, comm, role, asleep } => {
-                    if *role == Some(PipelineRole::Producer) {
-                        self.producer = Some(*tid);
+    /// The next turn that its recorder ended, with what is left to do of it; `None` after the last one.
+    fn turn(&mut self) -> Result<Option<DrainTurn>, ReplayError> {
+        loop {
+            let Followed { source, records, from, until, producer, .. } = self;
+            let mut take = |record: Record<'_>| {
+                match record {
+                    Record::Setup(Setup::Measure { from: begins, until: ends }) => {
+                        (*from, *until) = (*begins, *ends);
                     }
-                    let following = Following {
-                        thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
-                        role: role.map(PipelineRole::as_str),
-                        start: if *asleep { Start::Asleep } else { Start::Unknown },
-                    };
-                    self.records.follower.follow(following, *at);
+                    Record::Setup(Setup::Follow { tid, role: Some(PipelineRole::Producer), .. }) => {
+                        *producer = Some(*tid);
+                    }
+                    _ => {}
                 }
-                Setup::Following { .. }
-                | Setup::Watching { .. }
-                | Setup::Belongs { .. }
-                | Setup::Gone { .. }
-                | Setup::Unknown => {}
+                records.take(record);
+            };
+            match source.turn(&mut (), &mut take)? {
+                None => return Ok(None),
+                Some(SourceTurn::Kept(turn)) => {
+                    self.records.hand_over(turn.now, &self.source.names);
+                    if let Some(end) = turn.end {
+                        self.accounts = self.records.follower.finish(end, &self.source.names);
+                    }
+                    return Ok(Some(*turn));
+                }
+                Some(SourceTurn::Open | SourceTurn::Cut | SourceTurn::Missing) => {}
             }
         }
-    }
-
-    /// Takes one step; the turn that comes back is what is left to do of it.
-    fn step(&mut self, step: Step) -> Option<DrainTurn> {
-        let (pages, mut turn) = match step {
-            Step::Missing => {
-                self.reading.miss(self.context);
-                return None;
-            }
-            Step::Turn(pages, turn) => (pages, turn),
-        };
-        if let Some(turn) = &turn {
-            self.set_up(turn.number);
-        }
-        let records = &mut self.records;
-        self.reading.turn(&pages, turn.as_deref_mut(), |item| records.take(item));
-        let turn = turn?;
-        self.records.hand_over(turn.now, &self.reading.names);
-        if let Some(end) = turn.end {
-            self.accounts = self.records.follower.finish(end, &self.reading.names);
-        }
-        Some(*turn)
     }
 }
 
@@ -177,7 +152,7 @@ pub(super) fn attach(
     let mut replayed = Replayed::default();
     for stall in run.stalls()? {
         let stall = stall?;
-        let whole = !followed.reading.breaks.touch(None, stall.start, stall.end);
+        let whole = !followed.source.breaks.touch(None, stall.start, stall.end);
         let again = found.remove(&(stall.victim.tid, stall.start, stall.end)).filter(|_| whole);
         let attribution = again.map(|again| Attribution { stall: stall.id, ..again });
         replayed.stalls += 1;
@@ -195,8 +170,7 @@ fn episodes<'a>(
     let mut followed = Followed::new(run, context)?;
     let mut found = Found { stall, intervals: Vec::new() };
     let mut rows = None;
-    for step in steps(run)? {
-        let Some(turn) = followed.step(step?) else { continue };
+    while let Some(turn) = followed.turn()? {
         let threshold = run.manifest().probe.threshold_ns;
         let (rate, from, until) = (followed.rate, followed.from, followed.until);
         let rows = rows.get_or_insert_with(|| EpisodeRows::new(threshold, rate, from));
@@ -223,8 +197,7 @@ pub(super) fn pipeline(
         replayed.without_trace += u64::from(attribution.is_none());
         sink(stall, attribution);
     };
-    for step in steps(run)? {
-        let Some(turn) = followed.step(step?) else { continue };
+    while let Some(turn) = followed.turn()? {
         // Told as episodes of their own nowhere; the threads' sums have them.
         followed.records.follower.take_episodes();
         for times in &turn.messages {
@@ -234,9 +207,9 @@ pub(super) fn pipeline(
                     hand_over(&mut replayed, &stall, None);
                     continue;
                 }
-                let whole = !followed.reading.breaks.touch(None, stall.start, stall.end);
+                let whole = !followed.source.breaks.touch(None, stall.start, stall.end);
                 let producer = followed.producer.filter(|_| whole && stall.id == times.stall);
-                let (follower, names) = (&followed.records.follower, &followed.reading.names);
+                let (follower, names) = (&followed.records.follower, &followed.source.names);
                 let again = producer.map(|producer| split(follower, producer, &stall, times, names));
                 hand_over(&mut replayed, &stall, again);
                 break;
@@ -246,6 +219,6 @@ pub(super) fn pipeline(
     for stall in stalls {
         hand_over(&mut replayed, &stall?, None);
     }
-    replayed.threads = (!followed.reading.breaks.any()).then_some(followed.accounts);
+    replayed.threads = (!followed.source.breaks.any()).then_some(followed.accounts);
     Ok(replayed)
 }

@@ -6,12 +6,10 @@
 mod report;
 mod run;
 mod score;
-mod text;
 
 pub use report::{SelftestReport, SelftestRow, SkippedKind, WrongVerdict};
 pub use run::{SelftestError, SelftestSettings, Selftested, run};
 pub use score::{Episode, PASS_PERCENT, score};
-pub use text::render_text;
 
 #[cfg(test)]
 mod tests;

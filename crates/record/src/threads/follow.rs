@@ -1,9 +1,10 @@
 //! Kernel events on their way to a [`ThreadFollower`], in order of time over all CPUs.
 
-use crate::kernel_events::{Item, KernelEvents};
+use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    CpuId, DrainTurn, KernelEvent, PipelineRole, Setup, Sink, SinkError, ThreadAccount, Ticks,
+    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source, ThreadAccount,
+    ThreadRef, Ticks,
 };
 
 /// What waits for its turn.
@@ -19,6 +20,9 @@ pub(crate) trait TakesRecords {
     fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon);
 
     fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon);
+
+    /// What its recorder set, in a replay.
+    fn set(&mut self, step: &Setup);
 }
 
 impl TakesRecords for ThreadFollower {
@@ -32,6 +36,16 @@ impl TakesRecords for ThreadFollower {
 
     fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
         ThreadFollower::lost(self, cpu, from, to, names);
+    }
+
+    fn set(&mut self, step: &Setup) {
+        let Setup::Follow { at, tid, comm, role, asleep } = step else { return };
+        let following = Following {
+            thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+            role: role.map(PipelineRole::as_str),
+            start: if *asleep { Start::Asleep } else { Start::Unknown },
+        };
+        self.follow(following, *at);
     }
 }
 
@@ -68,11 +82,15 @@ impl<F: TakesRecords> InOrder<F> {
         self.follower.measure(from, until);
     }
 
-    pub(crate) fn take(&mut self, item: Item) {
-        self.waiting.push(match item {
-            Item::Sender(event) | Item::Local(event) => (event.time, Entry::Event(event)),
-            Item::Lost(cpu, from, to) => (from, Entry::Lost(cpu, to)),
-        });
+    pub(crate) fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Sender(event) | Record::Local(event) => {
+                self.waiting.push((event.time, Entry::Event(event)));
+            }
+            Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
+            Record::Setup(Setup::Measure { from, until }) => self.measure(*from, *until),
+            Record::Setup(step) => self.follower.set(step),
+        }
     }
 
     /// Hands over what happened up to `now`.
@@ -160,7 +178,7 @@ impl<F: TakesRecords> Follow<F> {
     /// the buffers by then, on whichever CPU, and can be put in order.
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
         let records = &mut self.records;
-        self.events.drain(keep, |item, _| records.take(item))?;
+        self.events.turn(keep, &mut |record| records.take(record))?;
         self.records.hand_over(now, &self.events.names);
         self.now = now;
         Ok(())

@@ -45,18 +45,24 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
         ((share * HEAT as f64).ceil() as usize).clamp(1, HEAT) - 1
     };
     let mut paths = vec![String::new(); HEAT];
-    for (at, n) in map.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
-        let (column, row) = (at / map.rows, at % map.rows);
-        let (x, y) = (area.left + width * column as f64, area.top + height * row as f64);
-        let _ = write!(
-            paths[step(*n)],
-            "M{} {}h{}v{}h-{}z",
-            Px(x),
-            Px(y),
-            Px(width + 0.1),
-            Px(height + 0.1),
-            Px(width + 0.1)
-        );
+    let heat = |column: usize, row: usize| {
+        let n = map.counts[column * map.rows + row];
+        (n > 0).then(|| step(n))
+    };
+    for row in 0..map.rows {
+        let mut column = 0;
+        while column < map.columns {
+            let from = column;
+            let here = heat(from, row);
+            // Neighbours that look alike are one piece.
+            while column < map.columns && heat(column, row) == here {
+                column += 1;
+            }
+            let Some(here) = here else { continue };
+            let (x, y) = (area.left + width * from as f64, area.top + height * row as f64);
+            let wide = Px(width * (column - from) as f64 + 0.1);
+            let _ = write!(paths[here], "M{} {}h{wide}v{}h-{wide}z", Px(x), Px(y), Px(height + 0.1));
+        }
     }
     plot::axes(&mut svg, area, &x, &y);
     for (heat, path) in paths.iter().enumerate() {

@@ -13,6 +13,8 @@ use std::fmt::Write;
 const HEIGHT: f64 = 460.0;
 /// Height of one lane's sticks.
 const PANEL: f64 = 150.0;
+/// Stalls from which on marks are thinned more.
+const MANY: usize = 4_000;
 /// Lanes that get sticks of their own.
 const PANELS: usize = 6;
 
@@ -88,12 +90,13 @@ pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
     plot::axes(&mut svg, area, &x, &y);
     let mut marks = vec![String::new(); shown.names.len()];
     // Marks of one series that would lie on one another are one.
+    let cell = if stalls.len() > MANY { 5.0 } else { 2.5 };
     let mut taken = HashSet::new();
     for stall in stalls {
         let series = shown.series(run, stall);
         let at =
             [area.x(x.scale.share(stall.start.as_secs_f64())), area.y(y.scale.share(stall.length.0 as f64))];
-        if taken.insert((series, (at[0] / 2.5) as i32, (at[1] / 2.5) as i32)) {
+        if taken.insert((series, (at[0] / cell) as i32, (at[1] / cell) as i32)) {
             marks[series].push_str(&plot::mark(series, at[0], at[1]));
         }
     }

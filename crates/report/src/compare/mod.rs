@@ -1,8 +1,8 @@
 //! Settings side by side: from stored runs to text.
 
 mod load;
-mod text;
-mod words;
+pub(crate) mod text;
+pub(crate) mod words;
 
 pub use load::{CompareError, load_compared};
 pub use text::render;

@@ -35,7 +35,7 @@ pub fn render(diff: &Diff, style: Style) -> String {
 }
 
 /// A, B, C; the sides' names may be long.
-fn letter(at: usize) -> String {
+pub(crate) fn letter(at: usize) -> String {
     u8::try_from(at)
         .ok()
         .filter(|at| *at < 26)
@@ -372,7 +372,7 @@ impl Page {
 }
 
 /// The middle of what is known of a side: as the comparison counts it.
-fn middle(values: &[Option<f64>]) -> Option<f64> {
+pub(crate) fn middle(values: &[Option<f64>]) -> Option<f64> {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
     (known.len() == values.len() && !known.is_empty()).then(|| {
         let scale = jitterscope_analyze::compare::Scale::of(known.iter().copied());
@@ -381,7 +381,7 @@ fn middle(values: &[Option<f64>]) -> Option<f64> {
 }
 
 /// How long a run of these sides is.
-fn length(first: &SideSummary, second: &SideSummary) -> Nanos {
+pub(crate) fn length(first: &SideSummary, second: &SideSummary) -> Nanos {
     let mut all: Vec<Nanos> = first.runs.iter().chain(&second.runs).map(|run| run.duration_ns).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied().unwrap_or_default()

@@ -40,7 +40,7 @@ fn round(length: Nanos) -> String {
 }
 
 /// A figure in its unit.
-pub(super) fn figure(value: Option<f64>, unit: FigureUnit) -> String {
+pub(crate) fn figure(value: Option<f64>, unit: FigureUnit) -> String {
     match (value, unit) {
         (None, _) => "-".into(),
         (Some(share), FigureUnit::Fraction) => number::percent(share),
@@ -64,7 +64,7 @@ pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
 }
 
 /// `-80..+20 %`, short enough for a column.
-pub(super) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUnit) -> String {
+pub(crate) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUnit) -> String {
     let Some(Interval { low, high, .. }) = interval else { return "-".into() };
     let percent = |change: f64| match change * 100.0 {
         p if p.abs() >= 1e5 => "+++".into(),
@@ -86,7 +86,7 @@ pub(super) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUni
 }
 
 /// The verdict in a word or two.
-pub(super) fn verdict(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
@@ -97,7 +97,7 @@ pub(super) fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// What became of a culprit.
-pub(super) fn became(became: Became) -> &'static str {
+pub(crate) fn became(became: Became) -> &'static str {
     match became {
         Became::Appeared => "appeared",
         Became::Grew => "grew",

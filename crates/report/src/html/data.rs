@@ -2,7 +2,8 @@
 //!
 //! After inflating come the length of the head (four bytes, the lowest first), the head, and the columns one
 //! after another. A column is a sequence of LEB128 numbers; where the head calls it `delta`, each is what must
-//! be added to the one before, and `zigzag` numbers have their sign in the lowest bit. `web/src/data.ts` reads
+//! be added to the one before, and `zigzag` numbers have their sign in the lowest bit. The last part of a stall is in `net` by what it differs from
+//! what the others leave of the stall. `web/src/data.ts` reads
 //! it; the two have one version.
 
 use crate::chart::words as chart_words;
@@ -12,7 +13,7 @@ use base64::Engine;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use jitterscope_analyze::explain;
-use jitterscope_analyze::picture::PartSort;
+use jitterscope_analyze::picture::{DrawnStall, PartSort};
 use jitterscope_model::{Nanos, StallId, TimelineRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -147,9 +148,9 @@ impl Columns {
     fn near(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
         let mut last = 0u64;
         let deltas = values.map(|value| {
-            let delta = value.wrapping_sub(last) as i64;
+            let delta = zigzag(value.wrapping_sub(last));
             last = value;
-            ((delta << 1) ^ (delta >> 63)) as u64
+            delta
         });
         self.add(name, deltas, true, true);
     }
@@ -179,7 +180,7 @@ fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
     columns.plain("cpu", stalls().map(|stall| u64::from(stall.cpu.0)));
     columns.plain("parts", stalls().map(|stall| stall.parts.len() as u64));
     columns.plain("sort", parts().map(|part| part.sort as u64));
-    columns.plain("net", parts().map(|part| part.net.0));
+    columns.add("net", stalls().flat_map(nets), false, true);
     columns.plain("around", parts().map(|part| part.gross.saturating_sub(part.net).0));
     let header = Header {
         version: VERSION,
@@ -226,6 +227,24 @@ fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
     out.extend_from_slice(&head);
     out.extend_from_slice(&columns.bytes);
     out
+}
+
+/// The parts' times, of the last only what its stall's length does not say already: nothing, where the parts
+/// sum to it as they should.
+fn nets(stall: &DrawnStall) -> impl Iterator<Item = u64> + '_ {
+    let last = stall.parts.len().saturating_sub(1);
+    let mut left = stall.length.0;
+    stall.parts.iter().enumerate().map(move |(at, part)| {
+        let expected = if at == last { left } else { 0 };
+        left = left.saturating_sub(part.net.0);
+        zigzag(part.net.0.wrapping_sub(expected))
+    })
+}
+
+/// The sign in the lowest bit.
+fn zigzag(difference: u64) -> u64 {
+    let signed = difference as i64;
+    ((signed << 1) ^ (signed >> 63)) as u64
 }
 
 /// What else is known of parts of a sort, beside whose they are.

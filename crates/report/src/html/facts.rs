@@ -98,7 +98,7 @@ pub(super) fn machine(body: &mut Markup, run: &Drawn) {
         ("online CPUs", host.online.to_string()),
         ("isolated CPUs", host.isolated.to_string()),
         ("nohz_full CPUs", host.nohz_full.to_string()),
-        ("hypervisor", host.hypervisor.clone().unwrap_or_default()),
+        ("hypervisor", host.hypervisor.as_deref().map(text::headline::hypervisor).unwrap_or_default()),
     ];
     if let Some(machine) = &run.summary.machine {
         facts.extend(more(machine));

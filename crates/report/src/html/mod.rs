@@ -21,7 +21,7 @@ mod wakeup;
 mod worst;
 
 pub use bundle::is_interactive;
-pub use compare::{Change, Comparison, Figure, Judgement, render as comparison};
+pub use compare::render as comparison;
 pub use data::Frames;
 pub use index::render as index;
 pub use settings::Setting;
@@ -124,7 +124,11 @@ fn header(body: &mut Markup, page: &Page<'_>) {
         span(run.duration_ns),
     ];
     facts.extend([&run.hostname, &run.kernel_release, &run.cpu_model].map(|text| tame(text)));
-    facts.extend(run.hypervisor.as_ref().map(|hypervisor| format!("guest of {}", tame(hypervisor))));
+    facts.extend(
+        run.hypervisor
+            .as_ref()
+            .map(|hypervisor| format!("guest of {}", text::headline::hypervisor(hypervisor))),
+    );
     facts.retain(|fact| !fact.is_empty());
     body.raw("<p class=\"facts\">").text(&facts.join(" \u{b7} ")).raw("</p>\n");
     body.raw("<nav aria-label=\"Sections\">");

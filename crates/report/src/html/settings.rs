@@ -43,7 +43,17 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
                     Cell::Text(finding.wanted.clone()),
                 ]
             };
-            body.table("As the run found them", &heads, wrong.iter().map(row).collect());
+            let won = wrong.partition_point(|setting| setting.win.is_some());
+            let (winning, rest) = wrong.split_at(won);
+            if !winning.is_empty() {
+                body.table("As the run found them", &heads, winning.iter().map(row).collect());
+            }
+            if !rest.is_empty() {
+                let summary = format!("{} more, which would win nothing of what was measured", rest.len());
+                body.details(&summary, |body| {
+                    body.table("As the run found them", &heads, rest.iter().map(row).collect());
+                });
+            }
             let command = format!("jitterscope tune plan --run {}", summary.run.id);
             body.raw("<p class=\"note\">See what would change, on that machine: <code>")
                 .text(&command)

@@ -62,7 +62,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
 }
 
 /// The product behind a CPUID signature (leaf 0x40000000).
-fn hypervisor(signature: &str) -> String {
+pub(crate) fn hypervisor(signature: &str) -> String {
     match signature.trim_end_matches('\0') {
         "KVMKVMKVM" => "KVM".into(),
         "Microsoft Hv" => "Hyper-V".into(),

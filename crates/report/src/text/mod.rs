@@ -4,7 +4,7 @@
 mod brief;
 mod cpus;
 mod culprits;
-mod headline;
+pub(crate) mod headline;
 mod over_time;
 mod passive;
 mod percentiles;

@@ -3,8 +3,11 @@
 //! [`survey`] asks and looks, and leaves the machine as it was: it makes no instance and sets nothing,
 //! and a tracefs that it had to mount is unmounted again.
 
+mod clock;
 mod kernel;
 mod proc_files;
+
+pub use clock::sources;
 
 use crate::tracefs::Tracefs;
 use jitterscope_model::{ClockKind, SourceReport, SourceStatus};

@@ -1,9 +1,9 @@
-//! `report --reattribute`: the verdicts of this version on a run that is stored.
+//! The summary of a stored run with the verdicts of this version.
 
+use super::{ReplayError, Replayed, replay};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
 use jitterscope_model::{Attribution, RunManifest, Stall, Warning};
-use jitterscope_record::{Replayed, replay};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -13,7 +13,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// The run kept no trace, is too old for its kind, or cannot be read.
-pub fn summary(path: &Path, worst: usize, effort: Effort, redact: bool) -> anyhow::Result<RunSummary> {
+pub fn reattributed(
+    path: &Path,
+    worst: usize,
+    effort: Effort,
+    redact: bool,
+) -> Result<RunSummary, ReplayError> {
     let run = RunReader::open(path)?;
     // Once for what becomes of the run as a whole, which stands before its rows; so that no row need wait in
     // memory.

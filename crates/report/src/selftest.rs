@@ -1,8 +1,8 @@
 //! A selftest's report as plain text, at most 80 columns wide.
 
-use super::{SelftestReport, SelftestRow};
 use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
+use jitterscope_record::selftest::{SelftestReport, SelftestRow};
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
@@ -12,7 +12,7 @@ const EXPECTED: usize = 27;
 
 /// A table of the kinds, the reasons of those that failed or were skipped, and the verdict.
 #[must_use]
-pub fn render_text(report: &SelftestReport) -> String {
+pub fn render(report: &SelftestReport) -> String {
     let mut out = String::new();
     line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "len err", "verdict"]);
     for row in &report.rows {
@@ -103,4 +103,76 @@ fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
         column += width;
     }
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_inject::Expectation;
+    use jitterscope_model::CulpritKind;
+    use jitterscope_record::selftest::SkippedKind;
+
+    fn row(kind: DisturbKind, culprit: (CulpritKind, &str), counts: [u64; 2], reason: &str) -> SelftestRow {
+        let [found, named] = counts;
+        SelftestRow {
+            expected: Some(Expectation { kind: culprit.0, name: culprit.1.into(), sender: None }),
+            injected: 100,
+            found,
+            named,
+            length_error: (found > 0).then_some(0.02),
+            passed: reason.is_empty(),
+            ..SelftestRow::failed(kind, reason.into())
+        }
+    }
+
+    #[test]
+    fn the_text_fits_and_says_why() {
+        let fifo = (CulpritKind::Thread, "js-fifo-004d");
+        let instead =
+            "named 60 of 100, 95 % are needed; most often instead: hypervisor late interrupt, 40 times";
+        let long = (CulpritKind::Kworker, "a_function_of_a_very_long_name");
+        let rows = vec![
+            row(DisturbKind::Fifo, fifo, [100, 100], ""),
+            row(DisturbKind::Fifo, fifo, [100, 60], instead),
+            row(DisturbKind::Kworker, long, [0, 0], "found 0 of 100, 95 % are needed"),
+            SelftestRow::failed(DisturbKind::Timer, "the child ended with signal 9".into()),
+        ];
+        let skipped = vec![SkippedKind {
+            kind: DisturbKind::Writeback,
+            reason: "/sys/devices/virtual/workqueue/writeback/cpumask: Permission denied (os error 13); \
+                     confining writeback to one CPU needs root"
+                .into(),
+        }];
+        let text = render(&SelftestReport::new(rows, skipped));
+        let expected = "\
+kind       expected culprit            injected   found   named len err verdict
+fifo       thread js-fifo-004d              100 100.0 % 100.0 %   2.0 %    pass
+fifo       thread js-fifo-004d              100 100.0 %  60.0 %   2.0 %    FAIL
+kworker    kworker a_function_of_a_ver      100   0.0 %   0.0 %       -    FAIL
+timer      -                                  0       -       -       -    FAIL
+writeback                                     -       -       -       - skipped
+
+fifo failed: named 60 of 100, 95 % are needed; most often instead: hypervisor
+  late interrupt, 40 times
+kworker failed: found 0 of 100, 95 % are needed
+timer failed: the child ended with signal 9
+writeback skipped: /sys/devices/virtual/workqueue/writeback/cpumask: Permission
+  denied (os error 13); confining writeback to one CPU needs root
+
+selftest failed: 1 of 4 kinds passed, 1 skipped
+";
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn all_but_one_is_not_shown_as_all() {
+        let row = SelftestRow {
+            injected: 10_000,
+            found: 9_999,
+            ..SelftestRow::failed(DisturbKind::Fair, "".into())
+        };
+        let text = render(&SelftestReport::new(vec![row], vec![]));
+        assert!(text.contains("99.9 %"), "{text}");
+    }
 }

@@ -1,0 +1,34 @@
+//! Arguments that all recordings have.
+
+use crate::units::size;
+use clap::ValueEnum;
+use jitterscope_model::ClockKind;
+
+/// The clock to read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ClockArg {
+    /// The time stamp counter
+    Tsc,
+    /// CLOCK_MONOTONIC_RAW
+    MonotonicRaw,
+}
+
+impl ClockArg {
+    /// The clock itself.
+    pub fn kind(self) -> ClockKind {
+        match self {
+            ClockArg::Tsc => ClockKind::Tsc,
+            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
+        }
+    }
+}
+
+/// The size of a trace buffer, bytes.
+pub fn trace_buffer(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0..=65_535 => Err("must be at least 64KiB".into()),
+        // The kernel counts buffers in KiB of an int.
+        some if some >> 10 > i32::MAX as u64 => Err("is larger than the kernel can count".into()),
+        some => Ok(some),
+    }
+}

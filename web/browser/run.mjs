@@ -1,0 +1,307 @@
+// Pages in a real browser. Arguments: the program, the program that generates runs, and the folder of artefacts.
+// What cannot be had here is told as SKIPPED; nothing else may be missing.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { serve } from "./serve.mjs";
+
+const [program, generator, out] = process.argv.slice(2).map((path) => resolve(path));
+const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const root = resolve(fileURLToPath(import.meta.url), "../../..");
+mkdirSync(out, { recursive: true });
+const runs = mkdtempSync(join(tmpdir(), "jitterscope-web-"));
+const jitterscope = (...args) => execFileSync(program, ["--runs", runs, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+const results = [];
+
+async function check(name, work) {
+  try {
+    await work();
+    results.push([name, "passed"]);
+  } catch (error) {
+    results.push([name, "FAILED"]);
+    console.error(`${name}: ${error.stack ?? error}`);
+  }
+}
+
+/** A page with everything that it says on the way, and every request that leaves it. */
+async function open(browser, url, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const said = [];
+  const requested = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) said.push(message.text());
+  });
+  page.on("pageerror", (error) => said.push(error.message));
+  page.on("request", (request) => {
+    if (request.url() !== url.split("#")[0] && !/^(data|blob):/.test(request.url())) requested.push(request.url());
+  });
+  await page.goto(url);
+  await ready(page);
+  return { page, said, requested };
+}
+
+const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready === "yes", null, { timeout: 60_000 });
+const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
+
+/** Nothing wider than the page, and every control has a name. */
+async function sound(page) {
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(wider <= 0, `the page is ${wider} px wider than the window`);
+  const nameless = await page.evaluate(
+    () => [...document.querySelectorAll("button,a[href],input,canvas[tabindex]")].filter((e) => !(e.textContent?.trim() || e.getAttribute("aria-label") || e.labels?.length)).length,
+  );
+  assert.equal(nameless, 0, "controls without a name");
+}
+
+function stored() {
+  const all = [];
+  for (const kind of ["spin", "wakeup", "attach", "pipeline"]) {
+    for (const [of, folder] of [["fixture", "crates/record/tests/fixtures"], ["format-1", "crates/store/tests/fixtures/format-1"]]) {
+      const from = join(root, folder, kind);
+      const to = join(runs, `${of}-${kind}`);
+      cpSync(from, to, { recursive: true });
+      all.push([`${of}-${kind}`, to]);
+    }
+  }
+  return all;
+}
+
+function recorded() {
+  if (process.getuid?.() !== 0) {
+    console.error("SKIPPED: fresh recordings, which need root");
+    return [];
+  }
+  const all = [];
+  const record = (label, ...args) => {
+    jitterscope(...args, "--label", label, "--quiet");
+    all.push([label, label]);
+  };
+  record("fresh-spin", "record", "-d", "1s");
+  record("fresh-wakeup", "record", "wakeup", "-d", "1s", "-t", "20us");
+  record("fresh-pipeline", "record", "pipeline", "--two-thread", "--duration", "500ms");
+  const busy = spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" });
+  try {
+    record("fresh-attach", "attach", "-d", "1s", "--pid", String(busy.pid));
+  } finally {
+    busy.kill("SIGKILL");
+  }
+  return all;
+}
+
+const page_of = (run, name, ...args) => {
+  const file = join(out, `${name}.html`);
+  jitterscope("report", run, "--html", file, ...args);
+  return `file://${file}`;
+};
+
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+try {
+  for (const [name, run] of [...stored(), ...recorded()]) {
+    await check(`${name}: opens from disk, says nothing, asks for nothing`, async () => {
+      const url = page_of(run, name);
+      for (const colorScheme of ["light", "dark"]) {
+        for (const width of [1280, 400]) {
+          const { page, said, requested } = await open(browser, url, { colorScheme, viewport: { width, height: 900 } });
+          await sound(page);
+          assert.deepEqual(said, []);
+          assert.deepEqual(requested, []);
+          await page.screenshot({ path: join(out, `${name}-${colorScheme}-${width}.png`), fullPage: true });
+          await page.close();
+        }
+      }
+    });
+  }
+
+  execFileSync(generator, [runs, "100000"]);
+  execFileSync(generator, [runs, "10"]);
+  execFileSync(generator, [runs, "4000", "hostile"]);
+  const large = page_of("generated-100000", "generated-100000");
+  const small = page_of("generated-10", "generated-10");
+
+  await check("100,000 stalls with their parts fit into 1.5 MB", async () => {
+    const size = statSync(join(out, "generated-100000.html")).size;
+    console.error(`  ${size} bytes`);
+    assert.ok(size <= 1.5e6, `${size} bytes`);
+  });
+
+  await check("100,000 stalls load and are drawn in no more than so many times of what ten take", async () => {
+    const took = async (url) => {
+      const { page, said } = await open(browser, url);
+      const begun = Date.now();
+      await page.reload();
+      await ready(page);
+      const load = Date.now() - begun;
+      await page.locator("#timeline .canvas canvas").focus();
+      for (let i = 0; i < 8; i++) {
+        await page.keyboard.press(i % 2 ? "-" : "+");
+        await settled(page);
+      }
+      const draws = await page.evaluate(() => performance.getEntriesByName("jitterscope-draw").map((entry) => entry.duration));
+      assert.deepEqual(said, []);
+      await page.close();
+      // The first draws everything; those after it are what a hand waits for.
+      const redraws = draws.slice(2).sort((a, b) => a - b);
+      return { load, redraw: redraws[redraws.length >> 1] };
+    };
+    const [empty, full] = [await took(small), await took(large)];
+    const ratio = { load: full.load / empty.load, redraw: full.redraw / Math.max(empty.redraw, 0.5) };
+    console.error(`  load ${ratio.load.toFixed(1)} times, redraw ${ratio.redraw.toFixed(1)} times`);
+    assert.ok(ratio.load < 12, `load ${ratio.load}`);
+    assert.ok(ratio.redraw < 40, `redraw ${ratio.redraw}`);
+  });
+
+  await check("a click on a culprit filters everything, and the address keeps it", async () => {
+    const { page, said } = await open(browser, large);
+    const before = await page.locator(".now").textContent();
+    const cell = page.locator("td[data-culprit] button", { hasText: "vmstat_update" });
+    await cell.click();
+    await settled(page);
+    const after = await page.locator(".now").textContent();
+    assert.match(before, /100,000 stalls\./);
+    assert.match(after, / 1 stalls with kworker vmstat_update\./);
+    assert.equal(await cell.getAttribute("aria-pressed"), "true");
+    assert.equal(await page.locator("#worst tbody tr:visible").count(), 1);
+    await page.waitForFunction(() => location.hash.includes("culprit="));
+    await page.reload();
+    await ready(page);
+    assert.match(await page.locator(".now").textContent(), / 1 stalls with /);
+    await page.locator(".legend button", { hasText: "All" }).click();
+    await settled(page);
+    assert.match(await page.locator(".now").textContent(), /100,000 stalls\./);
+    assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("the worst stall leads into the timeline and shows its parts; keys and wheel zoom", async () => {
+    const { page, said } = await open(browser, large);
+    await page.locator("#worst tbody a").first().click();
+    await settled(page);
+    const panel = page.locator(".panel");
+    assert.match(await panel.textContent(), /30,000,000 ns/);
+    assert.match(await panel.textContent(), /kworker vmstat_update/);
+    assert.match(await panel.textContent(), /100\.0 %/);
+    const inView = async () => (await page.locator(".now").textContent()).split(" in view")[0];
+    const near = await inView();
+    assert.match(near, / ms$/);
+    const canvas = page.locator("#timeline .canvas canvas");
+    await canvas.focus();
+    for (let i = 0; i < 22; i++) await page.keyboard.press("+");
+    await settled(page);
+    assert.match(await inView(), / ns$/);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.equal(await inView(), near);
+    const box = await canvas.boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + 90);
+    await page.mouse.wheel(0, -400);
+    await settled(page);
+    assert.notEqual(await inView(), near);
+    await page.keyboard.press("Home");
+    await page.keyboard.press("p");
+    await settled(page);
+    assert.doesNotMatch(await panel.textContent(), /30,000,000 ns/);
+    await page.keyboard.press("Escape");
+    await settled(page);
+    assert.match(await panel.textContent(), /Choose a stall/);
+    assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("a stall's frames are on the same axis, down to nanoseconds", async () => {
+    const { page, said } = await open(browser, `file://${join(out, "fixture-spin.html")}`);
+    await page.locator("#worst tbody a").first().click();
+    await settled(page);
+    const rows = await page.locator(".panel table.frames tbody tr").count();
+    assert.ok(rows > 1, `${rows} frames`);
+    await page.screenshot({ path: join(out, "stall-light-1280.png") });
+    assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("names that are markup are text", async () => {
+    const { page, said, requested } = await open(browser, page_of("hostile", "hostile"));
+    assert.match(await page.locator("#culprits").textContent(), /thread <script>a\(\)\/\//);
+    await page.locator("td[data-culprit] button", { hasText: "<script>" }).first().click();
+    await page.locator("#worst tbody tr:visible a").first().click();
+    await settled(page);
+    assert.match(await page.locator(".panel").textContent(), /<script>a\(\)\/\//);
+    const made = await page.evaluate(() => ({
+      scripts: document.querySelectorAll("script").length,
+      images: document.querySelectorAll("img,b,iframe").length,
+    }));
+    // The page's own: its data are taken out of it once they are read.
+    assert.deepEqual(made, { scripts: 1, images: 0 });
+    assert.deepEqual(said, []);
+    assert.deepEqual(requested, []);
+    await page.close();
+  });
+
+  await check("the policy stops a script that got in all the same", async () => {
+    const { page, said } = await open(browser, small);
+    const ran = await page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "window.ranAnyway = true";
+      document.body.append(script);
+      const image = new Image();
+      image.src = "http://127.0.0.1:9/x.png";
+      return "ranAnyway" in window;
+    });
+    assert.equal(ran, false);
+    await page.waitForTimeout(100);
+    assert.ok(said.some((text) => text.includes("Content Security Policy")), said.join("\n"));
+    await page.close();
+  });
+
+  await check("without a script the page is complete", async () => {
+    const page = await browser.newPage({ javaScriptEnabled: false });
+    await page.goto(small);
+    for (const section of ["verdict", "culprits", "percentiles", "outliers", "offsets", "worst", "trust", "machine"]) {
+      assert.ok(await page.locator(`#${section}`).isVisible(), section);
+    }
+    assert.ok((await page.locator("svg.chart").count()) >= 5);
+    await page.close();
+  });
+
+  await check("a redacted page names nobody", async () => {
+    page_of("fixture-spin", "redacted", "--redact");
+    const text = readFileSync(join(out, "redacted.html"), "utf8");
+    const { page } = await open(browser, `file://${join(out, "redacted.html")}`);
+    const shown = await page.locator("body").textContent();
+    const details = JSON.parse(readFileSync(join(runs, "fixture-spin", "manifest.json"), "utf8"));
+    const facts = [await page.locator(".facts").textContent(), ...(await page.locator("#machine dd").allTextContents())];
+    assert.ok(facts.every((fact) => !fact.split(" \u00b7 ").includes(details.host.hostname)), facts.join("\n"));
+    for (const name of [details.host.cmdline, ...details.command_line.slice(0, 1), runs].filter((name) => name !== "")) {
+      assert.ok(!text.includes(name) && !shown.includes(name), name);
+    }
+    await page.close();
+  });
+
+  await check("the theme can be chosen, and a page prints on white", async () => {
+    const { page } = await open(browser, small, { colorScheme: "light" });
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await paper();
+    await page.locator("button.theme").click();
+    assert.notEqual(await paper(), light);
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await paper(), "rgb(255, 255, 255)");
+    await page.screenshot({ path: join(out, "print.png"), fullPage: true });
+    await page.close();
+  });
+
+  if (jitterscope("--help").includes("serve")) {
+    await serve({ browser, program, runs, out, check, open, ready, sound });
+  }
+} finally {
+  await browser.close();
+  rmSync(runs, { recursive: true, force: true });
+}
+
+for (const [name, result] of results) console.error(`${result} ${name}`);
+const failed = results.filter(([, result]) => result !== "passed").length;
+console.error(`${results.length} checks, ${failed} failed; screenshots are in ${out}`);
+process.exitCode = failed === 0 && existsSync(out) ? 0 : 1;

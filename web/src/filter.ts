@@ -1,0 +1,83 @@
+// The filter by culprit: a legend above the timeline, and the names in the tables.
+
+import type { App, Part } from "./app.js";
+import { button, element } from "./dom.js";
+import { percent } from "./format.js";
+import { mark, SERIES } from "./look.js";
+
+/** Culprits in the legend; the table has all. */
+const SHOWN = 10;
+
+export class Filter implements Part {
+  readonly root = element("div", { class: "legend", role: "group", "aria-label": "Show only stalls with a culprit" });
+  private readonly buttons = new Map<number, HTMLButtonElement>();
+  private readonly all: HTMLButtonElement;
+  private theme = "";
+
+  constructor(private readonly app: App) {
+    this.all = button("All", "show all stalls", () => app.set({ culprit: null }));
+    this.root.append(this.all);
+    const total = app.run.head.culprits.reduce((sum, culprit) => sum + culprit.total_ns, 0);
+    const byShow = [...app.run.head.culprits.keys()].sort(
+      (a, b) => (app.series[a] ?? 0) - (app.series[b] ?? 0) || a - b,
+    );
+    for (const culprit of byShow.slice(0, SHOWN)) {
+      const of = app.run.head.culprits[culprit];
+      if (of === undefined || of.total_ns === 0) continue;
+      const made = this.maker(culprit, of.name);
+      made.replaceChildren(
+        element("canvas", { class: "key", width: "28", height: "28", "aria-hidden": "true" }),
+        `${of.name} `,
+        element("span", { class: "note" }, percent(of.total_ns / Math.max(total, 1))),
+      );
+      this.root.append(made);
+      this.buttons.set(culprit, made);
+    }
+    for (const cell of document.querySelectorAll<HTMLElement>("td[data-culprit]")) {
+      const culprit = Number(cell.dataset["culprit"]);
+      cell.replaceChildren(this.maker(culprit, cell.textContent ?? ""));
+    }
+    app.add(this);
+  }
+
+  private maker(culprit: number, name: string): HTMLButtonElement {
+    const made = button(name, `show only stalls with ${name}`, () =>
+      this.app.set({ culprit: this.app.state.culprit === culprit ? null : culprit }),
+    );
+    made.dataset["filter"] = String(culprit);
+    return made;
+  }
+
+  draw(): void {
+    const { culprit } = this.app.state;
+    this.all.setAttribute("aria-pressed", String(culprit === null));
+    for (const made of document.querySelectorAll<HTMLButtonElement>("button[data-filter]")) {
+      made.setAttribute("aria-pressed", String(Number(made.dataset["filter"]) === culprit));
+    }
+    this.keys();
+    for (const link of document.querySelectorAll<HTMLAnchorElement>('#worst a[href^="#stall="]')) {
+      const row = this.app.run.byId.get(Number(link.hash.slice("#stall=".length)));
+      const line = link.closest("tr");
+      if (line !== null) line.hidden = row !== undefined && this.app.mask[row] !== 1;
+    }
+  }
+
+  private keys(): void {
+    if (this.theme === this.app.look.ink) return;
+    this.theme = this.app.look.ink;
+    for (const [culprit, made] of this.buttons) {
+      const draw = made.querySelector("canvas")?.getContext("2d");
+      if (draw === null || draw === undefined) continue;
+      const series = this.app.series[culprit] ?? SERIES - 1;
+      draw.setTransform(2, 0, 0, 2, 0, 0);
+      draw.clearRect(0, 0, 14, 14);
+      draw.fillStyle = this.app.look.fills[series] ?? "";
+      draw.fillRect(0, 9, 14, 5);
+      draw.strokeStyle = this.app.look.series[series] ?? "";
+      draw.lineWidth = 1.3;
+      draw.beginPath();
+      mark(draw, series, 7, 4, 3);
+      draw.stroke();
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// Makes a page that is complete as it stands something to move in.
+
+import "uplot/dist/uPlot.min.css";
+import "./page.css";
+import { App } from "./app.js";
+import { Offsets, Percentiles, Scatter } from "./charts.js";
+import { load } from "./data.js";
+import { button, element } from "./dom.js";
+import { Filter } from "./filter.js";
+import { Panel } from "./panel.js";
+import { Timeline } from "./timeline.js";
+
+function theme(app: App): void {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = (): boolean => (root.dataset["theme"] ?? (dark.matches ? "dark" : "light")) === "dark";
+  const made = button("", "light or dark", () => {
+    root.dataset["theme"] = isDark() ? "light" : "dark";
+    shown();
+  });
+  const shown = (): void => {
+    made.textContent = isDark() ? "Light" : "Dark";
+    app.relook();
+  };
+  dark.addEventListener("change", shown);
+  made.className = "theme";
+  document.querySelector("header")?.append(made);
+  shown();
+}
+
+async function start(): Promise<void> {
+  const data = document.getElementById("data");
+  const root = document.getElementById("app");
+  if (data === null || root === null) return;
+  try {
+    performance.mark("jitterscope-load-begins");
+    const run = await load(data.textContent ?? "");
+    data.remove();
+    const app = new App(run);
+    const timeline = new Timeline(app);
+    const panel = new Panel(app);
+    const filter = new Filter(app);
+    if (run.head.rows > 0) {
+      timeline.root.querySelector(".tools")?.before(filter.root);
+      root.replaceChildren(element("div", { class: "split" }, timeline.root, panel.root));
+    } else {
+      root.replaceChildren(element("section", { id: "timeline" }, element("h2", {}, "Timeline"), element("p", { class: "note" }, "No stall was recorded.")));
+    }
+    root.hidden = false;
+    Scatter.of(app);
+    Offsets.of(app);
+    Percentiles.of(app);
+    theme(app);
+    window.addEventListener("hashchange", () => {
+      app.follow(location.hash);
+      if (app.state.stall !== null && location.hash.startsWith("#stall=")) root.scrollIntoView();
+    });
+    window.addEventListener("resize", () => app.later());
+    app.follow(location.hash);
+    if (app.state.stall !== null) root.scrollIntoView();
+    app.later();
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        performance.measure("jitterscope-load", "jitterscope-load-begins");
+        document.documentElement.dataset["ready"] = "yes";
+      }),
+    );
+  } catch (error) {
+    root.hidden = false;
+    root.replaceChildren(
+      element("p", { class: "warning" }, `The interactive part cannot be shown (${error instanceof Error ? error.message : String(error)}); everything below is complete.`),
+    );
+    document.documentElement.dataset["ready"] = "failed";
+  }
+}
+
+void start();

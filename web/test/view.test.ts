@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { count, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
+import { around, marks, moved, within, zoomed } from "../src/scale.js";
+import { NOTHING, read, written } from "../src/state.js";
+
+test("numbers are as the text report has them", () => {
+  assert.deepEqual([0, 17, 999, 1000, 12_345, 999_499, 999_500, 1_300_000, 47_800_000, 61e9].map(ns), [
+    "0 ns", "17 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.00 ms", "1.30 ms", "47.8 ms", "61.0 s",
+  ]);
+  assert.equal(count(1234567), "1,234,567");
+  assert.equal(exact(1302113), "1,302,113 ns");
+  assert.deepEqual([0.412, 0, 1, 0.0001].map(percent), ["41.2 %", "0.0 %", "100.0 %", "<0.1 %"]);
+  assert.deepEqual([0, 1, 2, 5].map(nines), ["0 %", "90 %", "99 %", "99.999 %"]);
+});
+
+test("times keep their nanoseconds", () => {
+  const epoch = 1795213189826000001n;
+  assert.equal(utc(epoch), "2026-11-20 22:19:49.826000001 UTC");
+  assert.equal(wall(epoch, 1e9), "22:19:49");
+  assert.equal(wall(epoch, 1e6), "22:19:49.826");
+  assert.equal(moment(3_200_045_000, 1000), "3.200\u2009045 s");
+  assert.equal(moment(3e9, 1e9), "3 s");
+});
+
+test("a view stays within the run and never shrinks to nothing", () => {
+  assert.deepEqual(within({ from: -50, to: 50 }, 1000), { from: 0, to: 100 });
+  assert.deepEqual(within({ from: 990, to: 2000 }, 1000), { from: 0, to: 1000 });
+  assert.deepEqual(within({ from: 500, to: 500 }, 1000), { from: 500, to: 510 });
+  assert.deepEqual(moved({ from: 0, to: 100 }, 0.5, 1000), { from: 50, to: 150 });
+  const near = zoomed({ from: 0, to: 1000 }, 250, 0.5, 1000);
+  assert.deepEqual(near, { from: 125, to: 625 });
+  assert.ok(around(500, 100, 1000).from < 500 && around(500, 100, 1000).to > 600);
+});
+
+test("axes are marked at round values", () => {
+  assert.deepEqual(marks({ from: 0, to: 60e9 }, 6), { step: 10e9, at: [0, 10e9, 20e9, 30e9, 40e9, 50e9, 60e9] });
+  const fine = marks({ from: 1e12 + 3, to: 1e12 + 43 }, 5);
+  assert.equal(fine.step, 10);
+  assert.deepEqual(fine.at.map((at) => at - 1e12), [10, 20, 30, 40]);
+});
+
+test("an address leads back to the same view", () => {
+  const state = { stall: 12, view: { from: 5, to: 900 }, culprit: 3, wall: true };
+  assert.deepEqual(read(written(state)), state);
+  assert.equal(written(NOTHING), "");
+  assert.deepEqual(read(""), NOTHING);
+  assert.equal(read("#culprits"), null);
+  assert.deepEqual(read("#stall=<script>&from=9&to=1"), NOTHING);
+});
