@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Crates in the order in which data flows: each may import those before it, except where `ONLY` says
 /// less.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "testing",
     "model",
     "clock",
@@ -23,12 +23,13 @@ const ORDER: [&str; 16] = [
     "record",
     "report",
     "tune",
+    "experiment",
     "cli",
     "xtask",
 ];
 
 /// Crates that may import only these.
-const ONLY: [(&str, &[&str]); 10] = [
+const ONLY: [(&str, &[&str]); 11] = [
     ("testing", &[]),
     ("model", &[]),
     ("clock", &[]),
@@ -39,6 +40,7 @@ const ONLY: [(&str, &[&str]); 10] = [
     ("attribute", &["model"]),
     ("analyze", &["model", "attribute"]),
     ("tune", &["model", "platform"]),
+    ("experiment", &["model", "platform", "analyze", "tune"]),
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.

@@ -12,6 +12,7 @@ mod counts;
 mod cpu;
 mod culprits;
 mod fine;
+pub mod gate;
 mod history;
 mod journal;
 mod line;

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, export, journal, list, record, report, runs, sampler, selftest,
-    serve, sljtest, tune,
+    attach, audit, diff, disturb, doctor, experiment, experiment_guard, export, journal, list, record,
+    report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -69,6 +69,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Compare settings: who got better, who worse, what cannot be told
     Diff(diff::DiffArgs),
+    /// Prove that a change helps: measure with it and without it, in turns
+    Experiment(experiment::ExperimentArgs),
     /// List stored runs
     List(list::ListArgs),
     /// Remove stored runs: by name, or all but the newest
@@ -94,6 +96,9 @@ pub enum Command {
     /// Inject one disturbance (a child of selftest)
     #[command(hide = true)]
     Disturb(disturb::DisturbArgs),
+    /// Undo an experiment whose process has gone (a child of experiment)
+    #[command(hide = true)]
+    ExperimentGuard(experiment_guard::GuardArgs),
     /// Remove what this process left when it was started anew (a second Ctrl-C)
     #[command(hide = true)]
     EndNow,
@@ -110,6 +115,7 @@ impl Command {
         match self {
             Command::Record(_)
             | Command::Attach(_)
+            | Command::Experiment(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)
             | Command::Selftest(_) => true,
@@ -124,6 +130,7 @@ impl Command {
             | Command::Audit(_)
             | Command::Tune(_)
             | Command::Disturb(_)
+            | Command::ExperimentGuard(_)
             | Command::EndNow
             | Command::Completions { .. } => false,
         }

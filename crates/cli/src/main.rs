@@ -31,6 +31,8 @@ fn main() -> std::process::ExitCode {
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::Diff(args) => commands::diff::run(args, &cli.places),
         Command::Serve(args) => commands::serve::run(args, &cli.places),
+        Command::Experiment(args) => commands::experiment::run(args, &cli.places),
+        Command::ExperimentGuard(args) => commands::experiment_guard::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
         Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),

@@ -3,78 +3,15 @@
 #[path = "../../report/tests/common/mod.rs"]
 mod common;
 
+#[path = "schema_check/mod.rs"]
+mod schema_check;
+
 use common::{Scenario, busy, late};
 use jitterscope_store::RunWriter;
+use schema_check::{check, hold, schema};
 use serde_json::Value;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-
-fn schema(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.json"));
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// The part of JSON Schema that the files use. What a schema does not know is an error, too: a field is
-/// described before it is printed.
-fn check(schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
-    let allowed: Vec<&str> = match &schema["type"] {
-        Value::String(one) => vec![one],
-        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
-        _ => return,
-    };
-    let found = type_of(value);
-    if !(allowed.contains(&found) || found == "integer" && allowed.contains(&"number")) {
-        wrong.push(format!("{at}: {found} is not one of {allowed:?}"));
-        return;
-    }
-    match value {
-        Value::Array(items) => {
-            for (n, item) in items.iter().enumerate() {
-                check(&schema["items"], item, &format!("{at}[{n}]"), wrong);
-            }
-        }
-        Value::Object(fields) => {
-            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                if !fields.contains_key(name) {
-                    wrong.push(format!("{at}: {name} is missing"));
-                }
-            }
-            for (name, field) in fields {
-                let described = schema["properties"].get(name).or(schema.get("additionalProperties"));
-                match described {
-                    Some(described) => check(described, field, &format!("{at}.{name}"), wrong),
-                    None => wrong.push(format!("{at}: {name} is not described")),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn hold(schema: &Value, value: &Value, what: &str) {
-    // For whoever describes a new field.
-    if let Some(folder) = std::env::var_os("JITTERSCOPE_SCHEMA_OUT") {
-        let line = format!("{value}\n");
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(Path::new(&folder).join(what));
-        return file.unwrap().write_all(line.as_bytes()).unwrap();
-    }
-    let mut wrong = Vec::new();
-    check(schema, value, what, &mut wrong);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
 
 fn store(scenario: &Scenario, runs: &Path) {
     let manifest = &scenario.manifest;
@@ -117,10 +54,20 @@ fn stored_runs_are_printed_as_described() {
         let text = run(&["report", label, "--json", "--by", level], dir.path());
         hold(&schema("report"), &serde_json::from_str(&text).unwrap(), label);
     }
+    let mut again = busy(&[0, 1]);
+    again.manifest.label = "AGAIN".into();
+    store(&again, dir.path());
+    for sides in [["SPIN", "AGAIN"], ["SPIN@0", "SPIN@1"], ["SPIN", "WAKEUP"]] {
+        let text = run(&["diff", sides[0], sides[1], "--json"], dir.path());
+        hold(&schema("diff"), &serde_json::from_str(&text).unwrap(), "diff");
+    }
     let text = run(&["list", "--json"], dir.path());
     hold(&schema("list"), &serde_json::from_str(&text).unwrap(), "list");
     let text = run(&["audit", "--json", "--run", "SPIN", "--cpus", "0"], dir.path());
     hold(&schema("audit"), &serde_json::from_str(&text).unwrap(), "audit");
+    let estimate = ["experiment", "--apply", "true", "--revert", "true", "--dry-run", "--json", "-q"];
+    let text = run(&estimate, dir.path());
+    hold(&schema("experiment-estimate"), &serde_json::from_str(&text).unwrap(), "experiment-estimate");
     let lines = schema("export");
     for label in ["SPIN", "WAKEUP"] {
         let file = dir.path().join(format!("{label}.json"));

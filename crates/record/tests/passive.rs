@@ -4,8 +4,8 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, Comm, CpuId, CulpritKind, Evidence, KernelEvent, Nanos, PassiveCpu, Stall,
-    StallId, ThreadRef, Ticks,
+    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventKind, Evidence, KernelEvent, Nanos, PassiveCpu,
+    Stall, StallId, ThreadRef, Ticks,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, clock, current_affinity, current_tid, name_current_thread,

@@ -8,6 +8,7 @@ pub mod compare;
 mod drawn;
 pub mod html;
 pub mod json;
+pub mod junit;
 pub mod list;
 mod load;
 mod number;

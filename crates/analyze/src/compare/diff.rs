@@ -5,7 +5,7 @@ use super::figure::{FigureKind, FigureUnit};
 use super::poisson::{Count, dispersion};
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Comparison, Design, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{Comparison, Design, Hypothesis, Interval, Margin, SingleCounts, Verdict, family};
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::{CpuId, CpuSet, CulpritKey, KeyLevel, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
@@ -72,6 +72,9 @@ pub struct RunReference {
     pub duration_ns: Nanos,
     /// Stalls and kernel events that were lost.
     pub lost_records: u64,
+    /// Where the stolen share of this very run lies, from its blocks: it says nothing of another run. Null
+    /// where no probe spun, and below ten blocks.
+    pub within_run: Option<Interval>,
 }
 
 /// A setting against the first.
@@ -136,7 +139,7 @@ pub enum Became {
     Shrank,
     /// Only the first has it.
     Vanished,
-    /// As much.
+    /// As much, within the margin.
     Stayed,
     /// Neither has it, and it was predicted.
     NotSeen,
@@ -200,6 +203,7 @@ fn summary(side: &Side) -> SideSummary {
         started_realtime_ns: run.started_realtime_ns,
         duration_ns: run.duration_ns,
         lost_records: run.lost,
+        within_run: run.within_run,
     };
     SideSummary {
         name: side.name.clone(),
@@ -396,6 +400,7 @@ fn became(stolen: &Comparison) -> Became {
         (false, false) => Became::NotSeen,
         (false, true) => Became::Appeared,
         (true, false) => Became::Vanished,
+        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
         _ if second < first => Became::Shrank,
         _ => Became::Stayed,

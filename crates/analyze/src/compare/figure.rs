@@ -59,6 +59,8 @@ pub enum FigureKind {
         /// By whom they were received.
         role: PipelineRole,
     },
+    /// How long a command took, nanoseconds.
+    WallTime,
     /// Time that followed threads waited for a CPU or were interrupted, as a share of the time in which they
     /// had work to do.
     Lost,
@@ -117,6 +119,7 @@ impl FigureKind {
             FigureKind::Stolen
                 | FigureKind::MeanLateness
                 | FigureKind::Lost
+                | FigureKind::WallTime
                 | FigureKind::MeanMessage { role: PipelineRole::Accumulator }
         )
     }

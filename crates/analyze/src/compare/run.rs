@@ -1,11 +1,13 @@
 //! One run, as a comparison needs it: a number for each figure and each culprit.
 
 use super::conditions::Conditions;
-use super::figure::{Figure, figures};
+use super::figure::{Figure, FigureKind, figures};
+use super::{Interval, within_run};
 use crate::SummaryBuilder;
+use crate::history::HistoryBuilder;
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, CulpritSums, KeyLevel, MachineState, Nanos, RunManifest, Stall, Subject,
-    Ticks,
+    Attribution, CpuId, CpuSet, CulpritSums, IntervalRow, KeyLevel, MachineState, Nanos, RunManifest, Stall,
+    Subject, Ticks,
 };
 
 /// Culprits told apart.
@@ -34,6 +36,9 @@ pub struct ComparedRun {
     pub cpus: CpuSet,
     /// Records that were lost: stalls and kernel events.
     pub lost: u64,
+    /// Where the stolen share of this very run lies, from its blocks; `None` where no probe spun, or it has
+    /// too few.
+    pub within_run: Option<Interval>,
     pub(super) conditions: Conditions,
     pub(super) machine: Option<MachineState>,
     pub(super) figures: Vec<Figure>,
@@ -41,6 +46,35 @@ pub struct ComparedRun {
     pub(super) of_cpus: Vec<(CpuId, f64)>,
     /// `None` where nobody was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
+}
+
+impl ComparedRun {
+    /// The figure that stands for all that was lost; the first where there are several.
+    #[must_use]
+    pub fn total(&self) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.kind.is_total()).and_then(|figure| figure.value)
+    }
+
+    /// Which figure that is.
+    #[must_use]
+    pub fn total_kind(&self) -> Option<FigureKind> {
+        self.figures.iter().map(|figure| figure.kind).find(|kind| kind.is_total())
+    }
+
+    /// How often culprits had a part in it of which `meant` is true; `None` where nobody was named.
+    #[must_use]
+    pub fn events_of(&self, meant: &dyn Fn(&Subject) -> bool) -> Option<u64> {
+        let of = |figures: &&CulpritFigures| figures.subject.as_ref().is_some_and(meant);
+        Some(self.culprits.as_ref()?.iter().filter(of).map(|figures| figures.count).sum())
+    }
+
+    /// Adds how long a command took: what its user waits for, and a total of its own.
+    #[must_use]
+    pub fn with_wall_time(mut self, time: Nanos) -> ComparedRun {
+        let figure = Figure { kind: FigureKind::WallTime, value: Some(time.0 as f64) };
+        self.figures.insert(0, figure);
+        self
+    }
 }
 
 /// What one culprit did in a run.
@@ -62,6 +96,7 @@ pub struct ComparedRunBuilder<'m> {
     from: Ticks,
     span: u64,
     sums: CulpritSums<(), CulpritFigures>,
+    history: HistoryBuilder,
 }
 
 impl<'m> ComparedRunBuilder<'m> {
@@ -76,6 +111,14 @@ impl<'m> ComparedRunBuilder<'m> {
             from,
             span: until.since(from).0.max(1),
             sums: CulpritSums::new(KeyLevel::Program, MAX_CULPRITS),
+            history: HistoryBuilder::new(manifest),
+        }
+    }
+
+    /// A reporting interval. Those of CPUs that the manifest does not have are left out.
+    pub fn interval(&mut self, row: &IntervalRow) {
+        if self.manifest.results.iter().any(|result| result.cpu == row.cpu) {
+            self.history.interval(row);
         }
     }
 
@@ -129,7 +172,17 @@ impl<'m> ComparedRunBuilder<'m> {
         let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
         let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
         let seconds = if ticks > 0 { manifest.rate.nanos(Ticks(ticks)) } else { manifest.duration() };
+        let history = self.history.finish();
+        let cpus = history.cpus.iter().filter(|of| Some(of.cpu) != control).count();
+        let block = history.step_ns.0 as f64 * cpus as f64;
+        // The last step may be cut short.
+        let whole = history.stolen_ns.len().saturating_sub(1);
+        let blocks: Vec<f64> =
+            history.stolen_ns.iter().take(whole).map(|stolen| stolen.0 as f64 / block.max(1.0)).collect();
+        let spun = manifest.probe.kind == "spin";
+        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten();
         ComparedRun {
+            within_run: within,
             id: manifest.id.clone(),
             label: manifest.label.clone(),
             path: self.path,

@@ -45,6 +45,12 @@ impl Looks {
         self.0.into_iter().find(|look| look.pairs == pairs)
     }
 
+    /// The first that is after so many pairs or more; the last where none is.
+    #[must_use]
+    pub fn due(&self, pairs: usize) -> Look {
+        self.0.into_iter().find(|look| look.pairs >= pairs).unwrap_or(self.0[2])
+    }
+
     /// The last.
     #[must_use]
     pub fn last(&self) -> Look {

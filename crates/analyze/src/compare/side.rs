@@ -82,6 +82,18 @@ impl Side {
         Ok(Side { name: name.to_owned(), runs })
     }
 
+    /// Runs of one arm of an experiment, which has seen to it that they are of one setting; those of both
+    /// arms in the order of their pairs.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn of_arm(name: &str, runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
+        if runs.is_empty() {
+            return Err(PoolError::Empty { name: name.to_owned() });
+        }
+        Ok(Side { name: name.to_owned(), runs })
+    }
+
     /// Its runs, oldest first.
     #[must_use]
     pub fn runs(&self) -> &[ComparedRun] {

@@ -1,5 +1,6 @@
 //! `attach`: what becomes of the time of the user's own threads.
 
+use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::report::{Form, print_run};
@@ -76,6 +77,8 @@ pub struct AttachArgs {
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
+    #[command(flatten)]
+    pub gates: Gates,
     /// Print JSON; a COMMAND's output then goes to stderr
     #[arg(long)]
     pub json: bool,
@@ -90,6 +93,7 @@ pub struct AttachArgs {
 /// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     beside_a_report(&args.output, args.quiet)?;
+    args.gates.of_one_run()?;
     let machine = Machine::host();
     let target = target(args)?;
     let of_command = matches!(target, Whom::Command { .. });
@@ -111,8 +115,9 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = attach_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    print_run(places, &outcome.path, Form::of(args.json, args.full))?;
-    Ok(tell(&args.output, &outcome.outputs, args.quiet))
+    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    args.gates.hold(None, &summary, delivered)
 }
 
 fn target(args: &AttachArgs) -> Result<Whom, UsageError> {

@@ -1,16 +1,19 @@
 //! `diff`: settings side by side.
 
 use super::compare_with::{answers, side};
+use super::gate::Gates;
 use super::pictures::{self, Chart};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
-use jitterscope_analyze::compare::{DiffRules, diff};
+use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
+use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
 use jitterscope_report::compare::render;
-use std::path::PathBuf;
+use jitterscope_report::load;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
@@ -40,6 +43,8 @@ pub struct DiffArgs {
     /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG
     #[arg(long, value_name = "FILE", requires = "chart")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub gates: Gates,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -77,11 +82,34 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         let file = WholeFile::open(out)?;
         file.write(pictures::page_of_diff(&found, None)?.as_bytes())?;
     } else if args.json {
-        output::json(&found)?
+        output::json(&found)?;
     } else {
-        output::result(&render(&found, output::style()))?
+        output::result(&render(&found, output::style()))?;
     }
-    Ok(Exit::Ok)
+    hold(args, &sides, &found)
+}
+
+/// Conditions about changes hold for each comparison, the others for every run but the first side's.
+fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
+    let (changes, of_runs): (Vec<_>, Vec<_>) =
+        args.gates.all().into_iter().partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
+    let mut results = Vec::new();
+    for against in &found.against {
+        let name = &found.sides[against.side].name;
+        let named =
+            |result: GateResult| GateResult { condition: format!("{name}: {}", result.condition), ..result };
+        results.extend(evaluate_changes(&changes, against).into_iter().map(named));
+    }
+    let runs = sides[1..].iter().flat_map(Side::runs);
+    for run in runs.filter(|_| !of_runs.is_empty()) {
+        let (_, summary) = load(Path::new(&run.path))?;
+        let named = |result: GateResult| GateResult {
+            condition: format!("{} {}: {}", run.label, run.id, result.condition),
+            ..result
+        };
+        results.extend(evaluate(&of_runs, &summary).into_iter().map(named));
+    }
+    args.gates.tell("jitterscope diff", &results)
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use super::machine_tuning;
 use super::outputs::{of_recording, tell, told_by_target};
-use super::record::{RecordArgs, THRESHOLD, default_interval, gate};
+use super::record::{RecordArgs, THRESHOLD};
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_record::{Owners, PassiveRecordSettings, RecordError, record_passive_to};
+use jitterscope_record::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
 use jitterscope_store::StoreError;
 use std::sync::atomic::AtomicBool;
 
@@ -31,7 +31,7 @@ pub(super) fn run(
         duration: args.duration,
         look: args.warmup,
         threshold: args.threshold.unwrap_or(THRESHOLD),
-        interval: args.interval.unwrap_or_else(|| default_interval(args.duration)),
+        interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         clock: args.clock.map(super::recording_args::ClockArg::kind),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
@@ -47,8 +47,7 @@ pub(super) fn run(
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    let worst = summary.passive.iter().map(|cpu| cpu.longest_ns).max();
-    Ok(gate(worst.unwrap_or_default(), args.fail_above).unwrap_or(delivered))
+    args.gates.hold(args.fail_above, &summary, delivered)
 }
 
 /// Who belongs there; refuses what needs a probe.

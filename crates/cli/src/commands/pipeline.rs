@@ -13,7 +13,6 @@ use crate::places::Places;
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
-use jitterscope_analyze::PipelineSummary;
 use jitterscope_export::write_message_times;
 use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
@@ -36,6 +35,7 @@ use std::path::Path;
 /// # Errors
 /// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
+    args.gates.of_one_run()?;
     if args.spinners {
         return Err(UsageError(
             "perf-workshop's -s disturbed its threads with others that spin; here nothing does: start a load \
@@ -183,18 +183,7 @@ fn print(args: &PipelineArgs, places: &Places, path: &Path) -> anyhow::Result<Ex
     if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
         anyhow::bail!("the journal ended before the measurement: {}", end.why);
     }
-    let worst = worst(of_pipeline);
-    match args.fail_above {
-        Some(limit) if worst > limit => {
-            output::talk(format_args!("the slowest message, {worst}, is slower than --fail-above {limit}"));
-            Ok(Exit::Exceeded)
-        }
-        _ => Ok(Exit::Ok),
-    }
-}
-
-fn worst(pipeline: &PipelineSummary) -> Nanos {
-    pipeline.consumers.iter().map(|consumer| consumer.from_intended.max_ns).max().unwrap_or_default()
+    args.gates.hold(args.fail_above, &summary, Exit::Ok)
 }
 
 fn formats(asked: &[ReportArg]) -> Vec<Format> {

@@ -1,5 +1,6 @@
 //! Arguments of `record pipeline`.
 
+use super::gate::Gates;
 use super::recording_args::ClockArg;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, ValueEnum};
@@ -157,6 +158,8 @@ pub struct PipelineArgs {
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
     pub fail_above: Option<Nanos>,
+    #[command(flatten)]
+    pub gates: Gates,
     /// The clock [default: the TSC where it can be trusted]
     #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Output")]
     pub clock: Option<ClockArg>,

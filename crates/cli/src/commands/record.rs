@@ -1,5 +1,6 @@
 //! `record`: the main job.
 
+use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
@@ -117,12 +118,14 @@ pub struct RecordArgs {
     /// End with code 4 unless this source is available (see doctor); may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
-    /// End with code 3 if a stall is longer than this
+    /// End with code 3 if a stall is longer than this: short for --fail-if 'max>TIME'
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub fail_above: Option<Nanos>,
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
+    #[command(flatten)]
+    pub gates: Gates,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -136,13 +139,6 @@ fn interval(text: &str) -> Result<Nanos, String> {
         Nanos(0..=999_999) => Err("must be at least 1ms".into()),
         some => Ok(some),
     }
-}
-
-/// The shortest of some round lengths of which a report shows each by itself.
-pub(super) fn default_interval(duration: Nanos) -> Nanos {
-    const STEPS_SHOWN: u64 = 60;
-    let round = [100, 200, 500].map(|ms| Nanos(ms * 1_000_000));
-    round.into_iter().find(|interval| duration.0 <= interval.0 * STEPS_SHOWN).unwrap_or(Nanos(1_000_000_000))
 }
 
 fn no_control(chosen: &CpuSet) -> UsageError {
@@ -195,6 +191,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let probe = args.named_probe.unwrap_or(args.probe);
     only_for_wakeup(args, probe)?;
     beside_a_report(&args.output, args.quiet)?;
+    args.gates.of_one_run()?;
     let machine = Machine::host();
     // Before the first look, which may mount tracefs.
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
@@ -252,14 +249,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    Ok(gate(summary.probe.total.max_ns.unwrap_or_default(), args.fail_above).unwrap_or(delivered))
-}
-
-/// How it ends if the worst stall is too long.
-pub(super) fn gate(worst: Nanos, fail_above: Option<Nanos>) -> Option<Exit> {
-    let limit = fail_above.filter(|limit| worst > *limit)?;
-    output::talk(format_args!("the worst stall, {worst}, is longer than --fail-above {limit}"));
-    Some(Exit::Exceeded)
+    args.gates.hold(args.fail_above, &summary, delivered)
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {

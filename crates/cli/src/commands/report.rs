@@ -1,9 +1,10 @@
 //! `report`: a stored run again, or one of its stalls.
 
 use super::advice;
+use super::gate::Gates;
 use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::moment::Moment;
 use crate::output;
 use crate::places::Places;
@@ -55,6 +56,8 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub pictures: PictureArgs,
     #[command(flatten)]
+    pub gates: Gates,
+    #[command(flatten)]
     pub redact: Redact,
     /// Tell culprits apart by program, by process or by thread; what ran instead of a followed thread is
     /// by program always [default: program]
@@ -91,6 +94,14 @@ impl From<Level> for KeyLevel {
 /// # Errors
 /// There is no such run or stall, or it cannot be read.
 pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
+    args.gates.of_one_run()?;
+    let only_shows = args.pictures.chart.is_some() || args.pictures.html.is_some() || args.which().is_some();
+    if only_shows && !args.gates.all().is_empty() {
+        return Err(UsageError(
+            "--fail-if goes with the report of a run, not with a picture or one stall".into(),
+        )
+        .into());
+    }
     let path = resolve(&places.runs()?, &args.run)?;
     if let Some(chart) = args.pictures.chart {
         pictures::draw(chart, &args.pictures, &path, args.redact, places)?;
@@ -117,7 +128,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         (true, false) => output::result(&text::render(&summary, style))?,
         _ => print_summary(places, &path, &summary, style, args.form())?,
     }
-    Ok(Exit::Ok)
+    args.gates.hold(None, &summary, Exit::Ok)
 }
 
 impl ReportArgs {

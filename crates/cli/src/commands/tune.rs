@@ -308,7 +308,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
 }
 
 /// Who we are, for the journal.
-fn who(machine: &Machine) -> Who {
+pub(super) fn who(machine: &Machine) -> Who {
     let status = machine.read("/proc/self/status").unwrap_or_default();
     let uid = status
         .lines()

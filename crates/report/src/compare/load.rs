@@ -70,5 +70,8 @@ pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, 
             }
         }
     }
+    for row in reader.intervals()? {
+        builder.interval(&row?);
+    }
     Ok(builder.finish())
 }

@@ -3,7 +3,7 @@
 use super::words::{became, because, change, figure, figure_name, interval, verdict};
 use crate::number;
 use crate::style::{Style, Tone, fit, pad, wrap};
-use crate::words::{detail, kind_and_name};
+use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
     Against, Comparison, CulpritDiff, Diff, FigureRow, FigureUnit, SideSummary, Verdict,
@@ -12,6 +12,10 @@ use jitterscope_model::Nanos;
 
 /// Culprits shown that were neither predicted nor decided.
 const UNDECIDED: usize = 8;
+/// Columns of a figure's or CPU's name.
+const NAME: usize = 18;
+/// Columns of a culprit's name.
+const CULPRIT: usize = 25;
 /// Values of one side beyond which only their middle is shown.
 const FEW: usize = 3;
 
@@ -75,6 +79,15 @@ impl Page {
         let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
         let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
         self.line(&text);
+        if let ([one], Some(within)) = (side.runs.as_slice(), side.runs[0].within_run) {
+            let text = format!(
+                "   stolen within run {}: {} to {} at 95 %; another run may be elsewhere",
+                one.id,
+                number::percent(within.low),
+                number::percent(within.high)
+            );
+            self.wrapped(Tone::Dim, &text);
+        }
         let lost: u64 = side.runs.iter().map(|run| run.lost_records).sum();
         if lost > 0 {
             self.wrapped(
@@ -143,8 +156,8 @@ impl Page {
 
     fn figures(&mut self, against: &Against, names: &[String; 2], run: Nanos) {
         self.heading(&format!(
-            "{}{:>10}{:>10}{:>10}{:>15}{:>9}  VERDICT",
-            pad("FIGURE", 21),
+            "{}{:>9}{:>9}{:>8}{:>14}{:>8}  VERDICT",
+            pad("FIGURE", NAME),
             names[0],
             names[1],
             "CHANGE",
@@ -177,19 +190,19 @@ impl Page {
     fn figure(&mut self, row: &FigureRow) {
         let side = |values: &[Option<f64>]| figure(middle(values), row.unit);
         let name = if row.is_total {
-            self.style.paint(Tone::Strong, &pad(&figure_name(row.kind), 21))
+            self.style.paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
         } else {
-            pad(&figure_name(row.kind), 21)
+            pad(&figure_name(row.kind), NAME)
         };
         let (a, b) = (side(&row.first), side(&row.second));
-        let mut line = format!("{name}{a:>10}{b:>10}");
+        let mut line = format!("{name}{a:>9}{b:>9}");
         if let Some(c) = &row.comparison {
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             let noise = c.noise_floor.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             line.push_str(&format!(
-                "{told:>10}{:>15}{:>9}  {}",
-                fit(&interval(c.interval, c.scale, row.unit), 14),
-                fit(noise.trim_start_matches('+'), 8),
+                "{told:>8}{:>14}{:>8}  {}",
+                fit(&interval(c.interval, c.scale, row.unit), 13),
+                fit(noise.trim_start_matches('+'), 7),
                 self.verdict(c)
             ));
         }
@@ -230,13 +243,13 @@ impl Page {
         };
         let [a, b] = names;
         self.heading(&format!(
-            "{}{:>8}{:>8}{:>10}{:>10}  {}VERDICT",
-            pad("CULPRIT", 30),
+            "{}{:>7}{:>7}{:>9}{:>9} {}VERDICT",
+            pad("CULPRIT", CULPRIT),
             format!("{a}/s"),
             format!("{b}/s"),
             format!("{a} stolen"),
             format!("{b} stolen"),
-            pad("", 11)
+            pad("", 9)
         ));
         let mut undecided = 0;
         let mut left_out = 0;
@@ -272,26 +285,24 @@ impl Page {
 
     fn culprit(&mut self, row: &CulpritDiff) {
         let mark = if row.predicted { "* " } else { "  " };
-        let more = detail(&row.subject, 0);
         let name = kind_and_name(&row.subject);
-        let name = if more.is_empty() { name } else { format!("{name} ({more})") };
         let rate = |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
         // Which of the two figures the verdict is of, where only one has it.
         let of = match (row.verdict() == row.events.verdict, row.verdict() == row.stolen.verdict) {
-            (true, false) => " (events)",
-            (false, true) if row.events.verdict != Verdict::Inconclusive => " (time)",
+            (true, false) => ", count",
+            (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
             _ => "",
         };
-        let decided = if of == " (events)" { &row.events } else { &row.stolen };
+        let decided = if of == ", count" { &row.events } else { &row.stolen };
         let line = format!(
-            "{}{:>8}{:>8}{:>10}{:>10}  {}{}{of}",
-            pad(&format!("{mark}{name}"), 30),
+            "{}{:>7}{:>7}{:>9}{:>9} {}{}{of}",
+            pad(&format!("{mark}{name}"), CULPRIT),
             rate(&row.events, |c| c.first),
             rate(&row.events, |c| c.second),
             share(row.stolen.first),
             share(row.stolen.second),
-            pad(became(row.became), 10),
+            pad(became(row.became), 9),
             self.verdict(decided),
         );
         self.line(&line);
@@ -300,8 +311,8 @@ impl Page {
     fn cpus(&mut self, against: &Against, names: &[String; 2]) {
         if !against.cpus.is_empty() {
             self.heading(&format!(
-                "{}{:>10}{:>10}{:>10}{:>15}  VERDICT",
-                pad("CPU", 21),
+                "{}{:>9}{:>9}{:>8}{:>14}  VERDICT",
+                pad("CPU", NAME),
                 names[0],
                 names[1],
                 "CHANGE",
@@ -314,11 +325,11 @@ impl Page {
             let c = &row.comparison;
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
             let line = format!(
-                "{}{:>10}{:>10}{told:>10}{:>15}  {}",
-                pad(&row.cpu.to_string(), 21),
+                "{}{:>9}{:>9}{told:>8}{:>14}  {}",
+                pad(&row.cpu.to_string(), NAME),
                 figure(c.first, unit),
                 figure(c.second, unit),
-                fit(&interval(c.interval, c.scale, unit), 14),
+                fit(&interval(c.interval, c.scale, unit), 13),
                 self.verdict(c)
             );
             self.line(&line);

@@ -12,15 +12,16 @@ pub fn figure_name(kind: FigureKind) -> String {
     let of = |role: PipelineRole| role.as_str();
     match kind {
         FigureKind::Stolen => "stolen".into(),
-        FigureKind::StallsOver { over_ns } => format!("stalls from {} on", round(over_ns)),
+        FigureKind::StallsOver { over_ns } => format!("stalls >= {}", round(over_ns)),
         FigureKind::Wait { percentile } => format!("wait p{percentile}"),
         FigureKind::Stall { percentile } => format!("stall p{percentile}"),
         FigureKind::MeanLateness => "mean lateness".into(),
         FigureKind::Lateness { percentile } => format!("lateness p{percentile}"),
-        FigureKind::LateOver { over_ns } => format!("late by {}", round(over_ns)),
+        FigureKind::LateOver { over_ns } => format!("late >= {}", round(over_ns)),
         FigureKind::MeanMessage { role } => format!("{} mean", of(role)),
         FigureKind::Message { role, percentile } => format!("{} p{percentile}", of(role)),
         FigureKind::SlowMessages { role } => format!("{} slow", of(role)),
+        FigureKind::WallTime => "wall time".into(),
         FigureKind::Lost => "lost".into(),
         FigureKind::Waiting => "  waiting".into(),
         FigureKind::Interrupted => "  interrupted".into(),

@@ -1,0 +1,204 @@
+//! A condition as data, and as it is written.
+
+use jitterscope_model::Nanos;
+use std::fmt;
+
+/// The percentiles that a run tells.
+pub(super) const PERCENTILES: [&str; 7] = ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"];
+
+/// One of the percentiles that a run tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Percentile(pub(super) usize);
+
+impl Percentile {
+    /// All of them, ascending.
+    pub fn all() -> impl Iterator<Item = Percentile> {
+        (0..PERCENTILES.len()).map(Percentile)
+    }
+
+    /// Its name: `99.9`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        PERCENTILES[self.0]
+    }
+
+    /// The share that lies above it.
+    pub(super) fn above(self) -> f64 {
+        1.0 - self.name().parse::<f64>().unwrap_or(100.0) / 100.0
+    }
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quantity {
+    /// `wait.p99.9`: what an instant at random waits until a spinning probe's next clock read.
+    Wait(Percentile),
+    /// `stall.p99`: of the stalls alone.
+    Stall(Percentile),
+    /// `late.p99`: lateness of wake-ups, missed deadlines filled in.
+    Late(Percentile),
+    /// `message.p99`: of messages, from the intended publication to the slower consumer.
+    Message(Percentile),
+    /// `max`: the longest stall, latest wake-up, slowest message or longest wait.
+    Max,
+    /// `stolen`: stalled time, of the measured time.
+    Stolen,
+    /// `lost`: time that followed threads waited or were interrupted, of the time they had work.
+    Lost,
+    /// `stalls`: stalls a second of one CPU.
+    Stalls,
+    /// `unexplained`: of the stalled time, what no recorded kernel activity explains.
+    Unexplained,
+    /// `unresolved`: of the stalled time, what has no verdict either.
+    Unresolved,
+    /// `hypervisor`: what is ascribed to it, of the measured time.
+    Hypervisor,
+    /// `firmware`: what is ascribed to it, of the measured time.
+    Firmware,
+    /// `culprit(PATTERN)`: what culprits of this name or kind took, of the measured time; `*` stands for
+    /// anything.
+    Culprit(String),
+    /// `coverage`: share of the time that lay between two reads of the clock, of the worst CPU.
+    Coverage,
+    /// `worse(total)`, of `diff`: the total became worse.
+    Worse(Change),
+}
+
+/// What may have become worse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The total.
+    Total,
+    /// Any figure or culprit that is judged.
+    Any,
+    /// Culprits of this name or kind.
+    Culprit(String),
+}
+
+/// When it is exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// Above.
+    Above,
+    /// Above or equal.
+    AtLeast,
+    /// Below.
+    Below,
+    /// Below or equal.
+    AtMost,
+}
+
+/// What it is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// A length of time.
+    Time(Nanos),
+    /// Percent.
+    Percent(f64),
+    /// Times a second.
+    PerSec(f64),
+}
+
+/// A condition that makes a run fail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// What is looked at.
+    pub quantity: Quantity,
+    /// How it is compared, and with what; `None` for what has happened or has not.
+    pub limit: Option<(Operator, Limit)>,
+}
+
+impl Operator {
+    /// Whether a value meets it.
+    #[must_use]
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Operator::Above => value > limit,
+            Operator::AtLeast => value >= limit,
+            Operator::Below => value < limit,
+            Operator::AtMost => value <= limit,
+        }
+    }
+}
+
+impl Limit {
+    /// In nanoseconds, as a share, or a second.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        match self {
+            Limit::Time(ns) => ns.0 as f64,
+            Limit::Percent(percent) => percent / 100.0,
+            Limit::PerSec(rate) => rate,
+        }
+    }
+
+    /// A value in the same unit, in words.
+    #[must_use]
+    pub fn same_unit(self, value: f64) -> String {
+        match self {
+            Limit::Time(_) => Nanos(value.max(0.0).round() as u64).to_string(),
+            Limit::Percent(_) => format!("{:.4} %", value * 100.0),
+            Limit::PerSec(_) => format!("{value:.2}/s"),
+        }
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operator::Above => ">",
+            Operator::AtLeast => ">=",
+            Operator::Below => "<",
+            Operator::AtMost => "<=",
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    /// As it is written, exactly.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000_000 == 0 => {
+                write!(f, "{}s", ns / 1_000_000_000)
+            }
+            Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000 == 0 => write!(f, "{}ms", ns / 1_000_000),
+            Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1000 == 0 => write!(f, "{}us", ns / 1000),
+            Limit::Time(Nanos(ns)) => write!(f, "{ns}ns"),
+            Limit::Percent(percent) => write!(f, "{percent}%"),
+            Limit::PerSec(rate) => write!(f, "{rate}/s"),
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Quantity::Wait(p) => write!(f, "wait.p{}", p.name()),
+            Quantity::Stall(p) => write!(f, "stall.p{}", p.name()),
+            Quantity::Late(p) => write!(f, "late.p{}", p.name()),
+            Quantity::Message(p) => write!(f, "message.p{}", p.name()),
+            Quantity::Max => f.write_str("max"),
+            Quantity::Stolen => f.write_str("stolen"),
+            Quantity::Lost => f.write_str("lost"),
+            Quantity::Stalls => f.write_str("stalls"),
+            Quantity::Unexplained => f.write_str("unexplained"),
+            Quantity::Unresolved => f.write_str("unresolved"),
+            Quantity::Hypervisor => f.write_str("hypervisor"),
+            Quantity::Firmware => f.write_str("firmware"),
+            Quantity::Culprit(pattern) => write!(f, "culprit({pattern})"),
+            Quantity::Coverage => f.write_str("coverage"),
+            Quantity::Worse(Change::Total) => f.write_str("worse(total)"),
+            Quantity::Worse(Change::Any) => f.write_str("worse(any)"),
+            Quantity::Worse(Change::Culprit(pattern)) => write!(f, "worse(culprit {pattern})"),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.limit {
+            Some((operator, limit)) => write!(f, "{}{operator}{limit}", self.quantity),
+            None => write!(f, "{}", self.quantity),
+        }
+    }
+}

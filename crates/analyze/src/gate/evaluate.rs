@@ -1,0 +1,76 @@
+//! Conditions against a run.
+
+use super::condition::Condition;
+use super::quantities::measure;
+use crate::RunSummary;
+use serde::Serialize;
+
+/// How a condition came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateVerdict {
+    /// It is not met.
+    Kept,
+    /// It cannot be told whether it is met.
+    Undecided,
+    /// It is met.
+    Exceeded,
+}
+
+/// A condition and how it came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// As it is written.
+    pub condition: String,
+    /// How it came out.
+    pub verdict: GateVerdict,
+    /// The value in words; null where there is none.
+    pub value: Option<String>,
+    /// Why it cannot be decided; null where it can.
+    pub why: Option<String>,
+}
+
+impl GateResult {
+    /// The worst of several.
+    #[must_use]
+    pub fn worst(results: &[GateResult]) -> GateVerdict {
+        results.iter().map(|result| result.verdict).max().unwrap_or(GateVerdict::Kept)
+    }
+}
+
+/// Holds each condition against a run.
+#[must_use]
+pub fn evaluate(conditions: &[Condition], run: &RunSummary) -> Vec<GateResult> {
+    conditions.iter().map(|condition| one(condition, run)).collect()
+}
+
+fn one(condition: &Condition, run: &RunSummary) -> GateResult {
+    let undecided = |value: Option<String>, why: String| GateResult {
+        condition: condition.to_string(),
+        verdict: GateVerdict::Undecided,
+        value,
+        why: Some(why),
+    };
+    let Some((operator, limit)) = condition.limit else {
+        return undecided(None, "only diff compares".into());
+    };
+    match measure(&condition.quantity, run) {
+        Err(why) => undecided(None, why),
+        Ok(measured) => {
+            let value = Some(limit.same_unit(measured.value));
+            let holds = operator.holds(measured.value, limit.value());
+            // What is missing can only add: a limit that is exceeded already stays exceeded.
+            let certain_if_missing = holds && operator.holds(f64::INFINITY, limit.value())
+                || !holds && !operator.holds(f64::INFINITY, limit.value());
+            match measured.at_least {
+                Some(doubt) if !certain_if_missing => undecided(value, doubt),
+                _ => GateResult {
+                    condition: condition.to_string(),
+                    verdict: if holds { GateVerdict::Exceeded } else { GateVerdict::Kept },
+                    value,
+                    why: None,
+                },
+            }
+        }
+    }
+}

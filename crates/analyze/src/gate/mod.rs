@@ -1,0 +1,15 @@
+//! Conditions that a run must not meet: `wait.p99.9>50us, max>1ms, culprit(kworker)>0.1%`.
+//!
+//! A condition is exceeded, kept, or cannot be decided: too few samples, a source that was missing, trace
+//! that was lost. What cannot be decided is never a pass.
+
+mod changes;
+mod condition;
+mod evaluate;
+mod parse;
+mod quantities;
+
+pub use changes::evaluate_changes;
+pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
+pub use evaluate::{GateResult, GateVerdict, evaluate};
+pub use parse::{ParseError, parse};

@@ -1,0 +1,211 @@
+//! What a run says of a quantity, and how far that can be relied on.
+
+use super::condition::{Percentile, Quantity};
+use crate::RunSummary;
+use crate::summary::Percentiles;
+use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, SourceStatus, Subject, Verdict};
+
+/// A value, and why it may be too low; or why there is none.
+pub(super) struct Measured {
+    pub(super) value: f64,
+    /// What may be missing of it: the true value may be higher.
+    pub(super) at_least: Option<String>,
+}
+
+type Answer = Result<Measured, String>;
+
+/// Instants or samples that must lie above a percentile.
+const SUPPORT: f64 = 10.0;
+
+fn whole(value: f64) -> Answer {
+    Ok(Measured { value, at_least: None })
+}
+
+/// Whether `text` is what the pattern says; `*` stands for anything.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(after, &rest[at..]))
+        }),
+    }
+}
+
+/// Whether a culprit is meant: by its name or its kind.
+pub(super) fn is_meant(pattern: &str, subject: &Subject) -> bool {
+    matches(pattern, &subject.name()) || matches(pattern, subject.kind_word())
+}
+
+pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
+    let total = &run.probe.total;
+    match quantity {
+        Quantity::Wait(percentile) => {
+            let wait = told(&total.instant_percentiles_ns, *percentile, "no probe spun")?;
+            // The time that lies above it holds this many such waits.
+            let waits = total.measured_ns.0 as f64 * percentile.above() / wait.max(1.0);
+            supported(wait, waits, "waits")
+        }
+        Quantity::Stall(percentile) => {
+            let few = "fewer than ten stalls lie above it";
+            told(&total.stall_percentiles_ns, *percentile, few).and_then(whole)
+        }
+        Quantity::Late(percentile) => {
+            let wakeup = run.wakeup.as_ref().ok_or("no probe slept and woke")?;
+            let few = "fewer than ten wake-ups lie above it";
+            told(&wakeup.total.corrected_percentiles_ns, *percentile, few).and_then(whole)
+        }
+        Quantity::Message(percentile) => {
+            let pipeline = run.pipeline.as_ref().ok_or("no messages were passed")?;
+            let times = pipeline.consumers.iter().map(|consumer| &consumer.from_intended);
+            let slowest = times
+                .filter_map(|times| Some((times.percentiles_ns.get(percentile.name())?, times.count)))
+                .max_by_key(|(time, _)| **time);
+            let (time, count) = slowest.ok_or("no messages were received")?;
+            supported(time.0 as f64, count as f64 * percentile.above(), "messages")
+        }
+        Quantity::Max => {
+            max(run).ok_or_else(|| "nothing was measured".to_owned()).and_then(|ns| whole(ns.0 as f64))
+        }
+        Quantity::Stolen => spun(run).and_then(|()| whole(total.stolen_fraction)),
+        Quantity::Stalls => spun(run).and_then(|()| whole(total.stalls_per_sec)),
+        Quantity::Lost => {
+            let sum = |of: fn(&jitterscope_model::ThreadAccount) -> Nanos| {
+                run.threads.iter().map(of).sum::<Nanos>()
+            };
+            let (waiting, interrupted) = (sum(|t| t.waiting_ns), sum(|t| t.interrupted_ns));
+            let active = sum(|t| t.running_ns) + waiting;
+            if active == Nanos::ZERO && wanted(run) > Nanos::ZERO {
+                let stolen: Nanos = run.passive.iter().map(PassiveCpu::stolen_ns).sum();
+                let value = stolen.0 as f64 / wanted(run).0 as f64;
+                return Ok(Measured { value, at_least: doubts(run) });
+            }
+            if active == Nanos::ZERO {
+                return Err("no thread was followed that had work".into());
+            }
+            let value = (waiting + interrupted).0 as f64 / active.0 as f64;
+            Ok(Measured { value, at_least: doubts(run) })
+        }
+        Quantity::Unexplained => {
+            let attribution = attributed(run)?;
+            Ok(Measured { value: attribution.unexplained.share, at_least: doubts(run) })
+        }
+        Quantity::Unresolved => {
+            let attribution = attributed(run)?;
+            let unresolved = attribution
+                .unexplained
+                .classes
+                .iter()
+                .filter(|row| row.subject.kind() == CulpritKind::Unresolved);
+            let time: Nanos = unresolved.map(|row| row.total_ns).sum();
+            let value = time.0 as f64 / attribution.stalled_ns.0.max(1) as f64;
+            Ok(Measured { value, at_least: doubts(run) })
+        }
+        Quantity::Hypervisor => of_culprits(run, &|subject| subject.kind() == CulpritKind::Hypervisor),
+        Quantity::Firmware => of_culprits(run, &|subject| subject.kind() == CulpritKind::Firmware),
+        Quantity::Culprit(pattern) => of_culprits(run, &|subject| is_meant(pattern, subject)),
+        Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
+        Quantity::Worse(_) => Err("only diff compares".into()),
+    }
+}
+
+fn told(percentiles: &Percentiles, percentile: Percentile, without: &str) -> Result<f64, String> {
+    percentiles.get(percentile.name()).copied().flatten().map(|ns| ns.0).ok_or_else(|| without.to_owned())
+}
+
+fn supported(value: f64, above: f64, what: &str) -> Answer {
+    if above >= SUPPORT {
+        return whole(value);
+    }
+    Err(format!("it rests on {above:.1} {what}, and takes {SUPPORT}: measure longer"))
+}
+
+fn spun(run: &RunSummary) -> Result<(), String> {
+    let did = run.probe.kind == "spin" && run.probe.total.measured_ns > Nanos::ZERO;
+    if did { Ok(()) } else { Err("no probe spun: lateness is not time that was stolen".into()) }
+}
+
+fn max(run: &RunSummary) -> Option<Nanos> {
+    let messages = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+    let slowest = messages.filter(|c| c.from_intended.count > 0).map(|c| c.from_intended.max_ns).max();
+    let waited = run.threads.iter().map(|thread| thread.longest_wait_ns).max();
+    let kept_off = run.passive.iter().map(|cpu| cpu.longest_ns).max();
+    run.probe.total.max_ns.or(slowest).or(waited).or(kept_off)
+}
+
+/// What belongs on watched CPUs had of them or could have had.
+fn wanted(run: &RunSummary) -> Nanos {
+    run.passive.iter().map(|cpu| cpu.running_ns + cpu.stolen_ns()).sum()
+}
+
+fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, String> {
+    run.attribution.as_ref().ok_or_else(|| "no kernel events were recorded, and nobody is named".to_owned())
+}
+
+/// What culprits took, of the measured time; of followed threads and of watched CPUs, of the time that there
+/// was work.
+fn of_culprits(run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
+    let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
+        let rows = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
+        (rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum(), wanted(run))
+    } else if run.threads.is_empty() {
+        let attribution = attributed(run)?;
+        let rows = attribution.culprits.iter().chain(&attribution.unexplained.classes);
+        let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();
+        let measured = if run.probe.total.measured_ns > Nanos::ZERO {
+            run.probe.total.measured_ns
+        } else {
+            run.run.duration_ns
+        };
+        (taken, measured)
+    } else {
+        let rows = run.threads.iter().flat_map(|thread| &thread.ran_instead);
+        let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();
+        (taken, run.threads.iter().map(|thread| thread.running_ns + thread.waiting_ns).sum())
+    };
+    if all == Nanos::ZERO {
+        return Err("nothing was measured".into());
+    }
+    Ok(Measured { value: taken.0 as f64 / all.0 as f64, at_least: doubts(run) })
+}
+
+/// Why somebody may have taken more than is seen.
+fn doubts(run: &RunSummary) -> Option<String> {
+    if run.trust.lost_records > 0 {
+        return Some(format!("{} kernel events were lost", run.trust.lost_records));
+    }
+    if run.trust.dropped_records > 0 {
+        return Some(format!("{} stalls have no record", run.trust.dropped_records));
+    }
+    let lost = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
+    if lost.into_iter().any(|row| row.subject.as_verdict() == Some(Verdict::TraceDataLost)) {
+        return Some("trace data was lost within stalls".into());
+    }
+    let events = run.sources.iter().find(|source| source.name == "tracefs");
+    match events {
+        Some(source) if source.status != SourceStatus::Available => {
+            Some(format!("kernel events were not all to be had: {}", source.reason))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text, is) in [
+            ("kworker", "kworker", true),
+            ("kworker", "kworker/1:1", false),
+            ("kworker*", "kworker/1:1", true),
+            ("*:1", "kworker/1:1", true),
+            ("k*r*1", "kworker/1:1", true),
+            ("*", "", true),
+            ("k*x", "kworker", false),
+            ("\u{e9}*", "\u{e9}t\u{e9}", true),
+        ] {
+            assert_eq!(matches(pattern, text), is, "{pattern} {text}");
+        }
+    }
+}

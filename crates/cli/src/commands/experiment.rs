@@ -1,0 +1,394 @@
+//! `experiment`: whether a change helps.
+
+use super::audit::goal_error;
+use super::compare_with::answers;
+use super::diff::percent;
+use super::experiment_auto;
+use super::experiment_guard::{Guard, Guarded};
+use super::experiment_lab::{CommandLab, ProbeLab};
+use super::experiment_text;
+use super::tune::who;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::signals;
+use crate::units::{duration, some_duration};
+use anyhow::Context;
+use clap::{Args, ValueEnum, ValueHint};
+use jitterscope_analyze::compare::Looks;
+use jitterscope_experiment::{
+    Arm, Change, CommandChange, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange, Observer,
+    Rules, SESSION_VERSION, Session, Subject, estimate,
+};
+use jitterscope_model::{CpuList, CpuSet, Nanos};
+use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_record::{RecordSettings, WakeupChoice};
+use jitterscope_report::compare::load_compared;
+use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Sessions lie here, beside the runs.
+pub(super) const SESSIONS: &str = "experiments";
+/// Earlier runs looked at for how runs scatter.
+const EARLIER: usize = 12;
+/// Void pairs that are too many.
+const MOST_VOID: usize = 4;
+/// Between two lines about a wait.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// What to measure with.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ProbeArg {
+    /// Reads the clock back to back
+    #[default]
+    Spin,
+    /// Sleeps to deadlines and looks how late it wakes
+    Wakeup,
+}
+
+/// Arguments of `experiment`.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
+#[command(after_help = "\
+Arms take turns in pairs, each in an order drawn by lot. There are looks after 8, 12 and 16 pairs; what is \
+decided then is decided. However it ends, killed or not, the machine is left as it was found.
+
+  jitterscope experiment --knob vmstat --dry-run
+  jitterscope experiment --knob vmstat,governor --probe wakeup
+  jitterscope experiment --apply 'systemctl stop irqbalance' --revert 'systemctl start irqbalance'
+  jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
+pub struct ExperimentArgs {
+    /// Try these knobs of the catalogue, by id
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    knob: Vec<String>,
+    /// Try what this command does
+    #[arg(long, value_name = "CMD", requires = "revert")]
+    apply: Option<String>,
+    /// The command that undoes it
+    #[arg(long, value_name = "CMD", requires = "apply")]
+    revert: Option<String>,
+    /// Try this in the environment of the COMMAND; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = assignment)]
+    env: Vec<String>,
+    /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
+    #[arg(long)]
+    auto: bool,
+    /// --auto: no pair begins after this
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
+    pub(super) budget: Nanos,
+    /// --auto: leave these knobs out, by id
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', requires = "auto")]
+    pub(super) except: Vec<String>,
+    /// Measure with this probe
+    #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
+    probe: ProbeArg,
+    /// Measure this: how long it takes, and what its threads lose
+    #[arg(last = true, value_name = "COMMAND", num_args = 1.., value_hint = ValueHint::CommandWithArguments)]
+    pub(super) command: Vec<String>,
+    /// CPUs to measure, and to set the knobs for [default: the isolated ones, else the highest]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+    /// How long each run measures
+    #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration)]
+    pub(super) duration: Nanos,
+    /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
+    threshold: Option<Nanos>,
+    /// Pairs before the first look, 8 or more; the others follow in proportion
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pairs: usize,
+    /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
+    pub(super) margin: f64,
+    /// The longest wait until a change is undone; beyond it the arms do not take turns
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
+    pub(super) longest_wait: Nanos,
+    /// Tell how long it will take and what it could find; change and measure nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Go on with the same experiment, where one was stopped or killed
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) resume: bool,
+    /// Name of this experiment; its runs get it as label, with -A and -B
+    #[arg(long, short, default_value = "experiment", value_name = "NAME")]
+    label: String,
+    /// Folder of the journal, which remembers what is applied
+    #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
+    pub(super) state_dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+fn assignment(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("must be NAME=VALUE".into()),
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The arguments cannot be meant, nothing can be measured, or the machine cannot be changed or put back.
+pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
+    let rules = rules(args)?;
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
+    let measured = measured(args, &machine)?;
+    if args.auto {
+        experiment_auto::check(args)?;
+        return experiment_auto::run(args, places, &machine, measured, &stop);
+    }
+    let mut change = change(args, &machine, &measured.cpus)?;
+    let runs = places.runs()?;
+    let asked = asked(args, &*change, &measured.cpus);
+    if args.dry_run {
+        let told = estimate(&*change, args.duration, &rules, &earlier(args, &runs, &measured.cpus));
+        if args.json {
+            output::json(&told)?;
+        } else {
+            output::result(&experiment_text::estimate(&told, &asked))?;
+        }
+        return Ok(Exit::Ok);
+    }
+    let mut session = session(args, &machine, &runs.join(SESSIONS), asked)?;
+    let mut subject = subject(args, machine, measured, runs);
+    // Nothing on the machine is changed by an environment variable.
+    let mut guard = match args.env.is_empty() {
+        true => Some(Guard::start(&args.state_dir, &args.knob, args.revert.as_deref(), places)?),
+        false => None,
+    };
+    let mut watcher = Watcher::new(args.quiet, rules.looks);
+    let mut guarded = Guarded { change: &mut *change, guard: guard.as_mut() };
+    let made = jitterscope_experiment::run(Experiment {
+        change: &mut guarded,
+        subject: &mut *subject,
+        session: &mut session,
+        rules,
+        answers: &answers,
+        observer: &mut watcher,
+        stop: &stop,
+    });
+    // Where the machine could not be put back, the guard tries once more.
+    let left = matches!(made, Err(ExperimentError::NotReverted(_) | ExperimentError::Command { .. }));
+    match guard {
+        Some(guard) if !left => guard.farewell(),
+        other => drop(other),
+    }
+    let outcome = made?;
+    if args.json {
+        output::json(&outcome)?;
+    } else {
+        output::result(&experiment_text::outcome(&outcome, output::style()))?;
+    }
+    Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+}
+
+/// What is fixed beforehand.
+///
+/// # Errors
+/// Too few pairs for a first look.
+pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
+    let looks = Looks::first_after(args.pairs).ok_or_else(|| {
+        UsageError(format!("--pairs {}: the first look takes 8 pairs at least", args.pairs))
+    })?;
+    let longest_wait = args.longest_wait.max(Nanos(1));
+    Ok(Rules { looks, margin: args.margin, longest_wait, most_void: MOST_VOID, deadline: None })
+}
+
+fn measured(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
+    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
+    let chosen = select_cpus(args.cpus.as_ref(), &Topology::read(machine), &allowed)
+        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    if let (Some(because), false) = (&chosen.because, args.quiet) {
+        output::talk(format_args!("measuring CPU {}: {because}", chosen.cpus));
+    }
+    Ok(chosen)
+}
+
+fn change(args: &ExperimentArgs, machine: &Machine, cpus: &CpuSet) -> anyhow::Result<Box<dyn Change>> {
+    if let (Some(apply), Some(revert)) = (&args.apply, &args.revert) {
+        return Ok(Box::new(CommandChange::new(apply, revert)));
+    }
+    if !args.env.is_empty() {
+        return Ok(Box::new(NoChange(args.env.join(" "))));
+    }
+    let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
+    let dir = StateDir::at(&args.state_dir);
+    let knobs = KnobChange::new(machine, dir, who(machine), goal, args.knob.clone());
+    Ok(Box::new(knobs.map_err(|error| match error {
+        ExperimentError::NotApplied(_) | ExperimentError::Plan(_) => UsageError(error.to_string()).into(),
+        other => anyhow::Error::from(other),
+    })?))
+}
+
+/// Everything that must be the same for runs to belong together.
+fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
+    let measured = match args.command.as_slice() {
+        [] => format!("{:?} probe on CPU {cpus}, {}", args.probe, args.duration).to_lowercase(),
+        command => command.join(" "),
+    };
+    let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
+    format!("{}; measured by {measured}{threshold}; margin {:.4} %", change.describe(), args.margin * 100.0)
+}
+
+fn session(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    folder: &Path,
+    asked: String,
+) -> anyhow::Result<Session> {
+    if args.resume {
+        let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
+            .map(|all| all.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        sessions.sort();
+        // One that cannot be read is not the one that is meant; told only where none is.
+        let mut why = None;
+        for path in sessions.iter().rev() {
+            match Session::resume(path) {
+                Ok(session) if session.header.asked == asked => {
+                    if !args.quiet {
+                        output::talk(format_args!("going on after {} pairs", session.pairs.len()));
+                    }
+                    return Ok(session);
+                }
+                Ok(_) => {}
+                Err(error) => why = Some(error),
+            }
+        }
+        let text = format!("--resume: there is no such experiment in {}: {asked}", folder.display());
+        return Err(match why {
+            Some(error) => anyhow::Error::from(error).context(text),
+            None => UsageError(text).into(),
+        });
+    }
+    let seed = fastrand::u64(..);
+    let now = realtime_ns();
+    let header =
+        Header { version: SESSION_VERSION, asked, seed, started_realtime_ns: now, boot_id: boot_id(machine) };
+    Ok(Session::begin(&folder.join(format!("{now}-{:08x}", seed as u32)), header)?)
+}
+
+fn subject(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> Box<dyn Subject> {
+    if args.command.is_empty() {
+        return Box::new(probe(args, machine, measured, runs));
+    }
+    Box::new(CommandLab {
+        machine,
+        command: args.command.clone(),
+        env: args.env.clone(),
+        threshold: args.threshold.unwrap_or(Nanos(50_000)),
+        label: args.label.clone(),
+        runs,
+        quiet: args.quiet,
+    })
+}
+
+/// A probe as the arguments say.
+///
+/// # Errors
+/// There is no folder for runs.
+pub(super) fn probe_lab(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    measured: &CpuChoice,
+    places: &Places,
+) -> anyhow::Result<ProbeLab> {
+    Ok(probe(args, machine.clone(), measured.clone(), places.runs()?))
+}
+
+fn probe(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> ProbeLab {
+    let label = args.label.clone();
+    let (wakeup, threshold) = match args.probe {
+        ProbeArg::Spin => (None, Nanos(300)),
+        ProbeArg::Wakeup => {
+            let choice = WakeupChoice { period: Nanos(1_000_000), hold_latency: false, idle_control: None };
+            (Some(choice), Nanos(50_000))
+        }
+    };
+    let settings = RecordSettings {
+        cpus: measured.clone(),
+        wakeup,
+        duration: args.duration,
+        warmup: Nanos(500_000_000),
+        threshold: args.threshold.unwrap_or(threshold),
+        interval: Nanos(500_000_000),
+        fifo_priority: None,
+        clock: None,
+        trace: true,
+        trace_buffer_kib: 8 << 10,
+        trace_limit_bytes: 64 << 20,
+        tuning: None,
+        label: label.clone(),
+        runs_dir: runs,
+        command_line: crate::args::given(),
+    };
+    ProbeLab { machine, settings, measured: measured.cpus, label, quiet: args.quiet }
+}
+
+/// Totals of earlier runs of this kind, newest last.
+fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
+    let kind = match (args.command.is_empty(), args.probe) {
+        (false, _) => return Vec::new(),
+        (true, ProbeArg::Spin) => "spin",
+        (true, ProbeArg::Wakeup) => "wakeup",
+    };
+    let Ok((all, _)) = jitterscope_store::list(runs) else { return Vec::new() };
+    // One setting: the newest label that has some.
+    let like =
+        |run: &&jitterscope_store::RunEntry| run.head.probe.kind == kind && run.head.probe.cpus == *cpus;
+    let Some(newest) = all.iter().rev().find(like).map(|run| run.head.label.clone()) else {
+        return Vec::new();
+    };
+    let same = all.iter().filter(like).filter(|run| run.head.label == newest);
+    let paths: Vec<&PathBuf> = same.map(|run| &run.path).collect();
+    let recent = paths.iter().rev().take(EARLIER);
+    recent.filter_map(|path| load_compared(path, None).ok()?.total()).collect()
+}
+
+/// Says how far it is.
+pub(super) struct Watcher {
+    quiet: bool,
+    last: Option<Instant>,
+    looks: Looks,
+    begun: Instant,
+}
+
+impl Watcher {
+    pub(super) fn new(quiet: bool, looks: Looks) -> Watcher {
+        Watcher { quiet, last: None, looks, begun: Instant::now() }
+    }
+}
+
+impl Observer for Watcher {
+    fn settling(&mut self, arm: Arm, left: Duration) {
+        if self.quiet || self.last.is_some_and(|last| last.elapsed() < EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let what = match arm {
+            Arm::A => "the undoing of the change is",
+            Arm::B => "the change is",
+        };
+        output::talk(format_args!("waiting up to {} s until {what} in force", left.as_secs() + 1));
+    }
+
+    fn paired(&mut self, counted: usize, void: Option<&str>) {
+        if self.quiet {
+            return;
+        }
+        if let Some(why) = void {
+            return output::talk(format_args!("a pair is void: {why}"));
+        }
+        let due = self.looks.due(counted).pairs;
+        let each = self.begun.elapsed().as_secs_f64() / counted.max(1) as f64;
+        let left = (each * due.saturating_sub(counted) as f64 / 60.0).ceil();
+        output::talk(format_args!("pair {counted} of {due}; the next look in about {left:.0} min"));
+    }
+}

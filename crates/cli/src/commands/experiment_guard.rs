@@ -1,0 +1,195 @@
+//! The process that undoes an experiment whose own process has gone, however it went.
+//!
+//! It reads a pipe that nobody but the experiment has open. A byte there says what has been done to the
+//! machine; its end without a farewell says that the experiment was killed.
+
+use super::leftovers;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::places::Places;
+use anyhow::Context;
+use clap::Args;
+use jitterscope_experiment::{Change, ExperimentError, InForceIn};
+use jitterscope_platform::Machine;
+use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The change may be made.
+const APPLIED: u8 = b'a';
+/// It is undone.
+const REVERTED: u8 = b'r';
+/// The experiment ends by itself.
+const FAREWELL: u8 = b'e';
+/// How long another process may hold the journal.
+const LOCKED: Duration = Duration::from_secs(20);
+
+/// Arguments of the guard.
+#[derive(Args, Debug)]
+pub struct GuardArgs {
+    #[arg(long)]
+    state_dir: PathBuf,
+    #[arg(long, value_delimiter = ',')]
+    knobs: Vec<String>,
+    #[arg(long)]
+    revert: Option<String>,
+}
+
+/// Waits for the end of the experiment.
+///
+/// # Errors
+/// The machine is not as it was found.
+pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
+    let mut applied = false;
+    let mut pipe = std::io::stdin().lock();
+    let mut byte = [0];
+    loop {
+        match pipe.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => match byte[0] {
+                APPLIED => applied = true,
+                REVERTED => applied = false,
+                FAREWELL => return Ok(Exit::Ok),
+                _ => {}
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    let machine = Machine::host();
+    if let Some(command) = args.revert.as_ref().filter(|_| applied) {
+        let status =
+            Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let undone = status.is_ok_and(|status| status.success());
+        anyhow::ensure!(
+            undone,
+            "the experiment was killed, and {command:?} failed: the change is still there"
+        );
+    }
+    if !args.knobs.is_empty() {
+        undo(&machine, &StateDir::at(&args.state_dir), &args.knobs)?;
+    }
+    // The recording that was cut off.
+    leftovers::clean(&machine, places);
+    Ok(Exit::Ok)
+}
+
+fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let standing = status(machine, dir)?;
+        let ours: Vec<String> = knobs
+            .iter()
+            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
+            .cloned()
+            .collect();
+        if ours.is_empty() {
+            return Ok(());
+        }
+        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| OnDrift::Keep) {
+            Ok(report) => {
+                anyhow::ensure!(
+                    report.unsettled().next().is_none(),
+                    "not all of {} was undone",
+                    ours.join(", ")
+                );
+                return Ok(());
+            }
+            Err(jitterscope_tune::RollbackError::State(StateError::Locked { .. }))
+                if begun.elapsed() < LOCKED =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The guard, from the experiment's side.
+pub struct Guard(Child);
+
+impl Guard {
+    /// Starts it, in a process group of its own: what ends the experiment from a terminal does not end it.
+    ///
+    /// # Errors
+    /// It cannot be started: then nothing may be changed.
+    pub fn start(
+        state_dir: &Path,
+        knobs: &[String],
+        revert: Option<&str>,
+        places: &Places,
+    ) -> anyhow::Result<Guard> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("experiment-guard").arg("--state-dir").arg(state_dir);
+        if !knobs.is_empty() {
+            command.arg("--knobs").arg(knobs.join(","));
+        }
+        if let Some(revert) = revert {
+            command.arg(format!("--revert={revert}"));
+        }
+        command.arg("--runs").arg(places.runs()?);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        Ok(Guard(command.spawn().context("the process that undoes a killed experiment cannot be started")?))
+    }
+
+    fn tell(&mut self, byte: u8) -> Result<(), ExperimentError> {
+        let told = self.0.stdin.as_mut().map(|pipe| pipe.write_all(&[byte]).and_then(|()| pipe.flush()));
+        match told {
+            Some(Ok(())) => Ok(()),
+            _ => Err(ExperimentError::NotApplied(
+                "the process that would undo a killed experiment has gone: nothing more is changed".into(),
+            )),
+        }
+    }
+
+    /// Lets it go.
+    pub fn farewell(mut self) {
+        if self.tell(FAREWELL).is_err() {
+            output::talk("the process that guards the experiment had gone before its end");
+        }
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// A change of which the guard knows.
+pub struct Guarded<'g> {
+    /// The change.
+    pub change: &'g mut dyn Change,
+    /// Its guard; none where nothing on the machine is changed.
+    pub guard: Option<&'g mut Guard>,
+}
+
+impl Change for Guarded<'_> {
+    fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
+        if let Some(guard) = &mut self.guard {
+            guard.tell(APPLIED)?;
+        }
+        self.change.apply()
+    }
+
+    fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
+        let reverted = self.change.revert()?;
+        if let Some(guard) = &mut self.guard {
+            // It is undone already; a guard that has gone is noticed before the next apply.
+            let _ = guard.tell(REVERTED);
+        }
+        Ok(reverted)
+    }
+
+    fn undoing(&self) -> InForceIn {
+        self.change.undoing()
+    }
+
+    fn knobs(&self) -> Vec<String> {
+        self.change.knobs()
+    }
+
+    fn describe(&self) -> String {
+        self.change.describe()
+    }
+}

@@ -1,0 +1,115 @@
+//! `--fail-if`: conditions that a run must not meet, and what the exit code says of them.
+
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use anyhow::Context;
+use clap::Args;
+use jitterscope_analyze::RunSummary;
+use jitterscope_analyze::gate::{
+    Condition, GateResult, GateVerdict, Limit, Operator, Quantity, evaluate, parse,
+};
+use jitterscope_model::Nanos;
+use jitterscope_platform::OutputPlace;
+use jitterscope_report::junit::junit;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What makes a run fail.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Gates {
+    /// End with code 3 if one of these is met, with code 4 if that cannot be told:
+    /// 'wait.p99.9>50us, max>1ms, culprit(kworker)>0.1%'; may be repeated
+    #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
+    fail_if: Vec<Conditions>,
+    /// Write how they came out to this file, as JUnit's XML
+    #[arg(long, value_name = "FILE", requires = "fail_if", value_hint = clap::ValueHint::FilePath)]
+    junit: Option<PathBuf>,
+}
+
+/// A list of conditions, one argument.
+#[derive(Clone, Debug)]
+pub struct Conditions(Vec<Condition>);
+
+fn conditions(text: &str) -> Result<Conditions, String> {
+    parse(text).map(Conditions).map_err(|error| error.to_string())
+}
+
+impl Gates {
+    /// All conditions.
+    pub fn all(&self) -> Vec<Condition> {
+        self.fail_if.iter().flat_map(|list| list.0.iter().cloned()).collect()
+    }
+
+    /// Refuses conditions about changes, before anything is measured.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn of_one_run(&self) -> Result<(), UsageError> {
+        match self.all().into_iter().find(|condition| matches!(condition.quantity, Quantity::Worse(_))) {
+            Some(condition) => Err(UsageError(format!("--fail-if {condition}: only diff compares runs"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds them, and `--fail-above`, against a run, tells how they came out, and what the command ends with:
+    /// `otherwise` where they are kept.
+    ///
+    /// # Errors
+    /// The file of `--junit` cannot be written.
+    pub fn hold(
+        &self,
+        fail_above: Option<Nanos>,
+        summary: &RunSummary,
+        otherwise: Exit,
+    ) -> anyhow::Result<Exit> {
+        let mut results = evaluate(&self.all(), summary);
+        if let Some(limit) = fail_above {
+            let short =
+                Condition { quantity: Quantity::Max, limit: Some((Operator::Above, Limit::Time(limit))) };
+            let told = evaluate(&[short], summary).into_iter();
+            results.extend(
+                told.map(|result| GateResult { condition: format!("--fail-above {limit}"), ..result }),
+            );
+        }
+        let suite = format!("jitterscope {} {}", summary.run.label, summary.run.id);
+        Ok(match self.tell(&suite, &results)? {
+            Exit::Ok => otherwise,
+            gate => gate,
+        })
+    }
+
+    /// Tells how conditions came out, and what the command ends with: exceeded before undecided.
+    ///
+    /// # Errors
+    /// The file of `--junit` cannot be written.
+    pub fn tell(&self, suite: &str, results: &[GateResult]) -> anyhow::Result<Exit> {
+        for result in results {
+            let value = result.value.as_deref().unwrap_or("not known");
+            output::talk(match result.verdict {
+                GateVerdict::Kept => format!("{}: {value}, kept", result.condition),
+                GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
+                GateVerdict::Undecided => format!(
+                    "{}: {value}, cannot be decided: {}",
+                    result.condition,
+                    result.why.as_deref().unwrap_or_default()
+                ),
+            });
+        }
+        if let Some(path) = &self.junit {
+            write(path, &junit(suite, results)?)?;
+        }
+        Ok(match GateResult::worst(results) {
+            GateVerdict::Kept => Exit::Ok,
+            GateVerdict::Exceeded => Exit::Exceeded,
+            GateVerdict::Undecided => Exit::Unavailable,
+        })
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let failed = || format!("--junit {}", path.display());
+    let (_, found) = OutputPlace::find(path).and_then(OutputPlace::open).with_context(failed)?;
+    found.empty().with_context(failed)?;
+    let mut file = found.file;
+    file.write_all(text.as_bytes()).with_context(failed)
+}

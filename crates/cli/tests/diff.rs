@@ -1,0 +1,232 @@
+//! Stored runs side by side.
+
+#[path = "../../report/tests/common/mod.rs"]
+mod common;
+
+use common::{Scenario, busy, late, part};
+use jitterscope_model::{CulpritKind, MachineState, Nanos};
+use jitterscope_store::RunWriter;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Stores a run, so many seconds after the others.
+fn store(scenario: &Scenario, label: &str, at: u64, runs: &Path, machine: Option<&MachineState>) {
+    let mut manifest = scenario.manifest.clone();
+    manifest.label = label.into();
+    manifest.clock_start.realtime_ns += at * 1_000_000_000;
+    let mut writer = RunWriter::create(runs, label, manifest.clock_start.realtime_ns).unwrap();
+    writer.begin(manifest.clock_start, manifest.rate).unwrap();
+    if let Some(machine) = machine {
+        writer.machine(machine).unwrap();
+    }
+    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+        writer.stall(stall).unwrap();
+        writer.attribution(attribution).unwrap();
+    }
+    writer.finish(manifest).unwrap();
+}
+
+fn diff(runs: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+        .arg("diff")
+        .args(args)
+        .arg("--runs")
+        .arg(runs)
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&text(output)).unwrap()
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A stall of each second by a work item, and others by a thread.
+fn ten_seconds(works: bool, threads: u32, length: u64) -> Scenario {
+    let mut scenario = Scenario::new(&[1]);
+    for second in 0..10u64 {
+        if works {
+            let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
+            let part = part(CulpritKind::Kworker, "vmstat_update", detail, 5_000);
+            scenario.stall(1, second * 1_000_000 + 100, vec![part]);
+        }
+        for n in 0..u64::from(threads) {
+            let part = part(CulpritKind::Thread, "rival", "pid 99", length);
+            scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
+        }
+    }
+    scenario.finish()
+}
+
+fn with_stat_interval(value: &str) -> MachineState {
+    let text = format!(
+        r#"{{"tuning": {{"value": {{"settings": [{{"knob": "vmstat", "values":
+        [{{"path": "/proc/sys/vm/stat_interval", "files": 1, "value": {{"value": "{value}"}}}}]}}]}}}}}}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+fn culprit<'a>(diff: &'a Value, name: &str) -> &'a Value {
+    let rows = diff["against"][0]["culprits"].as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap()
+}
+
+fn total(diff: &Value) -> &Value {
+    let rows = diff["against"][0]["figures"].as_array().unwrap();
+    &rows.iter().find(|row| row["is_total"] == true).unwrap()["comparison"]
+}
+
+#[test]
+fn one_run_of_each_decides_what_was_predicted_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (before, after) = (with_stat_interval("1"), with_stat_interval("60"));
+    store(&ten_seconds(true, 30, 9_000), "BEFORE", 0, dir.path(), Some(&before));
+    store(&ten_seconds(true, 12, 7_000), "SAME", 100, dir.path(), Some(&before));
+    store(&ten_seconds(false, 12, 7_000), "AFTER", 200, dir.path(), Some(&after));
+
+    let same = json(&diff(dir.path(), &["BEFORE", "SAME", "--json"]));
+    assert_eq!(total(&same)["verdict"], "inconclusive");
+    assert_eq!(total(&same)["undecided"]["because"], "single_runs");
+    let work = culprit(&same, "vmstat_update");
+    assert_eq!((&work["predicted"], &work["became"]), (&Value::Bool(false), &"stayed".into()));
+    assert!(!["better", "worse"].contains(&work["events"]["verdict"].as_str().unwrap()));
+
+    let knob = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
+    assert_eq!(total(&knob)["verdict"], "inconclusive");
+    assert_eq!(knob["against"][0]["knobs"][0], "vmstat");
+    let work = culprit(&knob, "vmstat_update");
+    assert_eq!((&work["predicted"], &work["became"]), (&Value::Bool(true), &"vanished".into()));
+    assert_eq!(work["events"]["verdict"], "better", "{work}");
+    assert_eq!(work["stolen"]["verdict"], "inconclusive");
+    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(told.contains("* kworker vmstat_update") && told.contains("better, count"), "{told}");
+    assert!(told.contains("tuning.settings.vmstat: 1 in A, 60 in B"), "{told}");
+    assert!(told.contains("stolen is undecided: one run of each"), "{told}");
+}
+
+#[test]
+fn labels_are_samples_and_samples_decide() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..5u32 {
+        store(&ten_seconds(true, 20 + at, 9_000), "BUSY", u64::from(at) * 60, dir.path(), None);
+        store(&ten_seconds(true, 5 + at % 2, 9_000), "QUIET", u64::from(at) * 60 + 30, dir.path(), None);
+        store(&ten_seconds(true, 7 + at % 2, 9_000), "LESS", u64::from(at) * 60 + 45, dir.path(), None);
+    }
+    let found = json(&diff(dir.path(), &["BUSY", "QUIET", "--json"]));
+    assert_eq!(found["sides"][0]["runs"].as_array().unwrap().len(), 5);
+    assert_eq!(total(&found)["verdict"], "better", "{}", total(&found));
+    assert!(total(&found)["change"].as_f64().unwrap() < -0.5);
+    assert!(total(&found)["noise_floor"].as_f64().unwrap() > 0.0);
+    assert_eq!(culprit(&found, "rival")["stolen"]["verdict"], "better");
+    let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
+    assert!(told.contains("ALL SIDES") && told.contains("C AGAINST A"), "{told}");
+    for line in told.lines() {
+        assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_not_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    store(&busy(&[0, 1]), "SPIN", 0, dir.path(), None);
+    store(&late(&[0, 1, 3], Some(3)), "WAKEUP", 60, dir.path(), None);
+    let mut coarse = busy(&[0, 1]);
+    coarse.manifest.probe.threshold_ns = Nanos(5_000);
+    store(&coarse, "COARSE", 120, dir.path(), None);
+    for other in ["WAKEUP", "COARSE"] {
+        let found = json(&diff(dir.path(), &["SPIN", other, "--json"]));
+        let figures = found["against"][0]["figures"].as_array().unwrap();
+        assert!(figures.iter().all(|row| row["comparison"].is_null()));
+        assert!(text(&diff(dir.path(), &["SPIN", other])).contains("NOT COMPARABLE"));
+    }
+    let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
+    assert_eq!((&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]), (&"0".into(), &"1".into()));
+    assert_eq!(total(&cpus)["verdict"], "inconclusive");
+}
+
+#[test]
+fn wrong_sides_are_refused_with_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    store(&busy(&[0, 1]), "ONE", 0, dir.path(), Some(&with_stat_interval("1")));
+    store(&busy(&[0, 1]), "TWO", 30, dir.path(), Some(&with_stat_interval("1")));
+    store(&busy(&[0, 1]), "TWO", 60, dir.path(), Some(&with_stat_interval("60")));
+    let mixed = refused(&diff(dir.path(), &["ONE", "TWO"]));
+    assert!(
+        mixed.contains("different settings") && mixed.contains("tuning.settings.vmstat: 1, 60"),
+        "{mixed}"
+    );
+    assert!(refused(&diff(dir.path(), &["ONE@7", "ONE@0"])).contains("did not measure CPU 7"));
+    assert!(refused(&diff(dir.path(), &["ONE@x", "ONE@0"])).contains("no list of CPUs"));
+    assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("the same runs"));
+    assert!(refused(&diff(dir.path(), &["ONE", "TWO", "--margin", "0%"])).contains("above 0%"));
+    let absent = diff(dir.path(), &["ONE", "THREE"]);
+    assert_eq!(absent.status.code(), Some(1));
+    // A folder from elsewhere.
+    let folder = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copy = elsewhere.path().join("copied");
+    std::fs::create_dir(&copy).unwrap();
+    for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.is_file() {
+            std::fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    assert!(text(&diff(dir.path(), &["ONE@0", &format!("{}@1", copy.display())])).contains("copied@1"));
+}
+
+#[test]
+fn conditions_decide_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let (before, after) = (with_stat_interval("1"), with_stat_interval("60"));
+    store(&ten_seconds(true, 30, 9_000), "BEFORE", 0, dir.path(), Some(&before));
+    store(&ten_seconds(false, 12, 7_000), "AFTER", 200, dir.path(), Some(&after));
+    let code = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+            .args(args)
+            .arg("--runs")
+            .arg(dir.path())
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (condition, exit, said) in [
+        ("max>1ms, culprit(rival)>50%", 0, "max>1ms: 9.00 us, kept"),
+        ("culprit(rival)>0.01%", 3, "culprit(rival)>0.01%: 0.027"),
+        ("culprit(kworker)>10%, max>1us", 3, "exceeded"),
+        // Ten seconds say nothing of one instant in a million.
+        ("wait.p99.9999>1ms", 4, "cannot be decided"),
+        ("late.p99>1ms", 4, "no probe slept"),
+        ("late.p99>1ms, max>1us", 3, "exceeded"),
+        ("mx>1ms", 2, "nothing is called"),
+        ("worse(total)", 2, "only diff compares"),
+    ] {
+        let (found, text) = code(&["report", "BEFORE", "--fail-if", condition]);
+        assert_eq!(found, exit, "{condition}: {text}");
+        assert!(text.contains(said), "{condition}: {text}");
+    }
+    for (condition, exit) in [
+        ("worse(culprit vmstat_update)", 0),
+        ("worse(total)", 4),
+        ("worse(total), max>1us", 3),
+        ("max>1ms", 0),
+    ] {
+        let (found, text) = code(&["diff", "BEFORE", "AFTER", "--fail-if", condition]);
+        assert_eq!(found, exit, "{condition}: {text}");
+    }
+    let junit = dir.path().join("gates.xml");
+    let path = junit.to_str().unwrap();
+    let (found, _) = code(&["report", "BEFORE", "--fail-if", "max>1us, late.p50>1us", "--junit", path]);
+    assert_eq!(found, 3);
+    let text = std::fs::read_to_string(&junit).unwrap();
+    assert!(text.contains(r#"tests="2" failures="1" errors="1""#), "{text}");
+}

@@ -1,0 +1,461 @@
+//! Making pairs until they decide.
+
+use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
+use jitterscope_analyze::compare::{
+    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff,
+};
+use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a wait looks whether it is to end.
+const TURN: Duration = Duration::from_millis(50);
+
+/// What is measured.
+pub trait Subject {
+    /// Makes a run; `None` where it was stopped before its end.
+    ///
+    /// # Errors
+    /// It cannot be measured.
+    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError>;
+
+    /// A run of before.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError>;
+}
+
+/// Looks on.
+pub trait Observer {
+    /// A run of this pair begins.
+    fn measuring(&mut self, _pair: usize, _arm: Arm) {}
+
+    /// It is waited until a change or its undoing is in force.
+    fn settling(&mut self, _arm: Arm, _left: Duration) {}
+
+    /// A pair is whole; `void` says why it does not count.
+    fn paired(&mut self, _counted: usize, _void: Option<&str>) {}
+}
+
+impl Observer for () {}
+
+/// What is fixed before anything is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// When there is a look, and the end.
+    pub looks: Looks,
+    /// The share of a figure that counts as no difference.
+    pub margin: f64,
+    /// The longest wait until a change or its undoing is in force; beyond it arms are not interleaved.
+    pub longest_wait: Nanos,
+    /// Void pairs beyond which it is given up.
+    pub most_void: usize,
+    /// No pair begins after this.
+    pub deadline: Option<Instant>,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Everything that was asked is decided.
+    Decided,
+    /// The last look.
+    LastLook,
+    /// More pairs would hardly decide.
+    Futile,
+    /// Too many pairs were void.
+    Void,
+    /// No time was left for another pair.
+    Deadline,
+    /// It was stopped; it can go on.
+    Stopped,
+}
+
+/// Whether the change does what it declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verified {
+    /// The predicted culprits fell, and the total is not worse beyond the margin.
+    Yes,
+    /// The predicted culprits fell; whether the total is worse is undecided.
+    CulpritsOnly,
+    /// A predicted culprit did not fall, or the total is worse.
+    No,
+    /// It cannot be told yet.
+    Undecided,
+    /// Nothing was predicted, or nothing of it was seen: the total alone speaks.
+    NothingPredicted,
+}
+
+/// Something that was decided, and when: what was decided at a look stays so.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// `total`, or the culprit's kind and name.
+    pub what: String,
+    /// Of the total or of a predicted culprit.
+    pub verdict: Verdict,
+    /// After so many pairs.
+    pub pairs: usize,
+}
+
+/// What an experiment came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// Why the others do not.
+    pub void: Vec<String>,
+    /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
+    pub interleaved: bool,
+    /// What was decided.
+    pub decisions: Vec<Decision>,
+    /// Whether the change does what it declares.
+    pub verified: Verified,
+    /// The last comparison; null before the first look.
+    pub diff: Option<Diff>,
+}
+
+/// An experiment about to be made.
+pub struct Experiment<'e> {
+    /// What differs.
+    pub change: &'e mut dyn Change,
+    /// What is measured.
+    pub subject: &'e mut dyn Subject,
+    /// What was measured so far.
+    pub session: &'e mut Session,
+    /// What is fixed beforehand.
+    pub rules: Rules,
+    /// Whether a knob declares that it removes a culprit.
+    pub answers: &'e dyn Fn(&str, &Culprit) -> bool,
+    /// Who looks on.
+    pub observer: &'e mut dyn Observer,
+    /// Set from outside to end it.
+    pub stop: &'e AtomicBool,
+}
+
+/// Makes it. Whatever happens, the change is reverted when it returns.
+///
+/// # Errors
+/// A run cannot be made, or a change not applied or not reverted. What was measured is in the session.
+pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
+    let mut engine = Engine {
+        of: experiment,
+        now: Arm::A,
+        runs: [Vec::new(), Vec::new()],
+        void: Vec::new(),
+        decisions: Vec::new(),
+    };
+    let made = engine.make();
+    let reverted = engine.of.change.revert();
+    // That the machine is not as it was is worse news than whatever came before it.
+    reverted?;
+    made
+}
+
+struct Engine<'e> {
+    of: Experiment<'e>,
+    now: Arm,
+    runs: [Vec<ComparedRun>; 2],
+    void: Vec<String>,
+    decisions: Vec<Decision>,
+}
+
+impl Engine<'_> {
+    fn make(&mut self) -> Result<Outcome, ExperimentError> {
+        let interleaved = match self.of.change.undoing() {
+            InForceIn::Now => true,
+            InForceIn::Within(time) => time <= self.of.rules.longest_wait,
+            InForceIn::Unknown(_) => false,
+        };
+        if !interleaved {
+            return self.one_after_the_other();
+        }
+        for at in 0..self.of.session.pairs.len() {
+            let Pair { a, b, void, .. } = self.of.session.pairs[at].clone();
+            match void {
+                Some(why) => self.void.push(why),
+                None => {
+                    let (a, b) = (self.of.subject.load(&a)?, self.of.subject.load(&b)?);
+                    self.runs[0].push(a);
+                    self.runs[1].push(b);
+                    // Looks of before are looks, whoever looked.
+                    if self.of.rules.looks.at(self.runs[0].len()).is_some() {
+                        self.look(self.runs[0].len(), true)?;
+                    }
+                }
+            }
+        }
+        let mut last: Option<Diff> = None;
+        loop {
+            let counted = self.runs[0].len();
+            if let Some(look) = self.of.rules.looks.at(counted) {
+                let found = self.look(look.pairs, true)?;
+                let decided = self.is_decided(&found);
+                last = Some(found);
+                if decided {
+                    return Ok(self.outcome(Ended::Decided, true, last));
+                }
+            }
+            if counted >= self.of.rules.looks.last().pairs {
+                return Ok(self.outcome(Ended::LastLook, true, last));
+            }
+            if self.is_futile() {
+                let found = self.look(counted, true)?;
+                return Ok(self.outcome(Ended::Futile, true, Some(found)));
+            }
+            if self.void.len() > self.of.rules.most_void {
+                return Ok(self.outcome(Ended::Void, true, last));
+            }
+            if self.of.rules.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(self.outcome(Ended::Deadline, true, last));
+            }
+            if !self.pair()? {
+                return Ok(self.outcome(Ended::Stopped, true, last));
+            }
+        }
+    }
+
+    /// One pair more; false where it was stopped.
+    fn pair(&mut self) -> Result<bool, ExperimentError> {
+        let number = self.of.session.pairs.len();
+        let order = order(self.of.session.header.seed, number);
+        let mut made: [Option<ComparedRun>; 2] = [None, None];
+        for arm in order {
+            if !self.turn_to(arm)? {
+                return Ok(false);
+            }
+            self.of.observer.measuring(number, arm);
+            let Some(run) = self.of.subject.measure(arm, self.of.stop)? else { return Ok(false) };
+            made[arm as usize] = Some(run);
+        }
+        let [Some(a), Some(b)] = made else { return Ok(false) };
+        let void = self.is_void(&a);
+        let path = |run: &ComparedRun| PathBuf::from(&run.path);
+        self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
+        match &void {
+            Some(why) => self.void.push(why.clone()),
+            None => {
+                self.runs[0].push(a);
+                self.runs[1].push(b);
+            }
+        }
+        self.of.observer.paired(self.runs[0].len(), void.as_deref());
+        Ok(true)
+    }
+
+    /// Applies or reverts and waits until that is in force; false where it was stopped.
+    fn turn_to(&mut self, arm: Arm) -> Result<bool, ExperimentError> {
+        if self.stopped() {
+            return Ok(false);
+        }
+        if self.now == arm {
+            return Ok(true);
+        }
+        let settles = match arm {
+            Arm::A => self.of.change.revert()?,
+            Arm::B => {
+                // From here on it may be applied, whatever it says.
+                self.now = Arm::B;
+                self.of.change.apply()?
+            }
+        };
+        self.now = arm;
+        let wait = match settles {
+            InForceIn::Now => Duration::ZERO,
+            InForceIn::Within(time) => Duration::from_nanos(time.0),
+            // Its own check, the predicted culprit, is looked at in the run.
+            InForceIn::Unknown(_) => Duration::ZERO,
+        };
+        let until = Instant::now() + wait;
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if self.stopped() {
+                return Ok(false);
+            }
+            self.of.observer.settling(arm, left);
+            std::thread::sleep(TURN.min(left));
+        }
+        Ok(!self.stopped())
+    }
+
+    fn stopped(&self) -> bool {
+        self.of.stop.load(Ordering::Relaxed)
+    }
+
+    /// A culprit that was there without the change and has not come back: the undoing is not in force.
+    fn is_void(&self, a: &ComparedRun) -> Option<String> {
+        let knobs = self.of.change.knobs();
+        let answers = self.of.answers;
+        let predicted = |culprit: &Culprit| knobs.iter().any(|knob| answers(knob, culprit));
+        let was_there =
+            self.runs[0].iter().any(|run| run.events_of(&predicted).is_some_and(|events| events > 0));
+        let is_there = a.events_of(&predicted).is_none_or(|events| events > 0);
+        (was_there && !is_there).then(|| "what the change removes was not back without it".to_owned())
+    }
+
+    /// Compares what there is at the alpha that is due; with `spend`, what is decided stays so.
+    fn look(&mut self, pairs: usize, spend: bool) -> Result<Diff, ExperimentError> {
+        let alpha = self.of.rules.looks.due(pairs).alpha;
+        let found = self.compare(Design::Paired, alpha)?;
+        if spend {
+            self.decide(&found, pairs);
+        }
+        Ok(found)
+    }
+
+    fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
+        let side = |arm: Arm, name: &str| {
+            Side::of_arm(name, self.runs[arm as usize].clone()).map_err(|error| ExperimentError::Run {
+                arm: if arm == Arm::A { 'A' } else { 'B' },
+                why: error.to_string(),
+            })
+        };
+        let sides = [side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?];
+        let rules = DiffRules { design, alpha, margin: self.of.rules.margin };
+        Ok(diff(&sides, rules, &self.of.change.knobs(), self.of.answers))
+    }
+
+    fn decide(&mut self, found: &Diff, pairs: usize) {
+        for (what, comparison) in primary(found) {
+            let known = self.decisions.iter().any(|decision| decision.what == what);
+            if !known && is_decided(comparison) {
+                self.decisions.push(Decision { what, verdict: comparison.verdict, pairs });
+            }
+        }
+    }
+
+    fn is_decided(&self, found: &Diff) -> bool {
+        let known = |what: &String| self.decisions.iter().any(|decision| decision.what == *what);
+        primary(found).iter().all(|(what, _)| known(what))
+    }
+
+    /// Whether going on is hardly worth it. What is predicted is a matter of few pairs: only the total is
+    /// given up, and only once all that was predicted is decided.
+    fn is_futile(&self) -> bool {
+        let Some(total) = self.runs[0].first().and_then(ComparedRun::total) else { return false };
+        let knobs = self.of.change.knobs();
+        let looked = self.runs[0].len() >= self.of.rules.looks.first().pairs;
+        if !total.is_finite() || (!knobs.is_empty() && !looked) {
+            return false;
+        }
+        let undecided_prediction = looked && {
+            let found = self.compare(Design::Paired, self.of.rules.looks.due(self.runs[0].len()).alpha);
+            found.is_ok_and(|found| {
+                primary(&found).iter().any(|(what, _)| {
+                    !what.starts_with("total") && !self.decisions.iter().any(|d| d.what == *what)
+                })
+            })
+        };
+        if undecided_prediction {
+            return false;
+        }
+        let of = |arm: usize| self.runs[arm].iter().map(ComparedRun::total).collect::<Option<Vec<f64>>>();
+        let (Some(first), Some(second)) = (of(0), of(1)) else { return false };
+        let kind = self.runs[0][0].total_kind();
+        kind.is_some_and(|kind| {
+            self.of.rules.looks.futile(&first, &second, kind.margin(self.of.rules.margin))
+        })
+    }
+
+    /// Where the undoing takes longer than anybody waits: all runs without the change, then all with it.
+    fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
+        let runs = self.of.rules.looks.first().pairs;
+        for arm in [Arm::A, Arm::B] {
+            if !self.turn_to(arm)? {
+                return Ok(self.outcome(Ended::Stopped, false, None));
+            }
+            for number in 0..runs {
+                self.of.observer.measuring(number, arm);
+                let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
+                    return Ok(self.outcome(Ended::Stopped, false, None));
+                };
+                self.runs[arm as usize].push(run);
+            }
+        }
+        let found = self.compare(Design::Unpaired, jitterscope_analyze::compare::ALPHA)?;
+        self.decide(&found, runs);
+        Ok(self.outcome(Ended::LastLook, false, Some(found)))
+    }
+
+    fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
+        let verified = diff.as_ref().map_or(Verified::Undecided, |diff| self.verified(diff));
+        Outcome {
+            schema_version: SCHEMA_VERSION,
+            ended,
+            pairs: self.runs[0].len().min(self.runs[1].len()),
+            void: std::mem::take(&mut self.void),
+            interleaved,
+            decisions: std::mem::take(&mut self.decisions),
+            verified,
+            diff,
+        }
+    }
+
+    fn verified(&self, diff: &Diff) -> Verified {
+        let Some(against) = diff.against.first() else { return Verified::Undecided };
+        let decided = |what: &str| self.decisions.iter().find(|d| d.what == what).map(|d| d.verdict);
+        let predicted: Vec<Option<Verdict>> = against
+            .culprits
+            .iter()
+            .flatten()
+            // What knobs answer, but neither arm saw, verifies nothing.
+            .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
+            .map(|row| decided(&name_of(row)))
+            .collect();
+        let totals: Vec<(Option<Verdict>, bool)> =
+            totals(against).map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
+        let total_worse = totals.iter().any(|(verdict, _)| *verdict == Some(Verdict::Worse));
+        let total_fine = !totals.is_empty()
+            && totals.iter().all(|(verdict, not_worse)| match verdict {
+                Some(verdict) => *verdict != Verdict::Worse,
+                None => *not_worse,
+            });
+        let missed = |v: &Option<Verdict>| matches!(v, Some(Verdict::Worse | Verdict::Equivalent));
+        if predicted.is_empty() {
+            return Verified::NothingPredicted;
+        }
+        if total_worse || predicted.iter().any(missed) {
+            return Verified::No;
+        }
+        match (predicted.iter().all(|v| *v == Some(Verdict::Better)), total_fine) {
+            (true, true) => Verified::Yes,
+            (true, false) => Verified::CulpritsOnly,
+            (false, _) => Verified::Undecided,
+        }
+    }
+}
+
+fn is_decided(comparison: &Comparison) -> bool {
+    comparison.verdict != Verdict::Inconclusive
+}
+
+fn name_of(row: &jitterscope_analyze::compare::CulpritDiff) -> String {
+    format!("{} {}", row.subject.kind_word(), row.subject.name())
+}
+
+fn totals(against: &Against) -> impl Iterator<Item = (String, &Comparison)> {
+    let rows = against.figures.iter().filter(|row| row.is_total).enumerate();
+    rows.filter_map(|(at, row)| {
+        let what = if at == 0 { "total".to_owned() } else { format!("total {}", at + 1) };
+        Some((what, row.comparison.as_ref()?))
+    })
+}
+
+/// What was fixed to be asked before anything was measured.
+fn primary(found: &Diff) -> Vec<(String, &Comparison)> {
+    let Some(against) = found.against.first() else { return Vec::new() };
+    let predicted = against.culprits.iter().flatten().filter(|row| row.predicted);
+    let culprits = predicted.map(|row| {
+        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+        let of = if direction(&row.stolen) || !direction(&row.events) { &row.stolen } else { &row.events };
+        (name_of(row), of)
+    });
+    totals(against).chain(culprits).collect()
+}

@@ -1,0 +1,71 @@
+//! What an experiment will take and could find, before anything is touched.
+
+use crate::{Change, InForceIn, Rules};
+use jitterscope_analyze::compare::{Design, detectable};
+use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use serde::Serialize;
+
+/// What an experiment will take and could find.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Version of this structure in JSON.
+    pub schema_version: u32,
+    /// Whether the arms take turns.
+    pub interleaved: bool,
+    /// Runs an arm at the first look and at the last.
+    pub runs: [usize; 2],
+    /// How long it takes until either.
+    pub takes_ns: [Nanos; 2],
+    /// How long an apply or a rollback is waited for.
+    pub wait_ns: Nanos,
+    /// By how many runs the scatter is known; 0 where it is assumed.
+    pub known_from: usize,
+    /// Standard deviation of the logarithm of a run's total.
+    pub scatter: f64,
+    /// The smallest fall of the total, as a share, that would be found four times in five at the last look;
+    /// null where no number of runs could.
+    pub detectable_fraction: Option<f64>,
+}
+
+/// Scatter of runs where nothing is known: of one setting on a shared virtual machine.
+const ASSUMED: f64 = 0.3;
+/// What a run takes beside its measurement.
+const AROUND: Nanos = Nanos(1_500_000_000);
+
+/// Estimates it. `totals` are of earlier runs of the same kind on this machine.
+#[must_use]
+pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) -> Estimate {
+    let (interleaved, wait) = match change.undoing() {
+        InForceIn::Now => (true, Nanos::ZERO),
+        InForceIn::Within(time) => (time <= rules.longest_wait, time),
+        InForceIn::Unknown(_) => (false, Nanos::ZERO),
+    };
+    let (first, last) = (rules.looks.first(), rules.looks.last());
+    let runs = if interleaved { [first.pairs, last.pairs] } else { [first.pairs, first.pairs] };
+    let takes = runs.map(|pairs| {
+        let measuring = (run.0 + AROUND.0).saturating_mul(2 * pairs as u64);
+        // In a fourth of all neighbouring pairs B follows on B.
+        let undone = if interleaved { 3 * pairs as u64 / 4 } else { 0 };
+        Nanos(measuring.saturating_add(wait.0.saturating_mul(undone)))
+    });
+    let logs: Vec<f64> = totals.iter().filter(|total| **total > 0.0).map(|total| total.ln()).collect();
+    let known = logs.len() >= 3;
+    let scatter = if known {
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (logs.len() - 1) as f64).sqrt()
+    } else {
+        ASSUMED
+    };
+    let (design, alpha) = if interleaved { (Design::Paired, last.alpha) } else { (Design::Unpaired, 0.05) };
+    let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
+    Estimate {
+        schema_version: SCHEMA_VERSION,
+        interleaved,
+        runs,
+        takes_ns: takes,
+        wait_ns: wait,
+        known_from: if known { logs.len() } else { 0 },
+        scatter,
+        detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
+    }
+}

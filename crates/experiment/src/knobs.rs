@@ -1,0 +1,131 @@
+//! Knobs of the catalogue, through the journal of `tune`.
+
+use crate::{Change, ExperimentError, InForceIn};
+use jitterscope_model::Nanos;
+use jitterscope_platform::Machine;
+use jitterscope_tune::{
+    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, StateDir, Who, apply, plan,
+    realtime_ns, rollback_only, status,
+};
+
+/// Some knobs, set for some CPUs.
+#[derive(Debug)]
+pub struct KnobChange {
+    machine: Machine,
+    dir: StateDir,
+    who: Who,
+    goal: Goal,
+    knobs: Vec<String>,
+    plan: Plan,
+}
+
+impl KnobChange {
+    /// Plans it; changes nothing.
+    ///
+    /// # Errors
+    /// A knob is unknown, is set already, is applied by an earlier `tune`, or nothing here can set it.
+    pub fn new(
+        machine: &Machine,
+        dir: StateDir,
+        who: Who,
+        goal: Goal,
+        knobs: Vec<String>,
+    ) -> Result<KnobChange, ExperimentError> {
+        let plan = plan(machine, &goal, &Select::Only(knobs.clone()), &[], false)?;
+        let standing = status(machine, &dir)?;
+        for knob in &knobs {
+            if standing.changes.iter().any(|of| of.knob == *knob) {
+                return Err(ExperimentError::NotApplied(format!(
+                    "{knob} is applied already: `jitterscope tune rollback --only {knob}` first, so that there is \
+                     something to compare with"
+                )));
+            }
+            if !plan.changes.iter().any(|change| change.knob == knob) {
+                let why = plan.skipped.iter().find(|skipped| skipped.knob == knob);
+                let why = why.map_or("there is nothing to change", |skipped| &*skipped.why);
+                return Err(ExperimentError::NotApplied(format!("{knob}: {why}")));
+            }
+        }
+        Ok(KnobChange { machine: machine.clone(), dir, who, goal, knobs, plan })
+    }
+
+    /// The CPUs that it is for.
+    #[must_use]
+    pub fn goal(&self) -> &Goal {
+        &self.goal
+    }
+}
+
+/// As the wait that it means from now on.
+fn wait(by: Option<&InForceBy>) -> InForceIn {
+    match by {
+        None | Some(InForceBy::Now) => InForceIn::Now,
+        Some(InForceBy::AtLatest { at_realtime_ns, .. }) => {
+            match at_realtime_ns.saturating_sub(realtime_ns()) {
+                0 => InForceIn::Now,
+                ahead => InForceIn::Within(Nanos(ahead)),
+            }
+        }
+        Some(InForceBy::AtEvent { event }) => InForceIn::Unknown(format!("it is when {event}")),
+        Some(InForceBy::AfterReboot) => InForceIn::Unknown("it is after a reboot".into()),
+        Some(InForceBy::Unknown { why }) => InForceIn::Unknown(why.clone()),
+    }
+}
+
+impl Change for KnobChange {
+    fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
+        let mut hands = MachineHands::new(&self.machine);
+        let who = Who { at_realtime_ns: realtime_ns(), ..self.who.clone() };
+        let report = apply(&mut hands, &self.dir, &self.plan, who, OnRefusal::Stop)?;
+        if let Some(failed) = report.failures().next() {
+            let what = serde_json::to_string(&failed.outcome).unwrap_or_default();
+            return Err(ExperimentError::NotApplied(format!("{} ({}): {what}", failed.knob, failed.path)));
+        }
+        let waits = report.applied.iter().map(|applied| wait(applied.in_force_by.as_ref()));
+        Ok(waits.fold(InForceIn::Now, InForceIn::and))
+    }
+
+    fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
+        let standing = status(&self.machine, &self.dir)?;
+        let ours: Vec<String> = self
+            .knobs
+            .iter()
+            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
+            .cloned()
+            .collect();
+        if ours.is_empty() {
+            return Ok(InForceIn::Now);
+        }
+        let mut hands = MachineHands::new(&self.machine);
+        // Whoever set it to something else meanwhile meant it.
+        let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
+            .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
+        if let Some(left) = report.unsettled().next() {
+            let what = serde_json::to_string(&left.undoing).unwrap_or_default();
+            return Err(ExperimentError::NotReverted(format!("{} ({}): {what}", left.knob, left.path)));
+        }
+        let waits = report.steps.iter().map(|step| wait(step.in_force_by.as_ref()));
+        Ok(waits.fold(InForceIn::Now, InForceIn::and))
+    }
+
+    fn undoing(&self) -> InForceIn {
+        let of = |change: &jitterscope_tune::Change| {
+            let Some(declared) = InForce::of(change.knob) else { return InForceIn::Now };
+            let replaced = if let Op::Write { to, .. } = &change.op { to.as_str() } else { "" };
+            match declared.rollback.longest(replaced) {
+                Some(Nanos::ZERO) => InForceIn::Now,
+                Some(time) => InForceIn::Within(time),
+                None => InForceIn::Unknown(declared.rollback.describe()),
+            }
+        };
+        self.plan.changes.iter().map(of).fold(InForceIn::Now, InForceIn::and)
+    }
+
+    fn knobs(&self) -> Vec<String> {
+        self.knobs.clone()
+    }
+
+    fn describe(&self) -> String {
+        self.knobs.join(", ")
+    }
+}

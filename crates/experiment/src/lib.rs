@@ -1,0 +1,25 @@
+//! Whether a change helps: the same thing measured with it and without it, in pairs drawn by lot.
+//!
+//! [`run`] makes the pairs: it applies and reverts a [`Change`], waits until either is in force, lets a
+//! [`Subject`] be measured, looks at what there is after the pairs that [`Looks`](jitterscope_analyze::compare::Looks)
+//! says, and leaves the machine as it was found. Where the program is killed, a [`Guard`] outside of it does
+//! that. What has been measured is in a [`Session`], from which an experiment goes on.
+#![forbid(unsafe_code)]
+
+mod arm;
+mod change;
+mod engine;
+mod error;
+mod estimate;
+mod knobs;
+mod screen;
+mod session;
+
+pub use arm::{Arm, order};
+pub use change::{Change, CommandChange, InForceIn, NoChange};
+pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, run};
+pub use error::ExperimentError;
+pub use estimate::{Estimate, estimate};
+pub use knobs::KnobChange;
+pub use screen::{Screened, screen};
+pub use session::{Header, Pair, SESSION_VERSION, Session};

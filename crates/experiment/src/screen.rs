@@ -1,0 +1,61 @@
+//! Which of several knobs, all applied at once, did what they declare.
+
+use crate::ExperimentError;
+use jitterscope_analyze::compare::{ComparedRun, CulpritDiff, Design, DiffRules, Side, Verdict, diff};
+use jitterscope_model::Subject;
+use serde::Serialize;
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Screened {
+    /// The knob.
+    pub knob: String,
+    /// Whether a culprit that it declares fell, and not by chance.
+    pub kept: bool,
+    /// Of all that it declares, parts of stalls a second without the candidates and with all of them.
+    pub events_per_sec: [f64; 2],
+    /// Why it is not kept; null where it is.
+    pub why: Option<String>,
+}
+
+/// Judges each knob by the culprits that it declares, from a run without any of them and one with all. What is
+/// kept is a choice made by these runs; what it is worth takes fresh ones.
+///
+/// # Errors
+/// None in practice: there is a run of each.
+pub fn screen(
+    without: &ComparedRun,
+    with: &ComparedRun,
+    knobs: &[String],
+    margin: f64,
+    answers: &dyn Fn(&str, &Subject) -> bool,
+) -> Result<Vec<Screened>, ExperimentError> {
+    let side = |name: &str, run: &ComparedRun| {
+        Side::of_arm(name, vec![run.clone()])
+            .map_err(|error| ExperimentError::Run { arm: 'A', why: error.to_string() })
+    };
+    let sides = [side("without", without)?, side("with", with)?];
+    let rules = DiffRules { design: Design::Unpaired, margin, ..DiffRules::default() };
+    let found = diff(&sides, rules, knobs, answers);
+    let rows: &[CulpritDiff] =
+        found.against.first().and_then(|against| against.culprits.as_deref()).unwrap_or_default();
+    Ok(knobs
+        .iter()
+        .map(|knob| {
+            let own: Vec<&CulpritDiff> = rows.iter().filter(|row| answers(knob, &row.subject)).collect();
+            let sum = |of: fn(&CulpritDiff) -> Option<f64>| own.iter().filter_map(|row| of(row)).sum::<f64>();
+            let verdicts = || own.iter().map(|row| row.verdict());
+            let kept = verdicts().any(|v| v == Verdict::Better) && !verdicts().any(|v| v == Verdict::Worse);
+            let why = match (kept, own.is_empty()) {
+                (true, _) => None,
+                (false, true) => Some("nothing of what it answers was there".to_owned()),
+                (false, false) if verdicts().any(|v| v == Verdict::Worse) => {
+                    Some("there was more of what it answers".to_owned())
+                }
+                (false, false) => Some("what it answers did not fall by more than chance".to_owned()),
+            };
+            let events_per_sec = [sum(|row| row.events.first), sum(|row| row.events.second)];
+            Screened { knob: knob.clone(), kept, events_per_sec, why }
+        })
+        .collect())
+}

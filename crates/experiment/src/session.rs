@@ -1,0 +1,185 @@
+//! What an experiment has measured so far, a line a pair, so that it can go on.
+
+use crate::{Arm, ExperimentError};
+use jitterscope_platform::HeldDir;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Version of the file.
+pub const SESSION_VERSION: u32 = 1;
+/// Its name in the session's folder.
+const FILE: &str = "experiment.jsonl";
+/// No session has a longer one, bytes: a line has some 300, and there are some dozens.
+const LARGEST: u64 = 1 << 20;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SESSION_VERSION`].
+    pub version: u32,
+    /// Everything that must be the same for runs to belong together, in words.
+    pub asked: String,
+    /// What orders are drawn from.
+    pub seed: u64,
+    /// When it began, nanoseconds since the epoch.
+    pub started_realtime_ns: u64,
+    /// The kernel's id of that boot.
+    pub boot_id: String,
+}
+
+/// A pair that was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Its number, from 0; void ones count.
+    pub pair: usize,
+    /// In which order.
+    pub order: [Arm; 2],
+    /// The folder of the run of A.
+    pub a: PathBuf,
+    /// The folder of the run of B.
+    pub b: PathBuf,
+    /// Why it does not count, if it does not.
+    pub void: Option<String>,
+}
+
+/// A session, open for more.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    file: Option<File>,
+    /// What was asked for.
+    pub header: Header,
+    /// What was measured.
+    pub pairs: Vec<Pair>,
+}
+
+impl Session {
+    /// Begins one in a folder of its own, which is made.
+    ///
+    /// # Errors
+    /// The folder cannot be made, is there already, or another user may change what is in it.
+    pub fn begin(folder: &Path, header: Header) -> Result<Session, ExperimentError> {
+        let path = folder.join(FILE);
+        let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
+        let held = HeldDir::trusted_or_made(folder).map_err(|error| failed(error.into_io()))?;
+        let file = held.create_new(FILE).map_err(|error| failed(error.into_io()))?;
+        let mut session = Session { path: path.clone(), file: Some(file), header, pairs: Vec::new() };
+        let line = serde_json::to_string(&session.header).map_err(|error| failed(error.into()))?;
+        session.line(&line)?;
+        Ok(session)
+    }
+
+    /// One that is kept nowhere.
+    #[must_use]
+    pub fn in_memory(header: Header) -> Session {
+        Session { path: PathBuf::new(), file: None, header, pairs: Vec::new() }
+    }
+
+    /// Goes on with the one in a folder. A last line that is not whole is left out: its pair is made again.
+    ///
+    /// # Errors
+    /// It cannot be read, makes no sense, or another user may change it.
+    pub fn resume(folder: &Path) -> Result<Session, ExperimentError> {
+        let path = folder.join(FILE);
+        let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
+        let held = HeldDir::trusted(folder).map_err(|error| failed(error.into_io()))?;
+        let text = held.read(FILE, LARGEST).map_err(|error| failed(error.into_io()))?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let damaged = |line: usize, why: String| ExperimentError::Damaged { path: path.clone(), line, why };
+        let mut lines =
+            text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
+        let (_, first) = lines.next().ok_or_else(|| damaged(1, "it is empty".into()))?;
+        let header: Header = serde_json::from_slice(first).map_err(|error| damaged(1, error.to_string()))?;
+        if header.version != SESSION_VERSION {
+            return Err(damaged(1, format!("it is of version {}", header.version)));
+        }
+        let mut pairs: Vec<Pair> = Vec::new();
+        for (at, line) in lines {
+            let pair: Pair =
+                serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))?;
+            if pair.pair != pairs.len() {
+                return Err(damaged(at + 1, format!("pair {} does not follow", pair.pair)));
+            }
+            pairs.push(pair);
+        }
+        let file = held.open_own(FILE).map_err(|error| failed(error.into_io()))?;
+        // What is torn off must not become part of the next line.
+        file.set_len(whole as u64).map_err(failed)?;
+        Ok(Session { path: path.clone(), file: Some(file), header, pairs })
+    }
+
+    /// Adds a pair, on disk when it returns.
+    ///
+    /// # Errors
+    /// The disk is full or gone.
+    pub fn add(&mut self, pair: Pair) -> Result<(), ExperimentError> {
+        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let line = serde_json::to_string(&pair).map_err(|error| failed(error.into()))?;
+        self.line(&line)?;
+        self.pairs.push(pair);
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), ExperimentError> {
+        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        match &mut self.file {
+            Some(file) => {
+                file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_data()).map_err(failed)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            version: SESSION_VERSION,
+            asked: "vmstat, spin, 8 s".into(),
+            seed: 7,
+            started_realtime_ns: 1,
+            boot_id: "boot".into(),
+        }
+    }
+
+    fn pair(number: usize) -> Pair {
+        let order = crate::order(7, number);
+        Pair { pair: number, order, a: "a".into(), b: "b".into(), void: (number == 1).then(|| "why".into()) }
+    }
+
+    #[test]
+    fn what_was_measured_is_there_after_a_kill_and_what_was_torn_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("session");
+        let mut session = Session::begin(&folder, header()).unwrap();
+        session.add(pair(0)).unwrap();
+        session.add(pair(1)).unwrap();
+        drop(session);
+        let mut file = std::fs::OpenOptions::new().append(true).open(folder.join(FILE)).unwrap();
+        file.write_all(br#"{"pair":2,"or"#).unwrap();
+        let mut session = Session::resume(&folder).unwrap();
+        assert_eq!(session.pairs, [pair(0), pair(1)]);
+        session.add(pair(2)).unwrap();
+        assert_eq!(Session::resume(&folder).unwrap().pairs.len(), 3);
+        assert!(Session::begin(&folder, header()).is_err(), "it is there already");
+    }
+
+    #[test]
+    fn another_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in [
+            "",
+            "{}\n",
+            "x\n",
+            "{\"version\":9,\"asked\":\"\",\"seed\":1,\"started_realtime_ns\":1,\"boot_id\":\"\"}\n",
+        ] {
+            std::fs::write(dir.path().join(FILE), text).unwrap();
+            assert!(Session::resume(dir.path()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! How conditions came out, as JUnit's XML: what build servers show.
+
+use jitterscope_analyze::gate::{GateResult, GateVerdict};
+use jitterscope_model::visible;
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::io;
+
+/// One suite of this name, a case a condition: a failure where it was exceeded, an error where it cannot be
+/// decided.
+///
+/// # Errors
+/// None in practice: it is written to memory.
+pub fn junit(suite: &str, results: &[GateResult]) -> io::Result<String> {
+    let count = |verdict| results.iter().filter(|result| result.verdict == verdict).count().to_string();
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 1);
+    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let name = visible(suite).into_owned();
+    writer
+        .create_element("testsuite")
+        .with_attributes([
+            ("name", name.as_str()),
+            ("tests", results.len().to_string().as_str()),
+            ("failures", count(GateVerdict::Exceeded).as_str()),
+            ("errors", count(GateVerdict::Undecided).as_str()),
+        ])
+        .write_inner_content(|writer| {
+            for result in results {
+                case(writer, &name, result)?;
+            }
+            Ok(())
+        })?;
+    let mut text = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::Result<()> {
+    let condition = visible(&result.condition).into_owned();
+    let value = visible(result.value.as_deref().unwrap_or("not known")).into_owned();
+    let case = writer
+        .create_element("testcase")
+        .with_attributes([("classname", suite), ("name", condition.as_str())]);
+    case.write_inner_content(|writer| {
+        match result.verdict {
+            GateVerdict::Kept => {}
+            GateVerdict::Exceeded => {
+                writer.create_element("failure").with_attribute(("message", value.as_str())).write_empty()?;
+            }
+            GateVerdict::Undecided => {
+                let why = visible(result.why.as_deref().unwrap_or("cannot be decided")).into_owned();
+                writer.create_element("error").with_attribute(("message", why.as_str())).write_empty()?;
+            }
+        }
+        writer.create_element("system-out").write_text_content(BytesText::new(&value))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_others_cannot_break_the_file() {
+        let result = |condition: &str, verdict, why: Option<&str>| GateResult {
+            condition: condition.into(),
+            verdict,
+            value: Some("1.5 %".into()),
+            why: why.map(Into::into),
+        };
+        let text = junit(
+            "run <\"a\"> & \u{1b}b",
+            &[
+                result("max<1ms", GateVerdict::Kept, None),
+                result("culprit(a&b)>1%", GateVerdict::Exceeded, None),
+                result("wait.p50>1ms", GateVerdict::Undecided, Some("trace \"lost\"")),
+            ],
+        )
+        .unwrap();
+        assert!(text.contains(r#"tests="3" failures="1" errors="1""#), "{text}");
+        assert!(
+            text.contains("max&lt;1ms") && text.contains("a&amp;b") && text.contains("&quot;lost&quot;"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}') && text.matches("<testcase").count() == 3, "{text}");
+    }
+}
