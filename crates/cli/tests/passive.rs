@@ -56,11 +56,19 @@ fn who_runs_beside_a_process_is_told_in_text_and_as_json() {
     assert_eq!(watched["threads"][0]["tid"].as_i64().unwrap().to_string(), pid, "{watched}");
     assert_eq!(watched["chosen"], serde_json::Value::Null);
     assert!(!watched["ran_instead"].as_array().unwrap().is_empty());
-    let text = jitterscope(dir.path(), &["report", "MINE"]);
-    let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    for part in ["What belongs on CPU", "not visible passively", "ran in its stead", "WHO STOLE IT"] {
-        assert!(text.contains(part), "{part} is not in {text}");
-    }
+    let shown = |args: &[&str], parts: &[&str]| {
+        let text = String::from_utf8_lossy(&jitterscope(dir.path(), args).stdout).into_owned();
+        for part in parts {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        text
+    };
+    let full = ["What belongs on CPU", "not visible passively", "ran in its stead", "WHO STOLE IT"];
+    shown(&["report", "MINE", "--full"], &full);
+    let screen =
+        ["What belongs on CPU", "The longest, ", " belongs to sh (tid ", "by whom", "Trust: ", "Next: "];
+    let brief = shown(&["report", "MINE"], &screen);
+    assert!(brief.lines().count() <= 23 && brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
     let stall = jitterscope(dir.path(), &["report", "MINE", "--stall", "1"]);
     assert!(String::from_utf8_lossy(&stall.stdout).starts_with("stolen time"), "{}", stderr(&stall));
     let list = json(&jitterscope(dir.path(), &["list", "--json"]));

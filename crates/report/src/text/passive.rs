@@ -35,6 +35,23 @@ fn share(part: Nanos, cpu: &PassiveCpu) -> f64 {
 
 /// How much was stolen of what could have been used, and the worst of it.
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
+    stolen(page, summary);
+    let cpus = &summary.passive;
+    if let Some(worst) = cpus.iter().max_by_key(|cpu| cpu.longest_ns).filter(|cpu| cpu.stretches > 0) {
+        let at = if cpus.len() > 1 { format!(", on CPU {}", worst.cpu) } else { String::new() };
+        let stalls: u64 = cpus.iter().map(|cpu| cpu.stalls).sum();
+        let text = format!(
+            "The worst lasted {}{at}. {} of {} or longer are kept one by one; the sums have all.",
+            worst.longest_ns,
+            count(stalls),
+            summary.probe.threshold_ns
+        );
+        page.prose(None, 0, &text);
+    }
+}
+
+/// How much was stolen of what could have been used.
+pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let cpus = &summary.passive;
     let ids: CpuSet = cpus.iter().map(|cpu| cpu.cpu).collect();
     let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(of).sum::<Nanos>();
@@ -61,17 +78,6 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
         if stretches == 1 { "" } else { "es" },
     );
     page.prose(Some(if fraction >= BAD { Tone::Bad } else { Tone::Strong }), 0, &text);
-    if let Some(worst) = cpus.iter().max_by_key(|cpu| cpu.longest_ns) {
-        let at = if cpus.len() > 1 { format!(", on CPU {}", worst.cpu) } else { String::new() };
-        let stalls: u64 = cpus.iter().map(|cpu| cpu.stalls).sum();
-        let text = format!(
-            "The worst lasted {}{at}. {} of {} or longer are kept one by one; the sums have all.",
-            worst.longest_ns,
-            count(stalls),
-            summary.probe.threshold_ns
-        );
-        page.prose(None, 0, &text);
-    }
 }
 
 fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
@@ -104,7 +110,7 @@ fn name(thread: &BelongingThread) -> String {
     format!("{} (tid {})", tame(&thread.comm), thread.tid)
 }
 
-fn names(cpu: &PassiveCpu) -> String {
+pub(super) fn names(cpu: &PassiveCpu) -> String {
     let mut names: Vec<String> = cpu.threads.iter().take(NAMED).map(name).collect();
     let more = cpu.thread_count.saturating_sub(names.len() as u64);
     match (names.len(), more) {

@@ -45,7 +45,7 @@ fn line(summary: &RunSummary) -> (bool, String) {
             "recorded kernel activity explains {} of the time",
             percent(attribution.explained_fraction)
         ));
-        let spins = summary.wakeup.is_none() && summary.threads.is_empty();
+        let spins = summary.wakeup.is_none() && summary.threads.is_empty() && summary.passive.is_empty();
         if let Some(inside) = attribution.events_in_gaps_fraction.filter(|inside| spins && *inside < SOUND) {
             facts.push(off(format!("only {} of the kernel events fell into stalls", percent(inside))));
         }
@@ -61,6 +61,12 @@ fn line(summary: &RunSummary) -> (bool, String) {
     });
     if trust.floor_ticks.is_some() && trust.coverage < COVERED {
         facts.push(off(format!("the probe covered only {} of the time", percent(trust.coverage))));
+    }
+    for cpu in summary.passive.iter().filter(|cpu| cpu.ended_early.is_some()) {
+        facts.push(off(format!("CPU {} was not watched to the end", cpu.cpu)));
+    }
+    if !summary.passive.is_empty() {
+        facts.push("stalls without a record are not visible passively".to_owned());
     }
     if trust.helpers_on_measured {
         facts.push(off("our own helper threads had to use measured CPUs".to_owned()));
