@@ -29,7 +29,7 @@ pub(crate) enum Circumstance {
     UnrecordedSwitches { count: u64, cpus: CpuSet },
     /// More happened than is kept in order.
     Folded { time: Nanos },
-    /// CPUs went offline, with their trace buffers.
+    /// CPUs went offline.
     CpusGone { cpus: CpuSet },
     /// No thread was met.
     NobodyMet,

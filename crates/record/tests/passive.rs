@@ -4,8 +4,8 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventKind, Evidence, KernelEvent, Nanos, PassiveCpu,
-    Stall, StallId, ThreadRef, Ticks,
+    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventKind, Evidence, ExecutionContext, KernelEvent,
+    Nanos, PassiveCpu, Stall, StallId, ThreadRef, Ticks,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, clock, current_affinity, current_tid, name_current_thread,
@@ -246,6 +246,11 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
 fn tells_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i32) -> bool {
     let mut has = tid;
     for record in records {
+        // In the middle of a switch the scheduler still names the thread before, and in an NMI anything.
+        let amid = matches!(record.kind, EventKind::TlbFlush { .. });
+        if amid || record.context == ExecutionContext::Nmi {
+            continue;
+        }
         if record.tid != has {
             return false;
         }
