@@ -301,7 +301,6 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     }
     let Spun { sums: spun, unrecorded } = of_gaps(&run, cpu, tid, &gaps);
     eprintln!("{stalls} stretches, {} gaps, {} with an unrecorded switch", gaps.len(), unrecorded.len());
-    assert!(stalls > 100, "hardly an interrupt: {stalls}");
     assert_eq!(outside, 0, "the spinner ran while time is said to be stolen from it");
     let mut differ = BTreeSet::new();
     for key in spun.keys().chain(passive.keys()) {
@@ -332,7 +331,9 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
         let (ns, found_ns) = (sum(in_gaps), sum(&found));
         eprintln!("{key:?}: {} and {} gaps, {ns} and {found_ns} ns", in_gaps.len(), found.len());
     }
-    assert!(unrecorded.len() * 4 < gaps.len(), "hardly a gap is told as a whole");
+    // A spinner that is kept off its CPU for long has few stretches, with many culprits each.
+    let compared: usize = spun.values().map(BTreeMap::len).sum();
+    assert!(compared > 100 && unrecorded.len() * 4 < gaps.len(), "{compared} compared, {} gaps", gaps.len());
     let gaps_of = |sums: &Sums| -> BTreeMap<_, BTreeSet<usize>> {
         sums.iter().map(|(key, by_gap)| (key.clone(), by_gap.keys().copied().collect())).collect()
     };
