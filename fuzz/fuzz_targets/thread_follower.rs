@@ -45,6 +45,7 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
         13 => EventKind::VectorExit { vector: "local_timer".into() },
         14 if a & 1 == 0 => EventKind::SoftirqEntry { vec: u32::from(b % 10) },
         14 => EventKind::SoftirqExit { vec: u32::from(b % 10) },
+        15 if a & 1 == 0 => EventKind::TaskRename { tid: tid(a >> 1), comm: comm(tid(b)) },
         _ => {
             EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: u64::from(u16::from_be_bytes([b, c])) }
         }

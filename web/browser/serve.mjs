@@ -1,1 +1,126 @@
-export async function serve() {}
+// The same pages, served: what lets one in, what is refused, and the comparison.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { request } from "node:http";
+import { join } from "node:path";
+
+/** Asks as a program would, with exactly these headers. */
+function ask(port, path, headers = {}, method = "GET") {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: "127.0.0.1", port, path, method, headers: { Host: `127.0.0.1:${port}`, ...headers } }, (answer) => {
+      let body = "";
+      answer.setEncoding("utf8");
+      answer.on("data", (piece) => (body += piece));
+      answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, body }));
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+}
+
+export async function serve({ browser, program, runs, out, check, ready, sound }) {
+  const server = spawn(program, ["--runs", runs, "serve"], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, SSH_CONNECTION: "192.0.2.7 50000 192.0.2.1 2222", USER: "ann", SUDO_USER: "" },
+  });
+  try {
+    let talk = "";
+    server.stderr.on("data", (piece) => (talk += piece));
+    const address = await new Promise((resolve, reject) => {
+      let text = "";
+      server.stdout.on("data", (piece) => {
+        text += piece;
+        if (text.includes("\n")) resolve(text.trim());
+      });
+      server.on("exit", (code) => reject(new Error(`serve ended with ${code}: ${talk}`)));
+    });
+    const url = new URL(address);
+    const port = Number(url.port);
+
+    await check("serve: refuses whoever has no token, another host or another origin", async () => {
+      assert.equal(url.hostname, "127.0.0.1");
+      assert.equal((await ask(port, "/")).status, 403);
+      assert.equal((await ask(port, "/?token=0")).status, 403);
+      const welcome = await ask(port, `/${url.search}`);
+      assert.equal(welcome.status, 303);
+      assert.equal(welcome.headers.location, "/");
+      const cookie = welcome.headers["set-cookie"][0];
+      assert.match(cookie, /HttpOnly; SameSite=Strict/);
+      const Cookie = cookie.split(";")[0];
+      const list = await ask(port, "/", { Cookie });
+      assert.equal(list.status, 200);
+      assert.equal(list.headers["referrer-policy"], "no-referrer");
+      assert.equal((await ask(port, "/", { Cookie, Host: "evil.example" })).status, 403);
+      assert.equal((await ask(port, "/", { Cookie, Origin: "http://evil.example" })).status, 403);
+      assert.equal((await ask(port, "/", { Cookie, "Sec-Fetch-Site": "cross-site" })).status, 403);
+      assert.equal((await ask(port, "/", { Cookie }, "POST")).status, 405);
+      assert.equal((await ask(port, "/run/..%2f..%2fetc", { Cookie })).status, 404);
+      assert.equal((await ask(port, "/etc/passwd", { Cookie })).status, 404);
+      const head = await ask(port, "/", { Cookie }, "HEAD");
+      assert.deepEqual([head.status, head.body], [200, ""]);
+      assert.match(talk, /ssh -p 2222 -N -L \d+:127\.0\.0\.1:\d+ ann@192\.0\.2\.1/);
+    });
+
+    await check("serve: the list is searched, a run is opened, links have no token, two runs are compared", async () => {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+      const said = [];
+      const outside = [];
+      page.on("console", (message) => {
+        if (["error", "warning"].includes(message.type())) said.push(message.text());
+      });
+      page.on("pageerror", (error) => said.push(error.message));
+      page.on("request", (request) => {
+        if (new URL(request.url()).host !== url.host && !/^(data|blob):/.test(request.url())) outside.push(request.url());
+      });
+      await page.goto(address);
+      assert.ok(!page.url().includes("token"), page.url());
+      await sound(page);
+      const rows = () => page.locator("tbody tr").count();
+      const all = await rows();
+      assert.ok(all > 3, `${all} runs`);
+      await page.screenshot({ path: join(out, "serve-list.png"), fullPage: true });
+      await page.locator("input[name=q]").fill("generated-");
+      await page.locator("form.search button").click();
+      assert.equal(await rows(), 2);
+      await page.locator("input[name=b]").nth(0).check();
+      await page.locator("input[name=a]").nth(1).check();
+      await page.locator("button", { hasText: "Compare" }).click();
+      assert.match(page.url(), /\/compare\?/);
+      assert.match(await page.locator("h1").textContent(), /^generated-\d+ beside generated-\d+$/);
+      assert.match(await page.locator("main").textContent(), /Figures: less is better/);
+      assert.ok((await page.locator("svg.chart").count()) >= 4);
+      await sound(page);
+      await page.screenshot({ path: join(out, "serve-compare.png"), fullPage: true });
+      await page.goto(`${url.origin}/?q=generated-10`);
+      await page.locator("tbody a", { hasText: /^generated-10$/ }).click();
+      await ready(page);
+      assert.ok(!(await page.content()).includes(url.searchParams.get("token")));
+      await page.locator("#worst tbody a").first().click();
+      await page.waitForFunction(() => location.hash.includes("stall="));
+      await page.locator(".brand a").click();
+      assert.equal(await rows(), all);
+      assert.deepEqual(said, []);
+      assert.deepEqual(outside, []);
+      await page.close();
+    });
+
+    await check("serve: a page of another site cannot look, and cannot frame it", async () => {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      await page.goto(address);
+      await page.goto("data:text/html,<p>elsewhere</p>");
+      const seen = await page.evaluate(async (at) => {
+        try {
+          return (await fetch(at, { credentials: "include" })).status;
+        } catch {
+          return "blocked";
+        }
+      }, url.origin + "/");
+      assert.equal(seen, "blocked");
+      await context.close();
+    });
+  } finally {
+    server.kill("SIGTERM");
+  }
+}

@@ -37,6 +37,7 @@ interface Place {
   bytes: number;
   delta: boolean;
   zigzag: boolean;
+  split: boolean;
 }
 
 interface Head {
@@ -82,7 +83,8 @@ export interface Run {
 /** Decodes a column of LEB128 numbers. Throws where it is not what it says. */
 export function column(bytes: Uint8Array, place: Place, rows: number): Float64Array {
   const out = new Float64Array(rows);
-  let at = place.from;
+  // Of a split column the lowest bytes stand first.
+  let at = place.from + (place.split ? rows : 0);
   const end = place.from + place.bytes;
   let last = 0;
   for (let row = 0; row < rows; row++) {
@@ -97,6 +99,7 @@ export function column(bytes: Uint8Array, place: Place, rows: number): Float64Ar
       scale *= 128;
       if (byte < 0x80) break;
     }
+    if (place.split) value = value * 256 + (bytes[place.from + row] ?? 0);
     if (place.zigzag) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
     last = place.delta ? last + value : value;
     out[row] = last;

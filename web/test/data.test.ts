@@ -20,15 +20,17 @@ const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * valu
 
 /** Two lanes, three stalls: one of 1 us, one of a second, one without parts. */
 function plain(): Uint8Array<ArrayBuffer> {
-  const columns: Record<string, { from: number; bytes: number; delta: boolean; zigzag: boolean }> = {};
+  const columns: Record<string, { from: number; bytes: number; delta: boolean; zigzag: boolean; split: boolean }> = {};
   const bytes: number[] = [];
-  const add = (name: string, values: number[], delta = false, signed = false): void => {
-    const encoded = leb(values);
-    columns[name] = { from: bytes.length, bytes: encoded.length, delta, zigzag: signed };
+  const add = (name: string, values: number[], delta = false, signed = false, split = false): void => {
+    const encoded = split
+      ? [...values.map((value) => value % 256), ...leb(values.map((value) => Math.floor(value / 256)))]
+      : leb(values);
+    columns[name] = { from: bytes.length, bytes: encoded.length, delta, zigzag: signed, split };
     bytes.push(...encoded);
   };
-  add("start", [100, 900, 2 ** 40], true);
-  add("length", [1000, 1e9, 300]);
+  add("start", [100, 900, 2 ** 40], true, false, true);
+  add("length", [1000, 1e9, 300], false, false, true);
   add("id", [zigzag(7), zigzag(-4), zigzag(10)], true, true);
   add("lane", [0, 1, 0]);
   add("cpu", [2, 3, 2]);
@@ -61,6 +63,7 @@ function plain(): Uint8Array<ArrayBuffer> {
 test("a run is read as it was written", async () => {
   const run = await load(deflateRawSync(plain()).toString("base64"));
   assert.deepEqual([...run.start], [100, 1000, 1000 + 2 ** 40]);
+  assert.deepEqual([...run.length], [1000, 1e9, 300]);
   assert.deepEqual([...run.id], [7, 3, 13]);
   assert.deepEqual([...run.net], [400, 600, 1e9 - 1]);
   assert.deepEqual([...run.leader], [1, 1, -1]);
@@ -73,7 +76,7 @@ test("what is damaged is told, not drawn", () => {
   assert.throws(() => parse(new Uint8Array(2)), /no data/);
   const whole = plain();
   assert.throws(() => parse(whole.subarray(0, whole.length - 1)), /ends early/);
-  assert.throws(() => column(Uint8Array.of(1, 2), { from: 0, bytes: 2, delta: false, zigzag: false }, 1), /longer/);
+  assert.throws(() => column(Uint8Array.of(1, 2), { from: 0, bytes: 2, delta: false, zigzag: false, split: false }, 1), /longer/);
 });
 
 test("a filter keeps the stalls with a part of a culprit", () => {

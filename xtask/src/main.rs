@@ -8,6 +8,7 @@ mod consent;
 mod deny;
 mod deps;
 mod fuzz;
+mod layout;
 mod lint;
 mod miri;
 mod mutants;
@@ -44,6 +45,8 @@ enum Command {
     Deny,
     /// Check that crates import only what the architecture allows
     Deps,
+    /// Check what the layout of the sources promises
+    Layout,
     /// Measured claims, as ratios within one run
     Bench {
         /// Which; all when left out
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Command::Web => web::build(),
         Command::Deny => deny::run(),
         Command::Deps => deps::run(),
+        Command::Layout => layout::run(),
         Command::Bench { what } => bench::run(what),
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(Consent::given(true)),

@@ -2,7 +2,7 @@
 
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, RUST_TESTS, WEB};
-use crate::{aarch64, deps, lint, miri, shell, web};
+use crate::{aarch64, deps, layout, lint, miri, shell, web};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,8 @@ fn wanted_by_lint() -> Vec<String> {
 
 fn lint_and_edges(consent: Consent) -> anyhow::Result<()> {
     lint::run(consent)?;
-    deps::run()
+    deps::run()?;
+    layout::run()
 }
 
 fn rust(consent: Consent) -> anyhow::Result<()> {

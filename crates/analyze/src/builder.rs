@@ -262,6 +262,7 @@ impl<'m> SummaryBuilder<'m> {
             probe: ProbeSummary {
                 kind: manifest.probe.kind.clone(),
                 threshold_ns: manifest.probe.threshold_ns,
+                clock_costs: manifest.probe.clock_costs,
                 tsc_hz: manifest.rate.hz,
                 clock: manifest.clock,
                 fifo_priority: manifest.probe.fifo_priority,
@@ -321,6 +322,7 @@ fn attribution(
     let EventsInGaps { events, inside, control_events, control_inside } = manifest.events_in_gaps;
     let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
     AttributionSummary {
+        proven: manifest.doubts().is_empty(),
         explained_fraction: share(explained.0, stalled.0),
         stalls,
         stalled_ns: stalled,
@@ -409,6 +411,7 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
         dropped_records: cpus.iter().map(|c| c.dropped_records).sum::<u64>()
             + consumers.clone().map(|c| c.slow_dropped).sum::<u64>(),
         inconsistent_rows,
+        doubts: manifest.doubts(),
         lost_records: manifest.sources.iter().map(|s| s.lost).fold(0, u64::saturating_add),
         page_faults: cpus.iter().map(|c| c.page_faults).sum::<u64>()
             + threads.clone().map(|t| t.page_faults).sum::<u64>(),

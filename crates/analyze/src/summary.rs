@@ -2,8 +2,8 @@
 
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockKind, CounterTotal, CpuId, CpuSet, ExecutionContext, MachineState, Name, Nanos, Part, PassiveCpu,
-    RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
+    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, ExecutionContext, MachineState, Name, Nanos,
+    Part, PassiveCpu, RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -90,6 +90,8 @@ pub struct ProbeSummary {
     pub kind: String,
     /// Deltas at or above this are stalls.
     pub threshold_ns: Nanos,
+    /// What a spinning probe's own doing takes, and whether the threshold follows from it; null for the others.
+    pub clock_costs: Option<ClockCosts>,
     /// Rate of the measuring clock.
     pub tsc_hz: u64,
     /// Which clock that is.
@@ -195,6 +197,9 @@ pub struct TotalSummary {
 /// Who was to blame, on all CPUs but an idle control. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AttributionSummary {
+    /// Whether the evidence passes its own proof; where not, `trust.doubts` says why, and no culprit is to be
+    /// acted upon.
+    pub proven: bool,
     /// Share of the stalled time that recorded kernel activity explains.
     pub explained_fraction: f64,
     /// Stalls with a record.
@@ -403,6 +408,8 @@ pub struct Trust {
     pub dropped_records: u64,
     /// Rows that contradict one another: parts longer or shorter than their stall, or of no stall.
     pub inconsistent_rows: u64,
+    /// What the verdicts fail by; empty where they hold.
+    pub doubts: Vec<Doubt>,
     /// Kernel events and other records lost, over all sources.
     pub lost_records: u64,
     /// Page faults of the probes.

@@ -122,6 +122,7 @@ fn manifest() -> RunManifest {
             duration_ns: Nanos(1),
             warmup_ns: Nanos(1),
             threshold_ns: Nanos(1),
+            clock_costs: None,
             interval_ns: Nanos(1),
             fifo_priority: None,
             wakeup: None,

@@ -29,6 +29,7 @@ fn result(cpu: u32, stalls: &[u64]) -> ProbeResult {
         below,
         above,
         dropped_records: 0,
+        own_bookkeeping: 0,
         page_faults: 0,
         involuntary_switches: 3,
         ended_early: None,
@@ -64,6 +65,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             duration_ns: Nanos(10_000_000_000),
             warmup_ns: Nanos(1),
             threshold_ns: Nanos(300),
+            clock_costs: None,
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
             wakeup: None,
@@ -186,6 +188,65 @@ fn the_contract_of_the_json() {
     assert_eq!(json["probe"]["cpus"][0]["coverage"], 1.0);
     // Two stalls do not support a percentile of the stalls.
     assert!(json["probe"]["cpus"][0]["stall_percentiles_ns"]["50"].is_null());
+}
+
+#[test]
+fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
+    let source = |lost| SourceReport {
+        name: "tracefs".into(),
+        status: SourceStatus::Available,
+        reason: String::new(),
+        loses: String::new(),
+        fix: String::new(),
+        lost,
+    };
+    let run = |events, inside, lost, dropped, own| {
+        let mut result = result(1, &[2600; 1000]);
+        (result.dropped_records, result.own_bookkeeping) = (dropped, own);
+        let mut run = manifest(vec![result], true);
+        run.events_in_gaps = EventsInGaps { events, inside, control_events: 1, control_inside: 0 };
+        run.sources = vec![source(lost)];
+        run
+    };
+    // One in a hundred, and two of however few, are no proof against it.
+    for sound in [
+        run(5_138, 5_087, 51, 10, 0),
+        run(3, 1, 2, 0, 0),
+        run(0, 0, 0, 0, 0),
+        run(10_000, 10_000, 0, 900, 900),
+    ] {
+        assert_eq!(sound.doubts(), []);
+        let summary = SummaryBuilder::new(&sound).finish();
+        assert!(summary.trust.doubts.is_empty() && summary.attribution.unwrap().proven);
+    }
+    let outside = Doubt::EventsOutsideStalls { events: 5_138, inside: 1_027 };
+    let lost = Doubt::EventsLost { lost: 200, events: 5_138 };
+    let unrecorded = Doubt::StallsUnrecorded { unrecorded: 11, stalls: 999 };
+    for (run, doubts) in [
+        (run(5_138, 1_027, 0, 0, 0), vec![outside]),
+        (run(5_138, 5_138, 200, 0, 0), vec![lost]),
+        (run(5_138, 5_138, 0, 12, 1), vec![unrecorded]),
+        (run(5_138, 1_027, 200, 12, 1), vec![outside, lost, unrecorded]),
+    ] {
+        assert_eq!(run.doubts(), doubts);
+        let summary = SummaryBuilder::new(&run).finish();
+        assert_eq!(summary.trust.doubts, doubts);
+        assert!(!summary.attribution.unwrap().proven);
+        assert_eq!(RunManifest { attributed: false, ..run }.doubts(), [], "it names nobody");
+    }
+    assert!(outside.to_string().contains("only 19.9 % of 5138 kernel events"), "{outside}");
+    let json = serde_json::to_value(unrecorded).unwrap();
+    assert_eq!(json, serde_json::json!({"kind": "stalls_unrecorded", "unrecorded": 11, "stalls": 999}));
+}
+
+#[test]
+fn where_wake_ups_and_messages_fall_proves_nothing() {
+    let mut slept = manifest(vec![result(1, &[2600])], true);
+    slept.events_in_gaps = EventsInGaps { events: 1000, inside: 10, control_events: 1000, control_inside: 9 };
+    slept.wakeups = vec![WakeupResult::default()];
+    assert_eq!(slept.doubts(), []);
+    let followed = RunManifest { results: Vec::new(), wakeups: Vec::new(), ..slept };
+    assert_eq!(followed.doubts(), []);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod moment;
 mod output;
 mod places;
 mod progress;
+mod reading;
 mod redact;
 mod signals;
 mod units;

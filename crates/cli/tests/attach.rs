@@ -130,6 +130,46 @@ fn a_sleeper_is_blocked_and_found_by_name() {
     assert!((10..=50).contains(&sleeps), "one each 20 ms at most: {thread}");
 }
 
+/// A shell that runs the same program again and again. Ends it with its child when dropped.
+struct Again(std::process::Child);
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn processes_that_come_by_exec_are_followed_by_their_name() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let sleeper = runs.path().join("at-exec-slp");
+    std::fs::copy("/bin/sleep", &sleeper).unwrap();
+    let script = format!("while :; do {} 0.05; done", sleeper.display());
+    let _again = Again(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap());
+    let args = ["attach", "--comm", "at-exec-slp", "--wait", "-d", "2s", "--json", "-q"];
+    let output = jitterscope(runs.path(), &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    // All but the first and the last, which it met in the middle.
+    let whole: Vec<f64> =
+        threads(&report).iter().filter(|thread| thread["exited"] == true).map(assert_whole).collect();
+    let long = whole.iter().filter(|ns| **ns >= 45e6).count();
+    assert!(long >= 3, "{whole:?}");
+    let unmet: u64 = (whole.len() - long) as u64;
+    let told = report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == "not-followed");
+    assert!(
+        unmet <= 1 || told,
+        "{unmet} of {} were followed for a part only, and nobody says so",
+        whole.len()
+    );
+    assert!(unmet <= 2, "they are met by exec: {whole:?}");
+}
+
 #[test]
 fn a_commands_processes_are_followed_from_birth_to_death() {
     let _turn = turn();

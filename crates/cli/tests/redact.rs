@@ -52,6 +52,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
             duration_ns: Nanos(1_000_000),
             warmup_ns: Nanos(0),
             threshold_ns: Nanos(300),
+            clock_costs: None,
             interval_ns: Nanos(1_000_000),
             fifo_priority: None,
             wakeup: None,

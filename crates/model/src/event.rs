@@ -126,6 +126,13 @@ pub enum EventKind {
         /// Whether it is a thread of the same process, not a process of its own.
         thread: bool,
     },
+    /// `task:task_rename`: a task has another name, by exec or because it was given one.
+    TaskRename {
+        /// Its thread id.
+        tid: i32,
+        /// The name that it has from now on.
+        comm: Comm,
+    },
     /// `irq:irq_handler_entry`: a device's handler.
     IrqEntry {
         /// Interrupt number.

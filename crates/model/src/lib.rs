@@ -10,6 +10,7 @@ mod attribution;
 mod context;
 mod cpu;
 mod culprit;
+mod doubt;
 mod event;
 mod gap;
 mod journal;
@@ -40,6 +41,7 @@ pub use culprit::{
     SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict, Work,
     Worker,
 };
+pub use doubt::{Doubt, doubts_text};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
@@ -51,8 +53,8 @@ pub use machine::{
     SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
 };
 pub use manifest::{
-    ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit, ProbeSettings,
-    RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
+    ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
+    ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
 };
 pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};

@@ -35,6 +35,10 @@ pub struct ProbeSettings {
     pub warmup_ns: Nanos,
     /// Deltas at or above this are stalls.
     pub threshold_ns: Nanos,
+    /// What reading the clock and storing a stall took before a spinning probe measured; `None` for the others,
+    /// and for runs of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_costs: Option<ClockCosts>,
     /// Length of a reporting interval.
     pub interval_ns: Nanos,
     /// SCHED_FIFO priority; `None` for the fair class.
@@ -50,6 +54,18 @@ impl ProbeSettings {
     pub fn kind(&self) -> Option<crate::ProbeKind> {
         crate::ProbeKind::from_word(&self.kind)
     }
+}
+
+/// What a spinning probe's own doing takes, on the worst of its CPUs: nothing as short as that can be told
+/// from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockCosts {
+    /// All but one in a thousand reads of the clock took no longer.
+    pub read_tail_ns: Nanos,
+    /// All but one in a hundred times, storing a stall took no longer.
+    pub store_ns: Nanos,
+    /// Whether the threshold follows from these, rather than having been asked for.
+    pub decide_threshold: bool,
 }
 
 /// The machine that was measured.

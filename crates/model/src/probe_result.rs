@@ -45,8 +45,13 @@ pub struct ProbeResult {
     pub stalls: u64,
     /// Stalls: their sum in ticks.
     pub stalled_ticks: u64,
-    /// Stalls whose record was dropped because the queue was full; totals still count them.
+    /// Stalls without a record, because the queue was full or they were our own bookkeeping; totals still count
+    /// them.
     pub dropped_records: u64,
+    /// Those of them that were the probe's own bookkeeping: directly behind a stall, and no longer than storing
+    /// one takes. None where the threshold is well above that.
+    #[serde(default)]
+    pub own_bookkeeping: u64,
     /// Page faults that the probe's own thread took while measuring.
     pub page_faults: u64,
     /// Involuntary context switches of the probe's thread.

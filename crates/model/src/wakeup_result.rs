@@ -83,6 +83,7 @@ impl WakeupResult {
             above,
             stalls: self.stalls,
             dropped_records: self.dropped_records,
+            own_bookkeeping: 0,
             page_faults: 0,
             involuntary_switches: 0,
             ended_early: self.ended_early.clone(),

@@ -16,6 +16,8 @@ pub struct ClockChoice {
     pub rate: TickRate,
     /// Why the TSC is not used, when it is not.
     pub fallback_reason: Option<String>,
+    /// What the CPU does not promise of the TSC, which is used all the same, as was asked.
+    pub doubt: Option<String>,
 }
 
 /// No clock could be had as asked.
@@ -33,7 +35,8 @@ pub enum ClockError {
 const MAX_DISAGREEMENT_PPB: u64 = 500_000;
 
 /// Chooses the TSC when it is constant, never stops and is the kernel's own clock source, else
-/// `CLOCK_MONOTONIC_RAW`. `wanted` forces one. Takes `calibration` of real time.
+/// `CLOCK_MONOTONIC_RAW`. `wanted` forces one: the TSC also where the CPU does not promise it to be constant,
+/// if the kernel keeps time by it. Takes `calibration` of real time.
 ///
 /// # Errors
 /// The TSC was asked for and cannot be trusted, or the clock stands still.
@@ -42,45 +45,63 @@ pub fn choose_clock(
     wanted: Option<ClockKind>,
     calibration: Duration,
 ) -> Result<ClockChoice, ClockError> {
-    let distrust = tsc_distrust(machine);
-    match (wanted, distrust) {
-        (Some(ClockKind::MonotonicRaw), _) => Ok(ClockChoice {
-            kind: ClockKind::MonotonicRaw,
-            rate: TickRate::NANOSECONDS,
-            fallback_reason: Some("asked for by the user".into()),
-        }),
-        (Some(ClockKind::Tsc), Some(reason)) => Err(ClockError::TscUnusable(reason)),
-        (None, Some(reason)) => Ok(ClockChoice {
-            kind: ClockKind::MonotonicRaw,
-            rate: TickRate::NANOSECONDS,
-            fallback_reason: Some(reason),
-        }),
-        (_, None) => {
-            let rate = tsc_rate(calibration)?;
-            Ok(ClockChoice { kind: ClockKind::Tsc, rate, fallback_reason: None })
-        }
+    let monotonic_raw = |reason| ClockChoice {
+        kind: ClockKind::MonotonicRaw,
+        rate: TickRate::NANOSECONDS,
+        fallback_reason: Some(reason),
+        doubt: None,
+    };
+    let tsc = |doubt| -> Result<ClockChoice, ClockError> {
+        let rate = tsc_rate(calibration)?;
+        Ok(ClockChoice { kind: ClockKind::Tsc, rate, fallback_reason: None, doubt })
+    };
+    if wanted == Some(ClockKind::MonotonicRaw) {
+        return Ok(monotonic_raw("asked for by the user".into()));
+    }
+    match (wanted, tsc_trust(machine)) {
+        (_, TscTrust::Sure) => tsc(None),
+        (Some(_), TscTrust::KernelOnly(reason)) => tsc(Some(reason.to_owned())),
+        (None, TscTrust::KernelOnly(reason)) => Ok(monotonic_raw(format!(
+            "{reason}; the kernel keeps time by it all the same, and --clock tsc reads it, too"
+        ))),
+        (Some(_), TscTrust::None(reason)) => Err(ClockError::TscUnusable(reason)),
+        (None, TscTrust::None(reason)) => Ok(monotonic_raw(reason)),
     }
 }
 
-/// Why the TSC must not be used on this machine; `None` when it may.
-fn tsc_distrust(machine: &Machine) -> Option<String> {
+/// Who vouches for the TSC.
+enum TscTrust {
+    /// The CPU promises that it is constant, and the kernel keeps time by it.
+    Sure,
+    /// The kernel alone, which watches it against other clocks where it can: what the CPU does not promise.
+    KernelOnly(&'static str),
+    /// Nobody: why.
+    None(String),
+}
+
+fn tsc_trust(machine: &Machine) -> TscTrust {
     if !cfg!(target_arch = "x86_64") {
-        return Some("this architecture has no TSC".into());
+        return TscTrust::None("this architecture has no TSC".into());
+    }
+    match machine.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
+        Ok(source) if source == "tsc" => {}
+        Ok(source) => return TscTrust::None(format!("the kernel's clock source is {source}, not tsc")),
+        Err(error) => {
+            return TscTrust::None(format!("the kernel's clock source cannot be read ({error})"));
+        }
     }
     let cpuinfo = machine.read("/proc/cpuinfo").unwrap_or_default();
     let flags = cpuinfo.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|f| f == flag);
     if !has("constant_tsc") {
-        return Some("the CPU does not promise a constant TSC rate (no constant_tsc flag)".into());
+        return TscTrust::KernelOnly("the CPU does not promise a constant TSC rate (no constant_tsc flag)");
     }
     if !has("nonstop_tsc") {
-        return Some("the TSC stops in deep idle states (no nonstop_tsc flag)".into());
+        return TscTrust::KernelOnly(
+            "the CPU does not promise that the TSC goes on in deep idle states (no nonstop_tsc flag)",
+        );
     }
-    match machine.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
-        Ok(source) if source == "tsc" => None,
-        Ok(source) => Some(format!("the kernel's clock source is {source}, not tsc")),
-        Err(error) => Some(format!("the kernel's clock source cannot be read ({error})")),
-    }
+    TscTrust::Sure
 }
 
 fn tsc_rate(calibration: Duration) -> Result<TickRate, ClockError> {
@@ -209,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tsc_is_refused_unless_constant_nonstop_and_current() {
+    fn the_tsc_is_passed_over_unless_constant_nonstop_and_current() {
         for (flags, source, word) in [
             ("fpu nonstop_tsc", "tsc", "constant_tsc"),
             ("fpu constant_tsc", "tsc", "nonstop_tsc"),
@@ -220,16 +241,29 @@ mod tests {
             let choice = choose_clock(&machine, None, Duration::from_millis(1)).unwrap();
             assert_eq!(choice.kind, ClockKind::MonotonicRaw);
             assert!(choice.fallback_reason.unwrap().contains(word));
-            let refused = choose_clock(&machine, Some(ClockKind::Tsc), Duration::from_millis(1));
-            assert!(refused.unwrap_err().to_string().contains(word));
+            let asked = choose_clock(&machine, Some(ClockKind::Tsc), Duration::from_millis(1));
+            if source == "tsc" {
+                let asked = asked.unwrap();
+                assert_eq!((asked.kind, asked.fallback_reason), (ClockKind::Tsc, None));
+                assert!(asked.doubt.unwrap().contains(word) && asked.rate.hz > 100_000_000);
+            } else {
+                assert!(asked.unwrap_err().to_string().contains(word));
+            }
         }
+    }
+
+    #[test]
+    fn without_the_kernel_the_tsc_is_refused_even_if_it_is_asked_for() {
+        let dir = fake("fpu", "hpet");
+        let asked = choose_clock(&Machine::at(dir.path()), Some(ClockKind::Tsc), Duration::from_millis(1));
+        assert!(asked.unwrap_err().to_string().contains("hpet"));
     }
 
     #[test]
     fn a_good_tsc_is_calibrated_to_a_stated_error() {
         let dir = fake("constant_tsc nonstop_tsc", "tsc");
         let choice = choose_clock(&Machine::at(dir.path()), None, Duration::from_millis(20)).unwrap();
-        assert_eq!(choice.kind, ClockKind::Tsc);
+        assert_eq!((choice.kind, choice.doubt), (ClockKind::Tsc, None));
         assert!(choice.rate.hz > 100_000_000 && choice.rate.error_ppb < MAX_DISAGREEMENT_PPB * 2);
     }
 }

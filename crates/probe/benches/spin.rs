@@ -95,6 +95,7 @@ mod bench {
             poll: Ticks(rate.hz / 100),
             fifo_priority: None,
             queue: 1 << 16,
+            own: Ticks(0),
         };
         let (mut ratios, mut coverages, mut rates, mut bare_rates) = (vec![], vec![], vec![], vec![]);
         let (mut floor, mut bare_floor) = (u64::MAX, u64::MAX);

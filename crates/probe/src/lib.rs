@@ -9,10 +9,11 @@
 //! through bounded queues that it never waits for.
 
 mod control;
+mod gap_queue;
 pub mod pipeline;
 mod spin;
 mod wakeup;
 
 pub use control::Control;
-pub use spin::{IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings};
+pub use spin::{ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings, clock_costs};
 pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

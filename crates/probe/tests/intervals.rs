@@ -53,6 +53,7 @@ fn a_spinning_probe_makes_an_interval_longer_and_loses_none() {
         poll: Ticks(1_000_000),
         fifo_priority: None,
         queue: 1 << 16,
+        own: Ticks(0),
     };
     let (probe, output) = SpinProbe::new(MonotonicRaw, settings).unwrap();
     held_up(output, move |control| {

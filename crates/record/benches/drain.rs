@@ -62,7 +62,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         wakeup: None,
         duration: TIME,
         warmup: Nanos(300_000_000),
-        threshold: Nanos(300),
+        threshold: Some(Nanos(300)),
         interval: Nanos(1_000_000_000),
         fifo_priority: None,
         clock: None,

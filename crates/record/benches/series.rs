@@ -35,7 +35,7 @@ fn turn(cpus: &CpuSet, targets: &[Target], runs: &Path) -> Result<Turn, Box<dyn 
         wakeup: None,
         duration: TURN,
         warmup: WARM_UP,
-        threshold: THRESHOLD,
+        threshold: Some(THRESHOLD),
         interval: INTERVAL,
         fifo_priority: None,
         clock: None,

@@ -5,7 +5,7 @@ use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
 use crate::warnings::Circumstance;
 use jitterscope_model::{SourceReport, SourceStatus};
-use jitterscope_platform::{Machine, Topology};
+use jitterscope_platform::{ClockChoice, Machine, Topology};
 
 /// Circumstances of the machine and of the settings.
 pub(crate) fn circumstances(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Circumstance> {
@@ -31,6 +31,12 @@ pub(crate) fn circumstances(machine: &Machine, settings: &RecordSettings, home: 
         found.extend(throttling(machine));
     }
     found
+}
+
+/// What there is to say of the clock.
+pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Circumstance> {
+    let doubt = clock.doubt.clone().map(|reason| Circumstance::ClockDoubt { reason });
+    doubt.or_else(|| clock.fallback_reason.clone().map(|reason| Circumstance::ClockFallback { reason }))
 }
 
 /// Real-time throttling, when it is in force.

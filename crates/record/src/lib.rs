@@ -31,6 +31,7 @@ pub mod selftest;
 mod settings;
 mod surroundings;
 mod threads;
+mod threshold;
 mod warnings;
 
 pub use engine::{Delivered, Outcome, Output};

@@ -40,7 +40,7 @@ pub trait Observer {
     fn awaiting(&mut self, _name: &str) {}
 
     /// All is ready and every output has begun: the measurement begins.
-    fn measuring(&mut self) {}
+    fn measuring(&mut self, _threshold: Nanos) {}
 
     /// A recording of the pipeline has come to a point.
     fn step(&mut self, _step: Step<'_>) {}

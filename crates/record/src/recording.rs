@@ -11,13 +11,14 @@ use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
+use crate::threshold::{self, Threshold};
 use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
-    WakeupConditions,
+    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
+    TickRate, Ticks, WakeupConditions,
 };
-use jitterscope_platform::{ClockChoice, Machine, ShallowIdle, Topology, clock};
+use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -26,6 +27,8 @@ use std::time::Duration;
 const POLL: Nanos = Nanos(10_000_000);
 /// Stalls that fit in a probe's queue, of 16 bytes each: half a second at 130,000 stalls a second.
 const QUEUE: usize = 1 << 16;
+/// A wake-up this late is a stall, unless said otherwise: timers alone are late by a good part of it.
+const LATE: Nanos = Nanos(50_000);
 /// Time between setting the start and the start: every probe must have looked by then.
 const START_AHEAD: Nanos = Nanos(30_000_000);
 
@@ -53,6 +56,8 @@ pub struct Extra<'a> {
     pub outputs: Vec<Output<'a>>,
     /// Stalls have at least so many ticks, whatever the threshold comes to.
     pub least: Ticks,
+    /// Where no threshold was asked for: the shortest that there is where the clock allows it, in place of 300 ns.
+    pub shortest: Option<Nanos>,
 }
 
 /// As [`record`], telling the rows to more than the run.
@@ -67,15 +72,18 @@ pub fn record_to(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    let Extra { outputs, least } = extra;
-    run(Probing { settings, least, threshold: Ticks(0) }, Context { machine, outputs, stop, observer })
+    let Extra { outputs, least, shortest } = extra;
+    let probing = Probing { settings, least, shortest, threshold: Threshold::default(), clock: None };
+    run(probing, Context { machine, outputs, stop, observer })
 }
 
 /// Probes that were asked for.
 struct Probing<'a> {
     settings: &'a RecordSettings,
     least: Ticks,
-    threshold: Ticks,
+    shortest: Option<Nanos>,
+    threshold: Threshold,
+    clock: Option<(ClockKind, TickRate)>,
 }
 
 impl<'a> Subject for Probing<'a> {
@@ -85,17 +93,14 @@ impl<'a> Subject for Probing<'a> {
     fn plan(&mut self, machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let clock = choose_clock(machine, settings.clock)?;
-        self.threshold = threshold_ticks(settings, &clock, self.least)?;
+        self.clock = Some((clock.kind, clock.rate));
         let measured = &settings.cpus.cpus;
-        let threshold_ns = match self.least {
-            Ticks(0) => settings.threshold,
-            _ => clock.rate.nanos(self.threshold),
-        };
         Ok(Plan {
             leave: measured.clone(),
             shared: settings.idle_control(),
             measured: measured.clone(),
-            probe: ProbeSettings { threshold_ns, ..probe_settings(settings) },
+            // The threshold is only known when our own threads have left.
+            probe: probe_settings(settings, self.threshold),
             keep: Keep {
                 label: settings.label.clone(),
                 runs_dir: settings.runs_dir.clone(),
@@ -113,12 +118,16 @@ impl<'a> Subject for Probing<'a> {
         if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
             return Err(RecordError::WouldHang);
         }
+        if let Some((kind, rate)) = self.clock {
+            self.threshold = self.threshold(kind, rate)?;
+        }
         Ok(())
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Probed<'a>, RecordError> {
         let settings = self.settings;
         let (kind, rate) = (stage.clock.kind, stage.rate());
+        stage.probe = probe_settings(settings, self.threshold);
         stage.circumstances.extend(before::circumstances(stage.machine, settings, &stage.home));
         let evidence = evidence(settings, stage);
         let shallow = match settings.wakeup {
@@ -237,7 +246,7 @@ impl Running for Probed<'_> {
         }
         stage.sources.extend(found.sources);
         let circumstances = &mut stage.circumstances;
-        circumstances.extend(results.iter().flat_map(after::circumstances));
+        circumstances.extend(results.iter().flat_map(|result| after::circumstances(result, &stage.probe)));
         circumstances.extend(after::of_evidence(&stage.sources, found.attributed));
         circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
         circumstances.extend(Circumstance::of_folded(found.folded));
@@ -264,13 +273,13 @@ fn probe_kind(settings: &RecordSettings) -> &'static str {
     kind.as_str()
 }
 
-fn job(settings: &RecordSettings, cpu: CpuId, threshold: Ticks, rate: TickRate) -> Job {
+fn job(settings: &RecordSettings, cpu: CpuId, threshold: Threshold, rate: TickRate) -> Job {
     let (interval, fifo_priority) = (rate.ticks(settings.interval), settings.fifo_priority);
     match settings.wakeup {
         Some(choice) => Job::Wakeup(WakeupSettings {
             cpu,
             period: choice.period,
-            threshold: settings.threshold,
+            threshold: threshold.nanos,
             interval,
             rate,
             fifo_priority,
@@ -278,40 +287,38 @@ fn job(settings: &RecordSettings, cpu: CpuId, threshold: Ticks, rate: TickRate) 
         }),
         None => Job::Spin(SpinSettings {
             cpu,
-            threshold,
+            threshold: threshold.ticks,
             interval,
             poll: rate.ticks(POLL),
             fifo_priority,
             queue: QUEUE,
+            own: threshold.own(rate),
         }),
     }
 }
 
-fn threshold_ticks(
-    settings: &RecordSettings,
-    clock: &ClockChoice,
-    least: Ticks,
-) -> Result<Ticks, RecordError> {
-    let ticks = clock.rate.ticks(settings.threshold).max(least);
-    // Only a spinning probe counts what is below it a tick each.
-    if settings.wakeup.is_some() || (Ticks(1)..=LARGEST_THRESHOLD).contains(&ticks) {
-        return Ok(ticks);
+impl Probing<'_> {
+    /// The threshold; what the clock allows is learnt on the measured CPUs.
+    fn threshold(&self, kind: ClockKind, rate: TickRate) -> Result<Threshold, RecordError> {
+        let asked = self.settings.threshold;
+        // Only a spinning probe counts what is below it a tick each, and has its own doing in its deltas.
+        if self.settings.wakeup.is_some() {
+            return Ok(Threshold::of_sleeper(asked.unwrap_or(LATE), rate));
+        }
+        let costs = threshold::costs(kind, rate, &self.settings.cpus.cpus)?;
+        Ok(Threshold::choose(asked, self.shortest, costs, rate)?.at_least(self.least, rate))
     }
-    Err(RecordError::Threshold {
-        threshold: settings.threshold,
-        ticks: ticks.0,
-        most: clock.rate.nanos(LARGEST_THRESHOLD),
-    })
 }
 
-fn probe_settings(settings: &RecordSettings) -> ProbeSettings {
+fn probe_settings(settings: &RecordSettings, threshold: Threshold) -> ProbeSettings {
     ProbeSettings {
         kind: probe_kind(settings).into(),
         cpus: settings.cpus.cpus.clone(),
         cpus_chosen_because: settings.cpus.because.clone(),
         duration_ns: settings.duration,
         warmup_ns: settings.warmup,
-        threshold_ns: settings.threshold,
+        threshold_ns: threshold.nanos,
+        clock_costs: settings.wakeup.is_none().then_some(threshold.costs),
         interval_ns: settings.interval,
         fifo_priority: settings.fifo_priority,
         wakeup: settings.wakeup.map(|choice| WakeupConditions {

@@ -27,8 +27,9 @@ pub struct RecordSettings {
     pub duration: Nanos,
     /// Length of the discarded warm-up.
     pub warmup: Nanos,
-    /// Deltas at or above this are stalls.
-    pub threshold: Nanos,
+    /// Deltas at or above this are stalls. `None`: what the clock allows, from 300 ns on; 50 us where the probe
+    /// sleeps.
+    pub threshold: Option<Nanos>,
     /// Length of a reporting interval.
     pub interval: Nanos,
     /// SCHED_FIFO priority of the probes.

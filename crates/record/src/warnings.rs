@@ -25,6 +25,8 @@ pub(crate) enum Circumstance {
     CommandFailed { status: String },
     /// Some threads were not followed.
     TooManyThreads { refused: u64, most: usize },
+    /// Threads of the name were met late, or not before their end.
+    NotFollowed { late: u64, missed: u64 },
     /// The kernel does not record what some threads do.
     UnrecordedSwitches { count: u64, cpus: CpuSet },
     /// More happened than is kept in order.
@@ -41,6 +43,10 @@ pub(crate) enum Circumstance {
     RtThrottling { runtime_us: i64, period_us: i64 },
     /// The TSC is not used.
     ClockFallback { reason: String },
+    /// The TSC is used, though the CPU does not promise what that takes.
+    ClockDoubt { reason: String },
+    /// The probe's own bookkeeping is as long as its stalls.
+    OwnBookkeeping { cpu: CpuId, count: u64, threshold: Nanos, store: Nanos },
     /// Some stalls have no record.
     DroppedRecords { cpu: CpuId, dropped: u64 },
     /// The ring buffer overran.
@@ -140,6 +146,26 @@ impl Circumstance {
                 "too-many-threads",
                 format!("{refused} threads were not followed: {most} are followed at most."),
             ),
+            Circumstance::NotFollowed { late, missed } => {
+                let threads = |count: &u64| match count {
+                    1 => "1 thread".to_owned(),
+                    more => format!("{more} threads"),
+                };
+                let late = (*late > 0).then(|| {
+                    format!(
+                        "{} of the name had it before they were met, at their next switch or wake-up: what they \
+                         did until then is in no account.",
+                        threads(late)
+                    )
+                });
+                let missed = (*missed > 0).then(|| {
+                    format!(
+                        "{} of the name were not followed: nothing was seen of them but their end.",
+                        threads(missed)
+                    )
+                });
+                ("not-followed", late.into_iter().chain(missed).collect::<Vec<_>>().join(" "))
+            }
             Circumstance::UnrecordedSwitches { count, cpus } => (
                 "unrecorded-switches",
                 format!(
@@ -193,11 +219,26 @@ impl Circumstance {
                     "Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it."
                 ),
             ),
+            Circumstance::ClockDoubt { reason } => (
+                "clock-doubt",
+                format!(
+                    "Measured with the TSC because --clock tsc said so: {reason}. Should its rate have changed, \
+                     or differ between CPUs, lengths and times are wrong by as much."
+                ),
+            ),
+            Circumstance::OwnBookkeeping { cpu, count, threshold, store } => (
+                "own-bookkeeping",
+                format!(
+                    "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping, and have no record: \
+                     storing a stall takes up to {store} here, and the threshold is {threshold}. Leave out \
+                     --threshold for one that is well above."
+                ),
+            ),
             Circumstance::DroppedRecords { cpu, dropped } => (
                 "dropped-records",
                 format!(
-                    "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full. \
-                     Raise --threshold."
+                    "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full; \
+                     the shortest had to go first. Raise --threshold."
                 ),
             ),
             Circumstance::TraceLost { lost } => (

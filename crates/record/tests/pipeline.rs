@@ -81,10 +81,12 @@ fn check(run: &RunReader) -> PipelineResult {
         assert!(manifest.rate.nanos(stall.length()) <= consumer.from_intended.max);
     }
     let intervals: Vec<_> = run.intervals().unwrap().map(Result::unwrap).collect();
-    // Intervals count also those that got no row, but for what a full queue dropped.
+    // Intervals count also those that got no row, for whatever reason.
     let all: u64 = pipeline.consumers.iter().map(|c| c.slow).sum();
     let counted = intervals.iter().map(|row| row.count).sum::<u64>();
-    assert!((slow..=all).contains(&counted), "{slow} {counted} {all}");
+    assert_eq!(counted, all);
+    let lengths = run.interval_histograms().unwrap().map(Result::unwrap).take(intervals.len());
+    assert_eq!(lengths.map(|of| of.histogram.len()).sum::<u64>(), all);
     assert!(
         intervals.iter().all(|row| row.stolen <= manifest.rate.nanos(row.end.since(row.start)) + row.max)
     );

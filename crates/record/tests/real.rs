@@ -18,7 +18,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         wakeup: None,
         duration: Nanos(1_500_000_000),
         warmup: Nanos(300_000_000),
-        threshold: Nanos(300),
+        threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
         clock: None,

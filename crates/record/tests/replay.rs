@@ -52,7 +52,7 @@ fn settings(runs: &Path) -> RecordSettings {
         wakeup: None,
         duration: Nanos(1_000_000_000),
         warmup: Nanos(300_000_000),
-        threshold: Nanos(300),
+        threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
         clock: None,
@@ -131,7 +131,7 @@ fn sleeping_probes_replay_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let settings = RecordSettings {
         wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
-        threshold: Nanos(2_000),
+        threshold: Some(Nanos(2_000)),
         ..settings(dir.path())
     };
     let live = check_probes(&settings);
@@ -147,7 +147,8 @@ fn lost_records_replay_as_losses() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     // So small a buffer that a turn of the drain overflows it.
-    let settings = RecordSettings { trace_buffer_kib: 8, threshold: Nanos(300), ..settings(dir.path()) };
+    let settings =
+        RecordSettings { trace_buffer_kib: 8, threshold: Some(Nanos(300)), ..settings(dir.path()) };
     let live = check_probes(&settings);
     let lost = |attribution: &Attribution| {
         attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords)
@@ -207,6 +208,7 @@ fn followed_threads_replay_as_they_were() {
         children: true,
         duration: Some(Nanos(1_200_000_000)),
         threshold: Nanos(2_000),
+        clock: None,
         trace_buffer_kib: 4096,
         trace_limit_bytes: 64 << 20,
         label: "REPLAY".into(),

@@ -24,7 +24,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
         wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
         duration: Nanos(1_000_000_000),
         warmup: Nanos(100_000_000),
-        threshold: Nanos(50_000),
+        threshold: Some(Nanos(50_000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
         clock: None,
@@ -44,7 +44,7 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = wakeup_settings(dir.path());
     // So low that hardly any wake-up is in time.
-    settings.threshold = Nanos(2_000);
+    settings.threshold = Some(Nanos(2_000));
     settings.trace = true;
     let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
@@ -128,7 +128,7 @@ impl Sink for Counter {
 fn spin_settings(runs_dir: &Path) -> RecordSettings {
     RecordSettings {
         wakeup: None,
-        threshold: Nanos(1_000),
+        threshold: Some(Nanos(1_000)),
         label: "SPIN".into(),
         ..wakeup_settings(runs_dir)
     }

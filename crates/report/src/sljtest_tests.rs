@@ -29,6 +29,7 @@ fn result(deltas: &[(u64, u64)]) -> ProbeResult {
         stalls: 0,
         stalled_ticks: 0,
         dropped_records: 0,
+        own_bookkeeping: 0,
         page_faults: 0,
         involuntary_switches: 0,
         ended_early: None,

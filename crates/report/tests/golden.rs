@@ -67,6 +67,48 @@ fn a_busy_machine() {
 }
 
 #[test]
+fn the_headline_says_why_a_threshold_is_unusual() {
+    let headline = |threshold, decide_threshold, read_tail, store| {
+        let mut run = busy(&[1]);
+        run.manifest.probe.threshold_ns = Nanos(threshold);
+        let (read_tail_ns, store_ns) = (Nanos(read_tail), Nanos(store));
+        run.manifest.probe.clock_costs = Some(ClockCosts { read_tail_ns, store_ns, decide_threshold });
+        shown(&run).lines().skip(1).take(3).collect::<Vec<_>>().join(" ")
+    };
+    let raised = headline(2000, true, 450, 700);
+    assert!(
+        raised.contains(
+            "stalls from 2.00 us (this clock's own reads take up to 450 ns, storing a stall 700 ns);"
+        ),
+        "{raised}"
+    );
+    let too_short = headline(500, false, 450, 700);
+    assert!(too_short.contains("stalls from 500 ns, as asked, though this clock's own reads"), "{too_short}");
+    for usual in [headline(300, true, 30, 90), headline(5000, false, 450, 700)] {
+        assert!(!usual.contains("own reads"), "{usual}");
+    }
+}
+
+#[test]
+fn evidence_that_fails_its_own_proof_names_nobody() {
+    let mut run = busy(&[1]);
+    run.manifest.events_in_gaps.inside = run.manifest.events_in_gaps.events / 5;
+    let text = shown(&run);
+    let headline = text.split("OVER TIME").next().unwrap();
+    assert!(headline.contains("Who did it cannot be said: only 19.9 %"), "{headline}");
+    assert!(text.contains("WORST STALLS") && text.contains("PERCENTILES"), "what was measured holds");
+    let named = shown(&busy(&[1]));
+    let culprits: Vec<&str> = ["evil", "late interrupt", "tick_nohz_handler"]
+        .into_iter()
+        .filter(|culprit| named.contains(culprit))
+        .collect();
+    assert!(culprits.len() > 1);
+    for culprit in culprits {
+        assert!(!text.contains(culprit), "{culprit} is named:\n{text}");
+    }
+}
+
+#[test]
 fn a_quiet_machine_without_any_stall() {
     let mut quiet = Scenario::new(&[3]).finish();
     quiet.manifest.probe.cpus_chosen_because = Some("the only isolated CPU".into());

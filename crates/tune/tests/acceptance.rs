@@ -118,7 +118,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> Eviden
         wakeup: None,
         duration: Nanos(3_000_000_000),
         warmup: Nanos(700_000_000),
-        threshold: Nanos(1000),
+        threshold: Some(Nanos(1000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
         clock: None,

@@ -118,6 +118,7 @@ impl Record {
             EventKind::SchedWaking { .. }
             | EventKind::SchedMigrate { .. }
             | EventKind::TaskNew { .. }
+            | EventKind::TaskRename { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::CsdQueued { .. }
             | EventKind::IpiSendCpu { .. }

@@ -4,13 +4,14 @@ use super::Episode;
 use super::account::Account;
 use super::cpus::Cpus;
 use super::state::{Start, State, Thread};
+use super::transitions::ENDED;
 use crate::culprits;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
     Attribution, Comm, Confidence, CpuId, EventKind, Evidence, KernelEvent, Nanos, Part, Phase, StallId,
-    TaskRef, ThreadAccount, ThreadRef, TickRate, Ticks,
+    ThreadAccount, ThreadRef, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,6 +61,8 @@ pub struct ThreadFollower {
     pub(super) until: Ticks,
     pub(super) now: Ticks,
     pub(super) refused: u64,
+    pub(super) met_late: u64,
+    pub(super) missed: u64,
     pub(super) losses: VecDeque<(Ticks, Ticks)>,
 }
 
@@ -78,6 +81,8 @@ impl ThreadFollower {
             until: Ticks(u64::MAX),
             now: Ticks(0),
             refused: 0,
+            met_late: 0,
+            missed: 0,
             losses: VecDeque::new(),
         }
     }
@@ -148,6 +153,10 @@ impl ThreadFollower {
         self.senders.note(event);
         match &event.kind {
             EventKind::SchedSwitch { prev, prev_state, next } => {
+                match prev_state & ENDED {
+                    0 => self.meet(prev, event.time),
+                    _ => self.miss(prev, event.time),
+                }
                 self.switched_out(event, prev, *prev_state);
                 self.cpus.forget_interrupt(event.cpu);
                 self.cpus.record(event, false);
@@ -163,6 +172,7 @@ impl ThreadFollower {
                 self.charged(event, *tid, Nanos(*runtime_ns), lexicon);
             }
             EventKind::TaskNew { tid, comm, thread } => self.begun(event, *tid, *comm, *thread),
+            EventKind::TaskRename { tid, comm } => self.renamed(event, *tid, *comm),
             _ => self.on_cpu(event, lexicon),
         }
     }
@@ -258,8 +268,14 @@ impl ThreadFollower {
             exited: matches!(thread.state, State::Exited),
             ..thread.account.sum_up(thread.id, thread.role, rate)
         };
-        let mut accounts: Vec<ThreadAccount> =
-            self.ended.iter().chain(self.threads.values()).filter(|t| t.since > from).map(sum_up).collect();
+        let mut accounts: Vec<ThreadAccount> = self
+            .ended
+            .iter()
+            .chain(self.threads.values())
+            // Those that came when it was over are in the last pages, too.
+            .filter(|t| t.since > from && t.from < at)
+            .map(sum_up)
+            .collect();
         accounts.sort_by_key(|account| (account.from, account.tid));
         accounts
     }
@@ -289,16 +305,5 @@ impl ThreadFollower {
             State::Exited => return,
         };
         *sum = *sum + length;
-    }
-
-    /// Follows a thread that is met by name.
-    fn meet(&mut self, task: &TaskRef, at: Ticks) {
-        if let Some(thread) = self.threads.get_mut(&task.tid) {
-            // Threads rename themselves.
-            thread.id.comm = task.comm;
-        } else if task.tid != 0 && self.settings.names.contains(&task.comm) {
-            let thread = ThreadRef { tid: task.tid, comm: task.comm };
-            self.follow(Following { thread, role: None, start: Start::Unknown }, at);
-        }
     }
 }

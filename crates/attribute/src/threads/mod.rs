@@ -12,6 +12,7 @@ mod account;
 mod cpus;
 mod episode;
 mod follower;
+mod renamed;
 mod state;
 mod transitions;
 

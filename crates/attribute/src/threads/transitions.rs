@@ -12,7 +12,7 @@ use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, Task
 /// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
-const ENDED: u64 = 0x30;
+pub(super) const ENDED: u64 = 0x30;
 /// A wake-up this long before its thread went to sleep may have come while it was on its way.
 const WOKEN_ON_THE_WAY: Nanos = Nanos(1_000_000);
 /// Episodes of a thread kept to split messages with.

@@ -1,7 +1,7 @@
 //! What a followed thread goes through, and what is told of it.
 
 use crate::common::*;
-use jitterscope_attribute::{Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Start, ThreadFollower};
 use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, Ticks};
 
 #[test]
@@ -203,6 +203,52 @@ fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account(
     assert!(b.appeared && b.exited);
     assert_eq!((b.from, b.until), (Ticks(100), Ticks(900)));
     assert_eq!((b.waiting_ns, b.running_ns), (Nanos(50), Nanos(750)));
+}
+
+#[test]
+fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
+    let follower = |events: &[jitterscope_model::KernelEvent]| {
+        let names = vec![comm(B)];
+        let mut follower = ThreadFollower::new(FollowerSettings { names, ..settings() });
+        follower.measure(Ticks(0), Ticks(u64::MAX));
+        events.iter().for_each(|event| follower.event(event, &Names));
+        follower
+    };
+    let renamed = |time| at(time, 1, B, EventKind::TaskRename { tid: B, comm: comm(B) });
+    let rest = [
+        switch(500, 1, B, 1, 0),
+        waking(9_000, 0, A, B, 1),
+        switch(9_100, 1, 0, 0, B),
+        switch(9_200, 1, B, 16, 0),
+    ];
+    // It runs the program of its maker first, under that name.
+    let mut by_exec = follower(&[[renamed(100)].as_slice(), &rest].concat());
+    let accounts = by_exec.finish(Ticks(10_000), &Names);
+    assert_eq!(accounts.len(), 1);
+    let b = &accounts[0];
+    assert!(b.appeared && b.exited);
+    assert_eq!((b.from, b.until), (Ticks(100), Ticks(9_200)));
+    assert_eq!((b.running_ns, b.blocked_ns, b.waiting_ns), (Nanos(500), Nanos(8_500), Nanos(100)));
+    assert_eq!((by_exec.met_late(), by_exec.missed()), (0, 0));
+
+    // Without the record, the switch away from it tells, and that it had the name before is counted.
+    let mut late = follower(&rest);
+    let accounts = late.finish(Ticks(10_000), &Names);
+    assert_eq!((accounts[0].from, accounts[0].until), (Ticks(500), Ticks(9_200)));
+    assert_eq!((late.met_late(), late.missed()), (1, 0));
+
+    // One that ends before anything was seen of it is counted, too.
+    let mut missed = follower(&[switch(500, 1, B, 16, 0)]);
+    assert!(missed.finish(Ticks(10_000), &Names).is_empty());
+    assert_eq!((missed.met_late(), missed.missed()), (0, 1));
+}
+
+#[test]
+fn a_followed_thread_that_takes_another_name_goes_on_under_it() {
+    let events = [switch(0, 1, 0, 0, A), at(100, 1, A, EventKind::TaskRename { tid: A, comm: comm(HOG) })];
+    let accounts = run(&[A], &events).finish(Ticks(200), &Names);
+    assert_eq!(accounts.len(), 1);
+    assert_eq!((accounts[0].comm.to_string(), accounts[0].running_ns), (comm(HOG).to_string(), Nanos(200)));
 }
 
 #[test]

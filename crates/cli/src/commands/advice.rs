@@ -47,7 +47,9 @@ pub fn step(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
 fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let machine = Machine::host();
     let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
-    if summary.attribution.is_none() || summary.run.hostname != here {
+    // Evidence that fails its own proof advises nothing.
+    let doubted = !summary.trust.doubts.is_empty();
+    if summary.attribution.is_none() || doubted || summary.run.hostname != here {
         return Ok(None);
     }
     let run = RunReader::open(path)?;

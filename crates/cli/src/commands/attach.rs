@@ -8,8 +8,9 @@ use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
+use crate::reading::ReadingArgs;
 use crate::signals;
-use crate::units::{duration, size, some_duration};
+use crate::units::{size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_export::Target;
@@ -20,6 +21,9 @@ use jitterscope_store::StoreError;
 
 /// How long a process or a name is followed unless said otherwise.
 const DURATION: Nanos = Nanos(10_000_000_000);
+
+/// The shortest wait or interruption that is kept one by one, unless said otherwise; sums have them all.
+const THRESHOLD: Nanos = Nanos(50_000);
 
 /// Arguments of `attach`.
 #[derive(Args, Debug)]
@@ -59,9 +63,8 @@ pub struct AttachArgs {
     /// How long to follow at most; a COMMAND is then ended [default: 10s; until a COMMAND ends]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub duration: Option<Nanos>,
-    /// The shortest stall to keep one by one: a wait for a CPU, an interruption; sums have them all
-    #[arg(long, short, default_value = "50us", value_name = "TIME", value_parser = duration)]
-    pub threshold: Nanos,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Name of this configuration, for comparing runs
     #[arg(long, short, default_value = "attach", value_name = "NAME")]
     pub label: String,
@@ -102,7 +105,8 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         wait: args.wait,
         children: args.children || of_command,
         duration: args.duration.or((!of_command).then_some(DURATION)),
-        threshold: args.threshold,
+        threshold: args.reading.threshold.unwrap_or(THRESHOLD),
+        clock: args.reading.clock.kind(),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),

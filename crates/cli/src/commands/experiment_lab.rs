@@ -93,6 +93,7 @@ impl Subject for CommandLab {
             children: true,
             duration: None,
             threshold: self.threshold,
+            clock: None,
             trace_buffer_kib: 8 << 10,
             trace_limit_bytes: 64 << 20,
             tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),

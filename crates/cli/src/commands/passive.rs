@@ -2,17 +2,20 @@
 
 use super::machine_tuning;
 use super::outputs::{of_recording, tell, told_by_target};
-use super::record::{RecordArgs, THRESHOLD};
+use super::record::RecordArgs;
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
+use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_record::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
 use jitterscope_store::StoreError;
 use std::sync::atomic::AtomicBool;
 
+/// The shortest stall, unless the user says otherwise.
+const THRESHOLD: Nanos = Nanos(300);
 /// Unless the user says otherwise.
 const LABEL: &str = "passive";
 
@@ -30,9 +33,9 @@ pub(super) fn run(
         owners: owners(args)?,
         duration: args.duration,
         look: args.warmup,
-        threshold: args.threshold.unwrap_or(THRESHOLD),
+        threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
-        clock: args.clock.map(super::recording_args::ClockArg::kind),
+        clock: args.reading.clock.kind(),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(machine, &cpus.cpus),
@@ -60,7 +63,7 @@ fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
         return Err(UsageError("--priority is that of a probe, and there is none with --probe none".into()));
     }
     let Some(owner) = args.owner.as_deref() else {
-        if args.warmup == jitterscope_model::Nanos::ZERO {
+        if args.warmup == Nanos::ZERO {
             let text =
                 "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
             return Err(UsageError(text.into()));

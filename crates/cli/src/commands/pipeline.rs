@@ -6,7 +6,6 @@ use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 pub use super::pipeline_args::PipelineArgs;
 use super::pipeline_args::{PacingArg, ReportArg, Switch};
 use super::pipeline_properties::load_or_make;
-use super::recording_args::ClockArg;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -119,7 +118,7 @@ fn settings(
         places: thread_places,
         slow_above: args.slow_above,
         reporting: args.reporting,
-        clock: args.clock.map(ClockArg::kind),
+        clock: args.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,

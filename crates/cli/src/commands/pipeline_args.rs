@@ -1,7 +1,7 @@
 //! Arguments of `record pipeline`.
 
 use super::gate::Gates;
-use super::recording_args::ClockArg;
+use crate::reading::ClockArgs;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, ValueEnum};
 use jitterscope_export::Target;
@@ -147,7 +147,7 @@ pub struct PipelineArgs {
     #[arg(long, short = 't', default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
     pub label: String,
     /// Messages this much after their intended time are slow [default: those above the warm-up's 98 %]
-    #[arg(long, value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
+    #[arg(long, visible_alias = "threshold", value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
     pub slow_above: Option<Nanos>,
     /// Length of a reporting interval
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
@@ -160,9 +160,8 @@ pub struct PipelineArgs {
     pub fail_above: Option<Nanos>,
     #[command(flatten)]
     pub gates: Gates,
-    /// The clock [default: the TSC where it can be trusted]
-    #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Output")]
-    pub clock: Option<ClockArg>,
+    #[command(flatten, next_help_heading = "Output")]
+    pub clock: ClockArgs,
     /// Only measure: record no kernel events, name nobody
     #[arg(long, help_heading = "Output")]
     pub no_trace: bool,

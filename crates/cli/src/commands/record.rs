@@ -5,13 +5,14 @@ use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
-use super::recording_args::{ClockArg, trace_buffer};
+use super::recording_args::trace_buffer;
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
+use crate::reading::ReadingArgs;
 use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
@@ -24,9 +25,6 @@ use jitterscope_store::StoreError;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
-
-/// The shortest stall, unless said otherwise, of all but sleepers.
-pub(super) const THRESHOLD: Nanos = Nanos(300);
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -79,9 +77,8 @@ pub struct RecordArgs {
     /// How long to spin, or to look, before that; what happens then does not count
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
     pub warmup: Nanos,
-    /// The shortest stall [default: 300ns, 50us for wakeup]
-    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
-    pub threshold: Option<Nanos>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<Nanos>,
@@ -100,9 +97,6 @@ pub struct RecordArgs {
     /// Name of this configuration, for comparing runs [default: the probe]
     #[arg(long, short, value_name = "NAME")]
     pub label: Option<String>,
-    /// The clock [default: the TSC where it can be trusted]
-    #[arg(long, value_enum, value_name = "CLOCK")]
-    pub clock: Option<ClockArg>,
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
     pub no_trace: bool,
@@ -213,16 +207,13 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         false => None,
     };
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
-    let (wakeup, threshold) = match probe {
-        ProbeKind::Spin | ProbeKind::None => (None, THRESHOLD),
-        ProbeKind::Wakeup => {
-            let choice = WakeupChoice {
-                period: args.period.unwrap_or(PERIOD),
-                hold_latency: args.hold_latency,
-                idle_control: control,
-            };
-            (Some(choice), Nanos(50_000))
-        }
+    let wakeup = match probe {
+        ProbeKind::Spin | ProbeKind::None => None,
+        ProbeKind::Wakeup => Some(WakeupChoice {
+            period: args.period.unwrap_or(PERIOD),
+            hold_latency: args.hold_latency,
+            idle_control: control,
+        }),
     };
     let measured = cpus.cpus.clone();
     let settings = RecordSettings {
@@ -230,10 +221,10 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         wakeup,
         duration: args.duration,
         warmup: args.warmup,
-        threshold: args.threshold.unwrap_or(threshold),
+        threshold: args.reading.threshold,
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
-        clock: args.clock.map(ClockArg::kind),
+        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,

@@ -1,27 +1,6 @@
 //! Arguments that all recordings have.
 
 use crate::units::size;
-use clap::ValueEnum;
-use jitterscope_model::ClockKind;
-
-/// The clock to read.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ClockArg {
-    /// The time stamp counter
-    Tsc,
-    /// CLOCK_MONOTONIC_RAW
-    MonotonicRaw,
-}
-
-impl ClockArg {
-    /// The clock itself.
-    pub fn kind(self) -> ClockKind {
-        match self {
-            ClockArg::Tsc => ClockKind::Tsc,
-            ClockArg::MonotonicRaw => ClockKind::MonotonicRaw,
-        }
-    }
-}
 
 /// The size of a trace buffer, bytes.
 pub fn trace_buffer(text: &str) -> Result<u64, String> {

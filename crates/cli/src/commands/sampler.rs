@@ -6,8 +6,9 @@ use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::reading::ReadingArgs;
 use crate::signals;
-use crate::units::{in_millis, in_nanos, in_seconds};
+use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_export::{CsvRows, Formulas, Target};
@@ -38,9 +39,8 @@ pub struct SamplerArgs {
     /// Reporting interval: milliseconds, or a time with a unit
     #[arg(short = 'r', long, default_value = "1000", value_name = "MSECS", value_parser = interval, allow_negative_numbers = true)]
     pub interval: Nanos,
-    /// The shortest delay to report: nanoseconds, or a time with a unit
-    #[arg(short, long, default_value = "300", value_name = "NSECS", value_parser = in_nanos, allow_negative_numbers = true)]
-    pub threshold: Nanos,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Where to, and in which format; may be repeated [default: the series as CSV on standard output]
     #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Target>,
@@ -89,10 +89,10 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         wakeup: None,
         duration: args.duration,
         warmup: WARM_UP,
-        threshold: args.threshold,
+        threshold: args.reading.threshold,
         interval: args.interval,
         fifo_priority: None,
-        clock: None,
+        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: TRACE_KIB,
         trace_limit_bytes: TRACE_LIMIT,
@@ -117,8 +117,8 @@ struct Front<'a> {
 }
 
 impl Observer for Front<'_> {
-    fn measuring(&mut self) {
-        self.printed = settings_lines(self.args, self.stdout_taken);
+    fn measuring(&mut self, threshold: Nanos) {
+        self.printed = settings_lines(self.args, threshold, self.stdout_taken);
     }
 }
 
@@ -131,14 +131,14 @@ pub fn stored(manifest: &RunManifest) {
 }
 
 /// The ancestor's three lines; on stderr when stdout is a target.
-fn settings_lines(args: &SamplerArgs, stdout_taken: bool) -> anyhow::Result<()> {
+fn settings_lines(args: &SamplerArgs, threshold: Nanos, stdout_taken: bool) -> anyhow::Result<()> {
     let mut text = String::new();
     let seconds = args.duration.0 as f64 / 1e9;
     let ok = writeln!(
         text,
         "duration: {seconds}s\nreport interval: {}ms\nreport threshold: {}ns",
         args.interval.0 as f64 / 1e6,
-        args.threshold.0
+        threshold.0
     );
     debug_assert!(ok.is_ok(), "a String takes everything");
     if stdout_taken {

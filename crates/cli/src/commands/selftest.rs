@@ -3,6 +3,7 @@
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::reading::ReadingArgs;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
@@ -21,6 +22,8 @@ pub struct SelftestArgs {
     /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub only: Vec<DisturbKind>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Keep the run, to look at its report
     #[arg(long)]
     pub keep: bool,
@@ -61,10 +64,10 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             wakeup: None,
             duration: Nanos(1_000_000_000),
             warmup: Nanos(300_000_000),
-            threshold: Nanos(300),
+            threshold: args.reading.threshold,
             interval: Nanos(1_000_000_000),
             fifo_priority: None,
-            clock: None,
+            clock: args.reading.clock.kind(),
             trace: true,
             trace_buffer_kib: 16 << 10,
             trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },

@@ -5,6 +5,7 @@ use super::sampler::{stored, usage_if_asked_wrongly};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
+use crate::reading::ReadingArgs;
 use crate::signals;
 use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
@@ -24,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shortest delta that is recorded one by one. Storing one takes the probe nearly as long, and that time
-/// lies inside its next delta: a lower limit would record its own doing.
+/// Shortest delta that is recorded one by one, where the clock allows it. Storing one takes the probe nearly as
+/// long, and that time lies inside its next delta: a lower limit would record its own doing.
 const SHORTEST_RECORD: Nanos = Nanos(150);
 /// One interval is enough: nothing here looks at them.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
@@ -69,6 +70,8 @@ pub struct SljtestArgs {
     /// Width of the screen, 54 to 120
     #[arg(short, long, default_value = "80", value_name = "COLUMNS", value_parser = whole, allow_negative_numbers = true)]
     pub width: u64,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// CPUs to measure, all at once [default: the isolated ones, else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub cpus: Option<CpuList>,
@@ -113,10 +116,10 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         wakeup: None,
         duration: args.runtime,
         warmup: WARM_UP,
-        threshold: SHORTEST_RECORD,
+        threshold: args.reading.threshold,
         interval: INTERVAL,
         fifo_priority: None,
-        clock: None,
+        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: TRACE_KIB,
         trace_limit_bytes: TRACE_LIMIT,
@@ -128,7 +131,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let periods = args.periods.then(|| PeriodSearch::new(Effort::FULL));
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
-    let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)) };
+    let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
     let outcome = record_to(&machine, &recording, extra, &stop, &mut ()).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();

@@ -1,10 +1,10 @@
 //! What audit and tune have in common: which CPUs, which run, where the state lies, 80 columns.
 
-use crate::exit::UsageError;
+use crate::exit::{UnavailableError, UsageError};
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, visible};
+use jitterscope_model::{CpuList, CpuSet, doubts_text, visible};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::{Evidence, Goal, online_cpus};
@@ -44,11 +44,20 @@ impl Scope {
     /// What the named run measured, and on which CPUs.
     ///
     /// # Errors
-    /// There is no such run, or it cannot be read.
+    /// There is no such run, it cannot be read, or what it says of culprits does not hold.
     pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
         let Some(run) = &self.run else { return Ok(None) };
         let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
         let manifest = reader.manifest();
+        let doubts = manifest.doubts();
+        if !doubts.is_empty() {
+            let text = format!(
+                "run {} names no culprits to act upon: {}; record again",
+                manifest.id,
+                doubts_text(&doubts)
+            );
+            return Err(UnavailableError(text).into());
+        }
         let (run, cpus) = (manifest.id.to_string(), manifest.probe.cpus.clone());
         Ok(Some(Measured { run, evidence: evidence_of(&reader)?, cpus }))
     }

@@ -3,6 +3,7 @@
 
 use super::account::{Scale, Times};
 use super::control::PipelineControl;
+use super::intervals::IntervalAccount;
 use super::journal::Journal;
 use super::message::{Message, flag};
 use super::{ConsumerResult, PipelineSettings, Role, SlowMessage};
@@ -26,13 +27,19 @@ pub(super) struct Receiver<C, S> {
     desk: Desk<C, S>,
 }
 
+/// The sending end of what is told of slow messages.
+pub(super) struct Telling {
+    pub(super) messages: Producer<SlowMessage>,
+    pub(super) intervals: IntervalAccount,
+}
+
 /// What a consumer does with a message, and everything that it touches then.
 struct Desk<C, S> {
     role: Role,
     clock: C,
     rate: TickRate,
     scale: Scale,
-    slow: Producer<SlowMessage>,
+    slow: Telling,
     journal: Option<Journal<S>>,
     settings: PipelineSettings,
     transit: Times,
@@ -53,7 +60,7 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
         role: Role,
         (clock, rate): (C, TickRate),
         ring: EventPoller<Message, SingleProducerBarrier>,
-        slow: Producer<SlowMessage>,
+        slow: Telling,
         journal: Option<Journal<S>>,
         settings: PipelineSettings,
     ) -> Result<Receiver<C, S>, CreationError> {
@@ -88,8 +95,8 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
         if let Some(journal) = &mut desk.journal {
             journal.prefault();
         }
-        let free = desk.slow.slots();
-        if let Ok(chunk) = desk.slow.write_chunk(free) {
+        let free = desk.slow.messages.slots();
+        if let Ok(chunk) = desk.slow.messages.write_chunk(free) {
             // Filled with default values, and dropped uncommitted: the queue stays empty.
             drop(chunk);
         }
@@ -123,6 +130,9 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
         self.disordered += u64::from(message.sequence != self.expected);
         self.expected = message.sequence + 1;
         if self.received == 0 {
+            if message.is(flag::MEASURED) {
+                self.slow.intervals.begin(message.intended);
+            }
             // The first one's predecessor would have been due an interval before it.
             self.previous = message.intended.saturating_sub(self.settings.interval.0);
         }
@@ -147,8 +157,13 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
                 journal.rehearse(entry);
             }
         }
-        if measured && since_intended >= self.slow_above {
-            self.slow(message, now);
+        if measured {
+            if self.slow.intervals.is_over(now) {
+                self.slow.intervals.close(now);
+            }
+            if since_intended >= self.slow_above {
+                self.slow(message, now);
+            }
         }
         self.previous = now;
         self.end = now;
@@ -160,8 +175,11 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     #[cold]
     fn slow(&mut self, message: &Message, now: u64) {
         self.slow_count += 1;
+        self.slow.intervals.slow(message.intended, now, self.scale);
         let slow = SlowMessage {
             role: self.role,
+            // From the vDSO: no system call.
+            cpu: jitterscope_platform::current_cpu(),
             sequence: message.sequence.wrapping_sub(self.settings.warm_up_messages),
             intended: Ticks(message.intended),
             published: Ticks(message.published),
@@ -170,7 +188,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
             received_before: Ticks(self.previous),
             waited: Ticks(message.waited),
         };
-        self.slow_dropped += u64::from(self.slow.push(slow).is_err());
+        self.slow_dropped += u64::from(self.slow.messages.push(slow).is_err());
     }
 
     /// Learns what is slow, and forgets the rest.
@@ -195,6 +213,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     }
 
     fn result(mut self) -> ConsumerResult {
+        self.slow.intervals.finish(self.end);
         if let Some(journal) = &mut self.journal {
             journal.finish();
         }

@@ -11,6 +11,7 @@
 mod account;
 mod consumer;
 mod control;
+mod intervals;
 mod journal;
 mod message;
 mod producer;
@@ -19,12 +20,14 @@ mod tests;
 
 pub use account::Times;
 pub use control::PipelineControl;
+pub use intervals::{SlowInterval, SlowIntervals};
 pub use jitterscope_model::{PipelinePacing as Pacing, PipelineRole as Role};
 pub use journal::{JournalAccount, JournalFeed};
 
 use account::Scale;
-use consumer::Receiver;
+use consumer::{Receiver, Telling};
 use disruptor::{BusySpin, Producer, build_single_producer};
+use intervals::IntervalAccount;
 use jitterscope_clock::Clock;
 use jitterscope_model::{CpuId, TickRate, Ticks};
 use jitterscope_platform::{PinError, ThreadUsage, thread_usage};
@@ -72,6 +75,10 @@ pub struct PipelineSettings {
     pub slow_above: Option<Ticks>,
     /// Slow messages that fit in a consumer's queue.
     pub slow_queue: usize,
+    /// Length of a reporting interval.
+    pub reporting: Ticks,
+    /// Complete intervals that may wait to be taken.
+    pub reporting_queue: usize,
     /// Where the producer runs.
     pub producer: Place,
     /// Where the accumulator runs.
@@ -134,6 +141,8 @@ pub enum PipelineError {
 pub struct SlowMessage {
     /// Which consumer.
     pub role: Role,
+    /// Where it ran when it received it.
+    pub cpu: CpuId,
     /// Its number, from 0 for the first that counts.
     pub sequence: u64,
     /// When it should have been published.
@@ -148,6 +157,14 @@ pub struct SlowMessage {
     pub received_before: Ticks,
     /// How long the producer waited for a free slot, within intended to published.
     pub waited: Ticks,
+}
+
+/// What is taken of one consumer while it runs.
+pub struct SlowOutput {
+    /// Slow messages one by one, as long as there is room.
+    pub messages: Consumer<SlowMessage>,
+    /// All of them, by interval.
+    pub intervals: SlowIntervals,
 }
 
 /// What the producer did.
@@ -221,7 +238,7 @@ pub struct Pipeline<S> {
     /// The threads. All must run, or the others wait until [`PipelineControl::stop`].
     pub threads: Vec<(Role, Body)>,
     /// The consumers' slow messages.
-    pub slow: Vec<(Role, Consumer<SlowMessage>)>,
+    pub slow: Vec<(Role, SlowOutput)>,
     /// Takes the journal's memory, when there is a journaller.
     pub journal: Option<JournalFeed<S>>,
 }
@@ -247,13 +264,13 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         let mut pipeline = Pipeline { threads: Vec::new(), slow: Vec::new(), journal: None };
         let builder = build_single_producer(settings.ring, || Message::empty(record), BusySpin);
         let (accumulator, builder) = builder.new_event_poller();
-        let slow = pipeline.slow_queue(Role::Accumulator, settings);
+        let slow = pipeline.telling(Role::Accumulator, settings)?;
         let accumulator =
             Receiver::<C, S>::new(Role::Accumulator, (clock, rate), accumulator, slow, None, settings)?;
         if settings.journaller {
             let (poller, builder) = builder.new_event_poller();
             let (journal, feed) = journal::journal();
-            let slow = pipeline.slow_queue(Role::Journaller, settings);
+            let slow = pipeline.telling(Role::Journaller, settings)?;
             let journaller =
                 Receiver::new(Role::Journaller, (clock, rate), poller, slow, Some(journal), settings)?;
             pipeline.journal = Some(feed);
@@ -267,10 +284,11 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         Ok(pipeline)
     }
 
-    fn slow_queue(&mut self, role: Role, settings: PipelineSettings) -> rtrb::Producer<SlowMessage> {
-        let (sender, receiver) = RingBuffer::new(settings.slow_queue.max(16));
-        self.slow.push((role, receiver));
-        sender
+    fn telling(&mut self, role: Role, settings: PipelineSettings) -> Result<Telling, PipelineError> {
+        let (sender, messages) = RingBuffer::new(settings.slow_queue.max(16));
+        let (account, intervals) = IntervalAccount::new(settings.reporting, settings.reporting_queue)?;
+        self.slow.push((role, SlowOutput { messages, intervals }));
+        Ok(Telling { messages: sender, intervals: account })
     }
 
     fn producer<C: Clock, P: Producer<Message> + Send + 'static, I: AsRef<[u8]> + Send + 'static>(

@@ -39,6 +39,8 @@ fn settings(messages: u64) -> PipelineSettings {
         journaller: true,
         slow_above: Some(Ticks(1)),
         slow_queue: 1 << 14,
+        reporting: Ticks(1_000_000),
+        reporting_queue: 4,
         producer: Place::default(),
         accumulator: Place::default(),
         journaller_place: Place::default(),
@@ -49,6 +51,7 @@ struct Run {
     producer: ProducerResult,
     consumers: Vec<ConsumerResult>,
     slow: Vec<(Role, Vec<SlowMessage>)>,
+    intervals: Vec<(Role, Vec<SlowInterval>)>,
     journal: Vec<u8>,
 }
 
@@ -108,11 +111,12 @@ fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Du
             ThreadResult::Consumer(result) => consumers.push(result),
         }
     }
-    let slow = pipeline
-        .slow
-        .into_iter()
-        .map(|(role, mut queue)| (role, std::iter::from_fn(|| queue.pop().ok()).collect()));
-    Run { producer: producer.unwrap(), consumers, slow: slow.collect(), journal }
+    let (mut slow, mut intervals) = (Vec::new(), Vec::new());
+    for (role, mut output) in pipeline.slow {
+        slow.push((role, std::iter::from_fn(|| output.messages.pop().ok()).collect()));
+        intervals.push((role, std::iter::from_fn(|| output.intervals.take()).collect()));
+    }
+    Run { producer: producer.unwrap(), consumers, slow, intervals, journal }
 }
 
 fn check(run: &Run) {
@@ -129,6 +133,13 @@ fn check(run: &Run) {
         let (_, slow) = run.slow.iter().find(|(role, _)| *role == consumer.role).unwrap();
         assert_eq!(slow.len() as u64 + consumer.slow_dropped, consumer.slow);
         assert!(slow.windows(2).all(|w| w[0].sequence < w[1].sequence));
+        // Intervals have them all, whatever the queue had room for.
+        let (_, intervals) = run.intervals.iter().find(|(role, _)| *role == consumer.role).unwrap();
+        assert_eq!(intervals.iter().map(|row| row.count).sum::<u64>(), consumer.slow);
+        assert_eq!(intervals.iter().map(|row| row.lengths.len()).sum::<u64>(), consumer.slow);
+        assert!(intervals.windows(2).all(|two| two[0].end == two[1].start));
+        let longest = intervals.iter().map(|row| row.max.0).max().unwrap_or(0);
+        assert!(longest <= consumer.from_intended.max_ns());
         assert!(slow.iter().all(|m| m.intended <= m.published && m.published <= m.received));
         if let Some(account) = consumer.journal {
             assert_eq!(account.written + account.unwritten, sent);

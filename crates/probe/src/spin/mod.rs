@@ -5,8 +5,11 @@
 //! whole time from the first read to the last. In particular the clock is not read again after a gap was
 //! stored; such a re-read would be a hole into which kernel events fall unseen.
 
+mod costs;
 mod counts;
 mod thread;
+
+pub use costs::{ClockCosts, clock_costs};
 
 use jitterscope_clock::Clock;
 use jitterscope_model::{CpuId, Gap, ProbeResult, Ticks};
@@ -15,6 +18,7 @@ use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 
 use crate::control::Control;
+use crate::gap_queue::GapQueue;
 use counts::Stalls;
 use thread::Spinner;
 
@@ -32,8 +36,11 @@ pub struct SpinSettings {
     pub poll: Ticks,
     /// SCHED_FIFO priority, `None` for the fair class.
     pub fifo_priority: Option<u32>,
-    /// Stalls that fit in the queue to the drain thread.
+    /// Stalls that fit in the queue to the drain thread. The second half of it is for longer and longer ones.
     pub queue: usize,
+    /// A delta that directly follows a stall is the probe's own bookkeeping when it is no longer than this: it
+    /// is counted and not sent, for what sends it would lie in the next. Zero where the threshold is well above.
+    pub own: Ticks,
 }
 
 impl SpinSettings {
@@ -99,7 +106,7 @@ impl<C: Clock> SpinProbe<C> {
         if settings.threshold.0 == 0 || settings.threshold > SpinSettings::MAX_THRESHOLD {
             return Err(SpinError::Threshold(settings.threshold));
         }
-        let (gap_sender, gaps) = RingBuffer::new(settings.queue.max(16));
+        let (gap_sender, gaps) = GapQueue::new(settings.queue, settings.threshold);
         let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
         let stalls = Stalls::new()?;
         let spinner = Spinner::new(settings, stalls, gap_sender, interval_sender);

@@ -3,6 +3,7 @@
 use super::counts::{ShortCounts, Stalls};
 use super::{IntervalMark, SpinSettings};
 use crate::control::Control;
+use crate::gap_queue::{GapQueue, fault_in};
 use jitterscope_clock::{AtMark, Clock, Watcher, spin};
 use jitterscope_model::{Gap, ProbeResult, Ticks};
 use rtrb::Producer;
@@ -20,13 +21,17 @@ pub(super) struct Spinner {
 struct Events {
     settings: SpinSettings,
     stalls: Stalls,
-    gaps: Producer<Gap>,
+    gaps: GapQueue,
     intervals: Producer<IntervalMark>,
     interval: IntervalMark,
     next_interval: u64,
     /// Whether the interval should have ended and found no room.
     unsent: bool,
     dropped: u64,
+    /// End of the last stall: what is done about it lies in the delta that begins here.
+    told_at: u64,
+    /// Stalls that were nothing but that.
+    own: u64,
     /// The mark between warm-up and measurement, until the queue has taken it.
     beginning: Option<Gap>,
     /// Set when a stall ended on another CPU than it began on.
@@ -37,7 +42,7 @@ impl Spinner {
     pub(super) fn new(
         settings: SpinSettings,
         stalls: Stalls,
-        gaps: Producer<Gap>,
+        gaps: GapQueue,
         intervals: Producer<IntervalMark>,
     ) -> Spinner {
         let events = Events {
@@ -49,6 +54,8 @@ impl Spinner {
             next_interval: u64::MAX,
             unsent: false,
             dropped: 0,
+            told_at: 0,
+            own: 0,
             beginning: None,
             moved_to: None,
         };
@@ -60,7 +67,7 @@ impl Spinner {
     pub(super) fn prefault(&mut self) {
         self.short.prefault();
         self.events.stalls.reset();
-        fault_in(&mut self.events.gaps);
+        self.events.gaps.fault_in();
         fault_in(&mut self.events.intervals);
     }
 
@@ -77,7 +84,7 @@ impl Spinner {
         let events = &mut self.events;
         self.short.reset();
         events.stalls.reset();
-        events.dropped = 0;
+        (events.dropped, events.own) = (0, 0);
         self.planned_end = control.end().0;
         let (poll, interval) = (events.settings.poll.0.max(1), events.settings.interval.0.max(1));
         let planned_end = self.planned_end;
@@ -96,6 +103,11 @@ impl Spinner {
             std::thread::yield_now();
             events.unsent = events.intervals.push(events.interval).is_err();
         }
+    }
+
+    /// Takes a stall in as a measurement does.
+    pub(super) fn store(&mut self, start: u64, length: u64) {
+        self.events.stalled(start, length);
     }
 
     /// The account of the measurement.
@@ -123,7 +135,8 @@ impl Spinner {
             above,
             stalls: events.stalls.count,
             stalled_ticks: narrow(events.stalls.sum),
-            dropped_records: events.dropped,
+            dropped_records: events.dropped + events.own,
+            own_bookkeeping: events.own,
             page_faults: 0,
             involuntary_switches: 0,
             ended_early: events.moved_to.map(|cpu| {
@@ -193,8 +206,15 @@ impl Events {
         self.interval.sum = self.interval.sum + Ticks(length);
         self.interval.max = self.interval.max.max(Ticks(length));
         self.send_beginning();
-        let gap = Gap { start: Ticks(start), length: Ticks(length) };
-        if self.beginning.is_some() || self.gaps.push(gap).is_err() {
+        // Bookkeeping that is itself sent would follow itself for ever where the threshold lies below what it
+        // takes.
+        let own = start == self.told_at && length <= self.settings.own.0;
+        self.told_at = start.wrapping_add(length);
+        if own {
+            self.own += 1;
+        } else if self.beginning.is_some()
+            || !self.gaps.send(Gap { start: Ticks(start), length: Ticks(length) })
+        {
             self.dropped += 1;
         }
         // A CPU that goes offline pushes its threads elsewhere, and no move happens without a gap. The
@@ -210,7 +230,7 @@ impl Events {
     /// Puts the mark before the first gap of the measurement, as soon as there is room.
     fn send_beginning(&mut self) {
         if let Some(mark) = self.beginning
-            && self.gaps.push(mark).is_ok()
+            && self.gaps.send_mark(mark)
         {
             self.beginning = None;
         }
@@ -234,14 +254,4 @@ impl Events {
 
 fn narrow(wide: u128) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
-}
-
-/// Writes to every slot of an empty queue without publishing any.
-fn fault_in<T: Copy + Default>(queue: &mut Producer<T>) {
-    let free = queue.slots();
-    if let Ok(chunk) = queue.write_chunk(free) {
-        // `write_chunk` fills the slots with the default value; dropping it uncommitted leaves the
-        // queue empty.
-        drop(chunk);
-    }
 }

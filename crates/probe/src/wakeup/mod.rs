@@ -9,6 +9,7 @@
 mod account;
 
 use crate::control::Control;
+use crate::gap_queue::GapQueue;
 use crate::spin::{IntervalMark, SpinOutput};
 use account::Account;
 use jitterscope_clock::Clock;
@@ -65,7 +66,7 @@ pub struct WakeupProbe<C: Clock> {
     clock: C,
     settings: WakeupSettings,
     account: Account,
-    gaps: Producer<Gap>,
+    gaps: GapQueue,
     intervals: Producer<IntervalMark>,
 }
 
@@ -83,7 +84,7 @@ impl<C: Clock> WakeupProbe<C> {
         if !periods.contains(&settings.period) {
             return Err(WakeupError::Period(settings.period));
         }
-        let (gap_sender, gaps) = RingBuffer::new(settings.queue.max(16));
+        let (gap_sender, gaps) = GapQueue::new(settings.queue, settings.rate.ticks(settings.threshold));
         let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
         let account = Account::new(settings.period)?;
         let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
@@ -127,7 +128,7 @@ impl<C: Clock> WakeupProbe<C> {
                     measuring.interval.count += 1;
                     measuring.interval.sum = measuring.interval.sum + gap.length;
                     measuring.interval.max = measuring.interval.max.max(gap.length);
-                    if self.gaps.push(gap).is_err() {
+                    if !self.gaps.send(gap) {
                         result.dropped_records += 1;
                     }
                 }
@@ -159,7 +160,7 @@ impl<C: Clock> WakeupProbe<C> {
                 // This wake-up is the first of the measurement and does not count.
                 result.start = now;
                 // The queue is empty at this point: nothing was sent before.
-                let _ = self.gaps.push(Gap::measurement_begins(now));
+                let _ = self.gaps.send_mark(Gap::measurement_begins(now));
                 measuring = Some(Measuring::from(now, settings.interval));
             }
             deadline += settings.period;

@@ -129,7 +129,7 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     stage.outputs.begin_beside(&facts, |outputs| running.idle(outputs))?;
     stage.outputs.begin(&facts)?;
     running.begin(&mut stage, clocks)?;
-    stage.observer.measuring();
+    stage.observer.measuring(stage.probe.threshold_ns);
     while !running.is_over() {
         std::thread::sleep(DRAIN_EVERY);
         let progress = running.turn(&mut stage)?;

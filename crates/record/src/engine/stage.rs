@@ -2,6 +2,7 @@
 
 use super::outputs::{Delivered, Outputs};
 use super::{CALIBRATION, Outcome, Output};
+use crate::before;
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
@@ -88,10 +89,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         observer.starting(&measured, &home.helpers);
         let host = platform::host_facts(machine, &topology);
         let surroundings = Surroundings::take(machine, &topology, &host, keep.tuning.as_ref());
-        let mut circumstances = Vec::new();
-        if let Some(reason) = &clock.fallback_reason {
-            circumstances.push(Circumstance::ClockFallback { reason: reason.clone() });
-        }
+        let circumstances = before::of_clock(&clock).into_iter().collect();
         Ok(Stage {
             machine,
             topology,

@@ -137,6 +137,7 @@ impl<'a> Subject for Watching<'a> {
                 duration_ns: settings.duration,
                 warmup_ns: settings.look,
                 threshold_ns: settings.threshold,
+                clock_costs: None,
                 interval_ns: settings.interval,
                 fifo_priority: None,
                 wakeup: None,

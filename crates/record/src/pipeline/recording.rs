@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Slow messages that fit in a consumer's queue, of 72 bytes each: 300,000 a second.
+/// Slow messages that fit in a consumer's queue, of 80 bytes each: 300,000 a second.
 const SLOW_QUEUE: usize = 1 << 14;
 /// Time between setting the start and the start: the producer looks every millisecond.
 const START_AHEAD: Nanos = Nanos(20_000_000);
@@ -196,10 +196,7 @@ impl<'a> Subject for Piping<'a> {
             .ok();
         setting.memory_locked = locked.is_some();
         let refs = threads.refs();
-        let place = |role| settings.places.of(role).cpu;
-        let reporting = (rate, settings.reporting);
-        let mut drain = SlowDrain::new(stage.machine, pipeline.slow, &refs, place, follower, reporting)
-            .map_err(RecordError::from)?;
+        let mut drain = SlowDrain::new(pipeline.slow, &refs, follower, rate);
         drain.follower.threads(&refs);
         stage.observer.step(Step::Threads(&refs));
         let mut piped = Piped {
@@ -269,11 +266,11 @@ impl Piped<'_> {
         let (stop, pause) = (stage.stop, self.settings.pause);
         let stopped = || stop.load(Ordering::Relaxed);
         self.control.warm_up();
-        let (drain, journal, kind) = (&mut self.drain, &mut self.journal, self.kind);
+        let (drain, journal) = (&mut self.drain, &mut self.journal);
         let (mut next, mut drained) = (Instant::now() + DRAIN_EVERY, Ok(()));
         let warm = threads.wait(PipelineControl::warm, || {
             if Instant::now() >= next {
-                drained = drain.cycle(&mut stage.outputs, clock::now(kind));
+                drained = drain.cycle(&mut stage.outputs);
                 next = Instant::now() + DRAIN_EVERY;
             }
             if let Some(journal) = journal {
@@ -292,7 +289,7 @@ impl Piped<'_> {
         let until = Instant::now() + Duration::from_nanos(pause.0);
         while !stopped() && Instant::now() < until {
             std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
-            self.drain.cycle(&mut stage.outputs, clock::now(kind))?;
+            self.drain.cycle(&mut stage.outputs)?;
         }
         Ok(())
     }
@@ -302,7 +299,7 @@ impl Running for Piped<'_> {
     type Error = PipelineRecordError;
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
-        self.drain.cycle(outputs, clock::now(self.kind))
+        self.drain.cycle(outputs)
     }
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), PipelineRecordError> {
@@ -321,7 +318,7 @@ impl Running for Piped<'_> {
 
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, PipelineRecordError> {
         let now = clock::now(self.kind);
-        self.drain.cycle(&mut stage.outputs, now)?;
+        self.drain.cycle(&mut stage.outputs)?;
         if let Some(journal) = &mut self.journal {
             journal.tend();
             if journal.has_ended() {
@@ -429,6 +426,8 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
         journaller: settings.journaller,
         slow_above: settings.slow_above.map(|above| rate.ticks(above)),
         slow_queue: SLOW_QUEUE,
+        reporting: rate.ticks(settings.reporting),
+        reporting_queue: reporting_queue(settings.reporting),
         producer: places.producer,
         accumulator: places.accumulator,
         journaller_place: places.journaller,
@@ -440,6 +439,13 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
         ClockKind::Tsc => Pipeline::new(MonotonicRaw, rate, set, input),
         ClockKind::MonotonicRaw => Pipeline::new(MonotonicRaw, rate, set, input),
     }
+}
+
+/// Intervals that may wait for the drain, which takes them every [`DRAIN_EVERY`]: twice as many as end in that
+/// time, of about 270 KiB each.
+fn reporting_queue(interval: Nanos) -> usize {
+    let between = u64::try_from(DRAIN_EVERY.as_nanos()).unwrap_or(u64::MAX) / interval.0.max(1);
+    usize::try_from(between.saturating_mul(2)).unwrap_or(usize::MAX).clamp(3, 100)
 }
 
 /// How long the schedule is.
@@ -458,6 +464,7 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
         duration_ns: planned(settings),
         warmup_ns: Nanos::ZERO,
         threshold_ns: settings.slow_above.unwrap_or_default(),
+        clock_costs: None,
         interval_ns: settings.reporting,
         fifo_priority: settings.places.accumulator.fifo_priority,
         wakeup: None,

@@ -64,7 +64,7 @@ impl<'a> Subject for Attaching<'a> {
 
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
-        let clock = choose_clock(machine, None)?;
+        let clock = choose_clock(machine, self.settings.clock)?;
         let first = target::threads(machine, &settings.target)?;
         if let (Target::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
             return Err(TargetError::NoSuchName(name.clone()).into());
@@ -84,6 +84,7 @@ impl<'a> Subject for Attaching<'a> {
                 duration_ns: settings.duration.unwrap_or_default(),
                 warmup_ns: Nanos::ZERO,
                 threshold_ns: settings.threshold,
+                clock_costs: None,
                 interval_ns: INTERVAL,
                 fifo_priority: None,
                 wakeup: None,
@@ -227,6 +228,10 @@ impl Running for Attached<'_> {
         let refused = follow.follower().refused();
         if refused > 0 {
             circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+        }
+        let (late, missed) = (follow.follower().met_late(), follow.follower().missed());
+        if late + missed > 0 {
+            circumstances.push(Circumstance::NotFollowed { late, missed });
         }
         circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
         circumstances.extend(Circumstance::of_folded(stage.clock.rate.nanos(follow.follower().folded())));

@@ -1,6 +1,6 @@
 //! What is attached to, resolved from what the user asked for.
 
-use jitterscope_model::{Nanos, TuningState};
+use jitterscope_model::{ClockKind, Nanos, TuningState};
 use std::path::PathBuf;
 
 /// Whose threads are followed.
@@ -34,6 +34,8 @@ pub struct AttachSettings {
     pub duration: Option<Nanos>,
     /// Waits and interruptions at or above this are stalls.
     pub threshold: Nanos,
+    /// The clock, when the user insists on one.
+    pub clock: Option<ClockKind>,
     /// Size of each CPU's trace buffer, KiB.
     pub trace_buffer_kib: u32,
     /// Raw trace kept with the run at most, bytes.

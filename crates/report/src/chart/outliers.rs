@@ -13,8 +13,8 @@ use std::fmt::Write;
 const HEIGHT: f64 = 460.0;
 /// Height of one lane's sticks.
 const PANEL: f64 = 150.0;
-/// Stalls from which on marks are thinned more.
-const MANY: usize = 4_000;
+/// Marks of a scatter.
+const MOST_MARKS: usize = 1_500;
 /// Lanes that get sticks of their own.
 const PANELS: usize = 6;
 
@@ -88,23 +88,39 @@ pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
     let lengths = stalls.iter().map(|stall| stall.length.0 as f64);
     let y = Axis { scale: Scale::decades(lengths), title: "length, log scale", name: &scale::length };
     plot::axes(&mut svg, area, &x, &y);
+    let spots: Vec<(usize, [f64; 2])> = stalls
+        .iter()
+        .map(|stall| {
+            let x = area.x(x.scale.share(stall.start.as_secs_f64()));
+            (shown.series(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
+        })
+        .collect();
     let mut marks = vec![String::new(); shown.names.len()];
-    // Marks of one series that would lie on one another are one.
-    let cell = if stalls.len() > MANY { 5.0 } else { 2.5 };
-    let mut taken = HashSet::new();
-    for stall in stalls {
-        let series = shown.series(run, stall);
-        let at =
-            [area.x(x.scale.share(stall.start.as_secs_f64())), area.y(y.scale.share(stall.length.0 as f64))];
-        if taken.insert((series, (at[0] / cell) as i32, (at[1] / cell) as i32)) {
-            marks[series].push_str(&plot::mark(series, at[0], at[1]));
-        }
+    for (series, [x, y]) in thinned(&spots) {
+        marks[series].push_str(&plot::mark(series, x, y));
     }
     // The rarest are drawn last, so that they are seen.
     for (series, path) in marks.iter().enumerate() {
         svg.path(&format!("mark s{}", series % SERIES), path);
     }
     Ok(svg)
+}
+
+/// Marks of one series that would lie on one another are one; where there are too many all the same, those that
+/// lie near one another too.
+fn thinned(spots: &[(usize, [f64; 2])]) -> Vec<(usize, [f64; 2])> {
+    let mut cell = 2.5;
+    loop {
+        let mut taken = HashSet::new();
+        let near = |(series, [x, y]): &&(usize, [f64; 2])| {
+            taken.insert((*series, (x / cell) as i32, (y / cell) as i32))
+        };
+        let left: Vec<_> = spots.iter().filter(near).copied().collect();
+        if left.len() <= MOST_MARKS {
+            return left;
+        }
+        cell *= 1.5;
+    }
 }
 
 /// The longest stall of each step of time as a stick, a panel a lane.

@@ -39,8 +39,9 @@ impl Scale {
         match self {
             Scale::Linear(from, to) => {
                 let step = step((to - from) / most as f64);
-                let first = (from / step).ceil();
-                let count = ((to / step).floor() - first).max(0.0) as usize;
+                // Of 0.3 in steps of 0.1 the last bits must not cost the last mark.
+                let first = (from / step - 1e-9).ceil();
+                let count = ((to / step + 1e-9).floor() - first).max(0.0) as usize;
                 (0..=count.min(100)).map(|at| (first + at as f64) * step).collect()
             }
             Scale::Log(from, to) => {

@@ -52,10 +52,11 @@ pub(super) fn is_shown(of: CurveOf) -> bool {
 
 /// What was stolen from whom.
 pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
-    match &*run.summary.probe.kind {
-        "wakeup" => "Lateness by culprit",
-        "pipeline" => "Slow messages' time by culprit",
-        "attach" => "Lost time by culprit",
+    let summary = &run.summary;
+    match (&summary.wakeup, &summary.pipeline) {
+        (Some(_), _) => "Lateness by culprit",
+        (_, Some(_)) => "Slow messages' time by culprit",
+        _ if summary.probe.cpus.is_empty() => "Lost time by culprit",
         _ => "Stolen time by culprit",
     }
 }

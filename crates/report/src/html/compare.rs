@@ -23,7 +23,7 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
         Some(list) => body.raw("<a href=\"").raw(list).raw("\">jitterscope</a>"),
         None => body.raw("jitterscope"),
     };
-    let names: Vec<&str> = diff.sides.iter().map(|side| side.name.as_str()).collect();
+    let names: Vec<String> = diff.sides.iter().map(name).collect();
     let heading = names.join(" beside ");
     body.raw("</p>\n<h1>").text(&heading).raw("</h1>\n");
     for (at, side) in diff.sides.iter().enumerate() {
@@ -42,6 +42,14 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
     policy::document(&format!("{heading} \u{2013} jitterscope"), &body.into_string(), None)
 }
 
+/// A run by its label, which is shorter than its folder; several as they were asked for.
+fn name(side: &SideSummary) -> String {
+    match side.runs.as_slice() {
+        [one] => one.label.clone(),
+        _ => side.name.clone(),
+    }
+}
+
 fn told_of(at: usize, side: &SideSummary) -> String {
     let runs = match side.runs.as_slice() {
         [one] => format!("run {}, {} UTC", one.id, utc(one.started_realtime_ns)),
@@ -54,7 +62,7 @@ fn told_of(at: usize, side: &SideSummary) -> String {
     } else {
         String::new()
     };
-    format!("{}: {}, {runs}{cpus}, {}{lost}", letter(at), side.name, span(side.measured_ns))
+    format!("{}: {}, {runs}{cpus}, {}{lost}", letter(at), name(side), span(side.measured_ns))
 }
 
 fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {

@@ -5,6 +5,7 @@ use super::markup::{Cell, Head, Markup};
 use crate::chart::{ChartKind, words as chart_words};
 use crate::drawn::Drawn;
 use crate::number::{count, percent_cell, rate};
+use crate::text::headline;
 use crate::words;
 use jitterscope_analyze::explain;
 use jitterscope_analyze::picture::{DrawnCulprit, summary_row};
@@ -14,6 +15,10 @@ const FEW: usize = 14;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.section("culprits", chart_words::stolen_by(run));
+    if let Some(why) = headline::unproven(&run.summary) {
+        body.note(&why).end();
+        return;
+    }
     let mut rows: Vec<Vec<Cell>> = run
         .picture
         .culprits

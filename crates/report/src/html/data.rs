@@ -2,7 +2,7 @@
 //!
 //! After inflating come the length of the head (four bytes, the lowest first), the head, and the columns one
 //! after another. A column is a sequence of LEB128 numbers; where the head calls it `delta`, each is what must
-//! be added to the one before, and `zigzag` numbers have their sign in the lowest bit. The last part of a stall is in `net` by what it differs from
+//! be added to the one before; of a `split` one the lowest bytes stand first, and `zigzag` numbers have their sign in the lowest bit. The last part of a stall is in `net` by what it differs from
 //! what the others leave of the stall. `web/src/data.ts` reads
 //! it; the two have one version.
 
@@ -108,6 +108,9 @@ struct Place {
     bytes: usize,
     delta: bool,
     zigzag: bool,
+    /// Whether the lowest bytes of all numbers stand first, and then what is above them: of lengths the lowest
+    /// bits are noise, which the others are not to be mixed with.
+    split: bool,
 }
 
 /// The rows of a run and the frames of some stalls, in base64.
@@ -129,19 +132,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn plain(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
-        self.add(name, values, false, false);
-    }
-
-    /// Values that never fall.
-    fn rising(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
-        let mut last = 0u64;
-        let deltas = values.map(|value| {
-            let delta = value.saturating_sub(last);
-            last = value;
-            delta
-        });
-        self.add(name, deltas, true, false);
+    /// Numbers of which many are the same.
+    fn few(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
+        self.add(name, values, Form::default());
     }
 
     /// Values that lie near one another.
@@ -152,11 +145,28 @@ impl Columns {
             last = value;
             delta
         });
-        self.add(name, deltas, true, true);
+        self.add(name, deltas, Form { delta: true, zigzag: true, ..Form::default() });
     }
 
-    fn add(&mut self, name: &'static str, values: impl Iterator<Item = u64>, delta: bool, zigzag: bool) {
+    /// Values that never fall.
+    fn rising(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
+        let mut last = 0u64;
+        let deltas = values.map(|value| {
+            let delta = value.saturating_sub(last);
+            last = value;
+            delta
+        });
+        self.add(name, deltas, Form { delta: true, split: true, ..Form::default() });
+    }
+
+    fn add(&mut self, name: &'static str, values: impl Iterator<Item = u64>, form: Form) {
+        let Form { delta, zigzag, split } = form;
         let from = self.bytes.len();
+        let mut values: Vec<u64> = values.collect();
+        if split {
+            self.bytes.extend(values.iter().map(|value| *value as u8));
+            values.iter_mut().for_each(|value| *value >>= 8);
+        }
         for mut value in values {
             while value >= 0x80 {
                 self.bytes.push((value as u8) | 0x80);
@@ -164,8 +174,16 @@ impl Columns {
             }
             self.bytes.push(value as u8);
         }
-        self.places.insert(name, Place { from, bytes: self.bytes.len() - from, delta, zigzag });
+        self.places.insert(name, Place { from, bytes: self.bytes.len() - from, delta, zigzag, split });
     }
+}
+
+/// How the numbers of a column stand in it.
+#[derive(Clone, Copy, Default)]
+struct Form {
+    delta: bool,
+    zigzag: bool,
+    split: bool,
 }
 
 fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
@@ -174,14 +192,14 @@ fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
     let parts = || stalls().flat_map(|stall| &stall.parts);
     let mut columns = Columns::default();
     columns.rising("start", stalls().map(|stall| stall.start.0));
-    columns.plain("length", stalls().map(|stall| stall.length.0));
+    columns.add("length", stalls().map(|stall| stall.length.0), Form { split: true, ..Form::default() });
     columns.near("id", stalls().map(|stall| stall.id.0));
-    columns.plain("lane", stalls().map(|stall| stall.lane as u64));
-    columns.plain("cpu", stalls().map(|stall| u64::from(stall.cpu.0)));
-    columns.plain("parts", stalls().map(|stall| stall.parts.len() as u64));
-    columns.plain("sort", parts().map(|part| part.sort as u64));
-    columns.add("net", stalls().flat_map(nets), false, true);
-    columns.plain("around", parts().map(|part| part.gross.saturating_sub(part.net).0));
+    columns.few("lane", stalls().map(|stall| stall.lane as u64));
+    columns.few("cpu", stalls().map(|stall| u64::from(stall.cpu.0)));
+    columns.few("parts", stalls().map(|stall| stall.parts.len() as u64));
+    columns.few("sort", parts().map(|part| part.sort as u64));
+    columns.add("net", stalls().flat_map(nets), Form { zigzag: true, split: true, ..Form::default() });
+    columns.few("around", parts().map(|part| part.gross.saturating_sub(part.net).0));
     let header = Header {
         version: VERSION,
         run: Run {
@@ -297,7 +315,8 @@ mod tests {
     #[test]
     fn columns_hold_what_was_put_in() {
         let mut columns = Columns::default();
-        columns.plain("a", [0, 127, 128, u64::MAX].into_iter());
+        columns.few("a", [0, 127, 128, u64::MAX].into_iter());
+        columns.add("d", [0x1ff, 3, 0x10000].into_iter(), Form { split: true, ..Form::default() });
         columns.rising("b", [5, 5, 300].into_iter());
         columns.near("c", [10, 9, 11].into_iter());
         let of = |name| {
@@ -305,7 +324,8 @@ mod tests {
             columns.bytes[from..from + bytes].to_vec()
         };
         assert_eq!(of("a"), [&[0, 127, 0x80, 1][..], &[0xff; 9], &[1]].concat());
-        assert_eq!(of("b"), [5, 0, 0xa7, 2]);
+        assert_eq!(of("b"), [5, 0, 0x27, 0, 0, 1]);
+        assert_eq!(of("d"), [0xff, 3, 0, 1, 0, 0x80, 2]);
         assert_eq!(of("c"), [20, 1, 4]);
     }
 }

@@ -16,7 +16,7 @@ const BLOCKS: usize = 8;
 const INSTEAD: usize = 12;
 
 pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
-    if summary.probe.kind != "attach" {
+    if summary.pipeline.is_some() || !summary.probe.cpus.is_empty() {
         return Vec::new();
     }
     let threads = sorted(summary);

@@ -184,7 +184,9 @@ fn verdict(body: &mut Markup, run: &Drawn) {
         };
         body.element(class, &told.text, "</p>\n");
     }
-    if let Some(attribution) = &summary.attribution
+    if let Some(why) = crate::text::headline::unproven(summary) {
+        body.element("<p class=\"lead bad\">", &why, "</p>\n");
+    } else if let Some(attribution) = &summary.attribution
         && attribution.stalls > 0
     {
         let share = crate::number::percent(attribution.explained_fraction);

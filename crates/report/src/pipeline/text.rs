@@ -15,11 +15,14 @@ const NAMES: usize = 15;
 /// Everything below the ancestor's tables.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     title(page, summary, pipeline);
+    crate::text::headline::doubts(page, summary);
     latency(page, pipeline);
     omission(page, pipeline);
     ring(page, pipeline);
     slowest(page, summary, pipeline);
-    super::blame::render(page, pipeline);
+    if summary.trust.doubts.is_empty() {
+        super::blame::render(page, pipeline);
+    }
     threads(page, pipeline);
     crate::text::threads::render(page, "WHERE THEIR TIME WENT", summary);
     trust(page, summary, pipeline);

@@ -19,7 +19,8 @@ const PHRASE_LINES: usize = 3;
 const EXPLAINED_FROM: f64 = 0.001;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &AttributionSummary) {
-    if attribution.stalls == 0 {
+    // What fails its own proof names nobody.
+    if attribution.stalls == 0 || !attribution.proven {
         return;
     }
     let remark = format!("{} explained", percent(attribution.explained_fraction));

@@ -5,8 +5,10 @@ use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use crate::words;
 use jitterscope_analyze::{RunSummary, explain};
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{ClockCosts, CpuSet, Nanos, doubts_text};
 
+/// The threshold where the clock is quick.
+const USUAL: Nanos = Nanos(300);
 /// A share of time above which the verdict is red; the machine is no place for what cannot wait.
 const BAD: f64 = 0.01;
 
@@ -15,6 +17,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         title(page, summary, &wakeup::measured(wakeup));
         page.line("");
         wakeup::headline(page, summary, wakeup);
+        doubts(page, summary);
         over_time::render(page, summary);
         return wakeup::table(page, summary, wakeup);
     }
@@ -22,6 +25,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     title(page, summary, &cpus);
     page.line("");
     stolen(page, summary, &cpus);
+    doubts(page, summary);
     over_time::render(page, summary);
     cpus::render(page, summary);
 }
@@ -39,7 +43,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         },
         match &summary.wakeup {
             Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),
-            None => format!("{}, stalls from {}", span(run.duration_ns), summary.probe.threshold_ns),
+            None => format!("{}, {}", span(run.duration_ns), stalls_from(summary)),
         },
     ];
     facts.extend(summary.wakeup.iter().flat_map(wakeup::facts));
@@ -59,6 +63,37 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         };
         page.prose(Some(Tone::Warning), 0, &text);
     }
+}
+
+/// `stalls from 2.00 us`, and why from there where that is not the usual or makes no sense.
+fn stalls_from(summary: &RunSummary) -> String {
+    let text = format!("stalls from {}", summary.probe.threshold_ns);
+    unusual(summary).map_or(text.clone(), |why| format!("{text}{why}"))
+}
+
+/// Why stalls are not looked for from where they usually are, or why they should not be.
+pub(crate) fn unusual(summary: &RunSummary) -> Option<String> {
+    let threshold = summary.probe.threshold_ns;
+    let ClockCosts { read_tail_ns: reads, store_ns: store, decide_threshold } = summary.probe.clock_costs?;
+    if decide_threshold && threshold > USUAL {
+        return Some(format!(" (this clock's own reads take up to {reads}, storing a stall {store})"));
+    }
+    (!decide_threshold && threshold <= reads.max(store)).then(|| {
+        format!(", as asked, though this clock's own reads take up to {reads}, and storing a stall {store}")
+    })
+}
+
+/// Why nobody is named.
+pub(crate) fn doubts(page: &mut Page, summary: &RunSummary) {
+    if let Some(text) = unproven(summary) {
+        page.prose(Some(Tone::Bad), 0, &text);
+    }
+}
+
+/// Why nobody is named, in a sentence.
+pub(crate) fn unproven(summary: &RunSummary) -> Option<String> {
+    let doubts = &summary.trust.doubts;
+    (!doubts.is_empty()).then(|| format!("Who did it cannot be said: {}.", doubts_text(doubts)))
 }
 
 /// The product behind a CPUID signature (leaf 0x40000000).
@@ -125,7 +160,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
             text += &format!(" and {others} other{} together", if others == 1 { "" } else { "s" });
         }
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
-        if let Some(part) = stall.parts.first() {
+        if let Some(part) = stall.parts.first().filter(|_| summary.trust.doubts.is_empty()) {
             text += &format!(
                 ": {} {} ({})",
                 percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64),

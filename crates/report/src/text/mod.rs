@@ -39,14 +39,16 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     }
     let mut page = Page::new(style);
     headline::render(&mut page, summary);
-    if let Some(wakeup) = &summary.wakeup {
+    if let Some(wakeup) = summary.wakeup.as_ref().filter(|_| summary.trust.doubts.is_empty()) {
         wakeup::phases(&mut page, summary, wakeup);
     }
     match &summary.attribution {
         Some(attribution) => culprits::render(&mut page, summary, attribution),
         None => unattributed::render(&mut page, summary),
     }
-    periods::render(&mut page, summary);
+    if summary.trust.doubts.is_empty() {
+        periods::render(&mut page, summary);
+    }
     worst::render(&mut page, summary);
     match &summary.wakeup {
         Some(wakeup) => wakeup::percentiles(&mut page, wakeup),
@@ -61,6 +63,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
 fn followed(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());
+    headline::doubts(&mut page, summary);
     threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {
         culprits::render(&mut page, summary, attribution);
@@ -98,8 +101,8 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
         Some(wakeup) => wakeup::headline(&mut page, summary, wakeup),
         // Of these nothing was measured by a probe.
         None if summary.pipeline.is_some() => {}
-        None if kind == Some(ProbeKind::Attach) => {}
         None if kind == Some(ProbeKind::Passive) => passive::headline(&mut page, summary),
+        None if cpus.is_empty() => {}
         None => headline::stolen(&mut page, summary, &cpus),
     }
     page.told.unwrap_or_default()

@@ -12,17 +12,15 @@ const LIST: usize = 9;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let Some(first) = summary.worst.first() else { return };
-    let remark = if first.parts.is_empty() {
-        String::new()
-    } else {
-        "report --stall STALL shows one as a timeline".to_owned()
-    };
+    let named = !first.parts.is_empty() && summary.trust.doubts.is_empty();
+    let remark =
+        if !named { String::new() } else { "report --stall STALL shows one as a timeline".to_owned() };
     let title = if summary.wakeup.is_some() { "WORST WAKE-UPS" } else { "WORST STALLS" };
     page.heading(title, &remark);
-    let made_of = if first.parts.is_empty() { "" } else { "  made of" };
+    let made_of = if named { "  made of" } else { "" };
     page.line(&page.style.paint(Tone::Dim, &format!("  #   length     after  cpu   stall{made_of}")));
     for stall in &summary.worst {
-        row(page, stall);
+        row(page, stall, named);
     }
     if let Some(together) = &summary.simultaneous {
         let what = if summary.wakeup.is_some() { "Late wake-ups" } else { "Stalls" };
@@ -30,7 +28,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-fn row(page: &mut Page, stall: &WorstStall) {
+fn row(page: &mut Page, stall: &WorstStall, named: bool) {
     let numbers = format!(
         "{:>3} {:>8} {:>9} {:>4} {:>7}  ",
         stall.rank.unwrap_or_default(),
@@ -48,10 +46,10 @@ fn row(page: &mut Page, stall: &WorstStall) {
             _ if list.len() <= LIST => format!("with CPUs {list}"),
             n => format!("with {n} CPUs"),
         };
-        if stall.parts.is_empty() { cpus } else { format!("{cpus}: ") }
+        if stall.parts.is_empty() || !named { cpus } else { format!("{cpus}: ") }
     });
     let cpus = cpus.unwrap_or_default();
-    let parts = made_of(stall, room.saturating_sub(cpus.len()));
+    let parts = if named { made_of(stall, room.saturating_sub(cpus.len())) } else { String::new() };
     page.line(&format!("{numbers}{}{parts}", page.style.paint(Tone::Strong, &cpus)));
 }
 

@@ -34,6 +34,7 @@ enum Plan {
     SchedMigrate { task: TaskFields, from: NumberField, to: NumberField },
     StatRuntime { tid: NumberField, runtime: NumberField },
     TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
+    TaskRename { tid: NumberField, by: NumberField, comm: BytesField },
     IrqEntry { irq: NumberField, action: BytesField },
     IrqExit { irq: NumberField },
     SoftirqEntry { vec: NumberField },
@@ -130,6 +131,9 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
         ("task", "task_newtask") => {
             Plan::TaskNew { tid: b.number("pid"), comm: b.bytes("comm"), flags: b.number("clone_flags") }
         }
+        ("task", "task_rename") => {
+            Plan::TaskRename { tid: b.number("pid"), by: b.number("common_pid"), comm: b.bytes("newcomm") }
+        }
         ("irq", "irq_handler_entry") => Plan::IrqEntry { irq: b.number("irq"), action: b.bytes("name") },
         ("irq", "irq_handler_exit") => Plan::IrqExit { irq: b.number("irq") },
         ("irq", "softirq_entry") => Plan::SoftirqEntry { vec: b.number("vec") },
@@ -225,6 +229,11 @@ impl Compiled {
                 tid: tid.i32(e),
                 comm: comm.comm(e),
                 thread: flags.u64(e) & CLONE_THREAD != 0,
+            },
+            Plan::TaskRename { tid, by, comm } => EventKind::TaskRename {
+                // Where the field is not there, a task can only name itself.
+                tid: if tid.is_present() { tid.i32(e) } else { by.i32(e) },
+                comm: comm.comm(e),
             },
             Plan::IrqEntry { irq, action } => {
                 EventKind::IrqEntry { irq: irq.u32(e), action: names.get(action.text(e)) }

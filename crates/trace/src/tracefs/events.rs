@@ -49,6 +49,7 @@ pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning 
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
     (NEW_TASK, None),
+    (want("task", "task_rename", "threads that come by exec"), None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.

@@ -94,7 +94,7 @@ pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
     output::talk(
         "Whoever has this address can look at the runs. It works on this machine only; Ctrl-C ends it.",
     );
-    let variable = |name: &str| std::env::var(name).ok();
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let user = variable("SUDO_USER").or_else(|| variable("USER"));
     if let Some(tunnel) = tunnel(variable("SSH_CONNECTION").as_deref(), user.as_deref(), port) {
         output::talk(format!("From where you are, this makes it yours: {tunnel}"));

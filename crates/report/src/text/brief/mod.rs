@@ -48,6 +48,8 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
         (None, true) if !summary.passive.is_empty() => watched::render(&mut head, summary),
         (None, true) => measured(&mut head, summary),
     };
+    headline::doubts(&mut head, summary);
+    let ranking = ranking.filter(|_| summary.trust.doubts.is_empty());
     let head = head.into_text();
     let needed = ranking.as_ref().map_or(0, Ranking::needed);
     let foot = |lines_of_a_warning: usize| {
@@ -145,6 +147,9 @@ fn title(page: &mut Page, summary: &RunSummary) {
     page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
     if let Some(because) = &summary.probe.cpus_chosen_because {
         page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(&cpus)));
+    }
+    if let Some(why) = headline::unusual(summary) {
+        page.prose(Some(Tone::Dim), 0, &format!("stalls from {}{why}", summary.probe.threshold_ns));
     }
     if run.interrupted {
         page.prose(Some(Tone::Warning), 0, "ended before its time");

@@ -1,0 +1,43 @@
+//! Which clock is read and how short a stall is looked for: the same arguments wherever something is recorded.
+
+use crate::units::in_nanos;
+use clap::{Args, ValueEnum};
+use jitterscope_model::{ClockKind, Nanos};
+
+/// The clock to read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ClockName {
+    /// The time stamp counter
+    Tsc,
+    /// CLOCK_MONOTONIC_RAW
+    MonotonicRaw,
+}
+
+/// Which clock.
+#[derive(Args, Debug)]
+pub struct ClockArgs {
+    /// The clock [default: the TSC where CPU and kernel vouch for it]; tsc is taken where the kernel alone does
+    #[arg(long, value_enum, value_name = "CLOCK")]
+    clock: Option<ClockName>,
+}
+
+impl ClockArgs {
+    /// The clock that the user insists on.
+    pub fn kind(&self) -> Option<ClockKind> {
+        self.clock.map(|name| match name {
+            ClockName::Tsc => ClockKind::Tsc,
+            ClockName::MonotonicRaw => ClockKind::MonotonicRaw,
+        })
+    }
+}
+
+/// Which clock, and what counts.
+#[derive(Args, Debug)]
+pub struct ReadingArgs {
+    #[command(flatten)]
+    pub clock: ClockArgs,
+    /// The shortest stall: nanoseconds, or a time with a unit [default: 300ns, or what the clock allows if that
+    /// is more; 50us for wakeup and attach; the knee for sljtest]
+    #[arg(long, short, value_name = "TIME", value_parser = in_nanos, allow_negative_numbers = true)]
+    pub threshold: Option<Nanos>,
+}

@@ -1,0 +1,98 @@
+//! When what a run says of culprits does not hold.
+
+use crate::RunManifest;
+use serde::Serialize;
+
+/// Why the evidence of a run fails its own proof: who stole the time is not said then, no setting is advised,
+/// and nothing is passed or failed by it. What was measured holds all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Doubt {
+    /// Kernel events of the measured CPUs lie outside of all stalls, where a probe that spins must have been
+    /// stalled by each.
+    EventsOutsideStalls {
+        /// Events that were recorded.
+        events: u64,
+        /// Those inside of stalls.
+        inside: u64,
+    },
+    /// Kernel events were lost.
+    EventsLost {
+        /// How many.
+        lost: u64,
+        /// How many were not.
+        events: u64,
+    },
+    /// Stalls have no record.
+    StallsUnrecorded {
+        /// How many.
+        unrecorded: u64,
+        /// All stalls.
+        stalls: u64,
+    },
+}
+
+/// A proof holds if no more than one in so many fails it.
+const ONE_IN: u64 = 100;
+/// So few at the edges of a measurement prove nothing.
+const AT_THE_EDGES: u64 = 2;
+
+impl RunManifest {
+    /// What the verdicts of this run fail by; nothing where they hold, or where there are none.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        if !self.attributed {
+            return doubts;
+        }
+        let fails = |part: u64, whole: u64| part > (whole / ONE_IN).max(AT_THE_EDGES);
+        let (events, inside) = (self.events_in_gaps.events, self.events_in_gaps.inside);
+        // Only who spins is stalled by every event: others lie between wake-ups and messages.
+        let spun = !self.results.is_empty() && self.wakeups.is_empty();
+        if spun && fails(events.saturating_sub(inside), events) {
+            doubts.push(Doubt::EventsOutsideStalls { events, inside });
+        }
+        let lost = self.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
+        if fails(lost, events.saturating_add(lost)) {
+            doubts.push(Doubt::EventsLost { lost, events });
+        }
+        let sum =
+            |of: fn(&crate::ProbeResult) -> u64| self.results.iter().map(of).fold(0u64, u64::saturating_add);
+        let stalls = sum(|result| result.stalls.saturating_sub(result.own_bookkeeping));
+        let unrecorded = sum(|result| result.dropped_records.saturating_sub(result.own_bookkeeping));
+        if fails(unrecorded, stalls) {
+            doubts.push(Doubt::StallsUnrecorded { unrecorded, stalls });
+        }
+        doubts
+    }
+}
+
+impl std::fmt::Display for Doubt {
+    /// As part of a sentence, with what to do.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Doubt::EventsOutsideStalls { events, inside } => {
+                // Rounded down, so that what fails never reads as 99 %.
+                let tenths = u128::from(*inside) * 1000 / u128::from(*events).max(1);
+                write!(
+                    f,
+                    "only {}.{} % of {events} kernel events fell into stalls, and 99 % must (raise --threshold)",
+                    tenths / 10,
+                    tenths % 10
+                )
+            }
+            Doubt::EventsLost { lost, events } => {
+                write!(f, "{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
+            }
+            Doubt::StallsUnrecorded { unrecorded, stalls } => {
+                write!(f, "{unrecorded} of {stalls} stalls have no record (raise --threshold)")
+            }
+        }
+    }
+}
+
+/// What a run fails by, in a sentence's part: `a; b`.
+#[must_use]
+pub fn doubts_text(doubts: &[Doubt]) -> String {
+    doubts.iter().map(Doubt::to_string).collect::<Vec<_>>().join("; ")
+}
