@@ -124,6 +124,7 @@ fn watched(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     let cpus: CpuSet = summary.passive.iter().map(|cpu| cpu.cpu).collect();
     headline::title(&mut page, summary, &cpus);
+    headline::doubts(&mut page, summary);
     passive::render(&mut page, summary);
     over_time::render(&mut page, summary);
     if let Some(attribution) = &summary.attribution {
