@@ -10,9 +10,13 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let file = |name: &str| {
         let path = built.join(name);
-        // Also while it is not there: cargo looks again when it is.
+        if !path.is_file() {
+            // Watching what is not there would build this crate again each time; `cargo xtask web` touches this
+            // file when it has made the bundle.
+            return None;
+        }
         println!("cargo::rerun-if-changed={}", path.display());
-        path.is_file().then_some(path)
+        Some(path)
     };
     let (script, style) = (file("page.js"), file("page.css"));
     let code = match (script, style) {

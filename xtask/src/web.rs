@@ -3,7 +3,9 @@
 use crate::consent::Consent;
 use crate::{packages, shell, tools};
 use anyhow::{Context, ensure};
+use std::fs::File;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Builds `web/dist`, which the next cargo build embeds. What is installed is exactly what the lock file says,
 /// and nothing that it brings is run on the way.
@@ -14,7 +16,12 @@ pub fn build() -> anyhow::Result<()> {
          complete, and stand still"
     );
     npm(&["ci", "--ignore-scripts"])?;
-    npm(&["run", "build"])
+    npm(&["run", "build"])?;
+    // Has cargo look for the bundle again.
+    let script = shell::root().join("crates/report/build.rs");
+    let touched =
+        File::options().append(true).open(&script).and_then(|file| file.set_modified(SystemTime::now()));
+    touched.with_context(|| format!("{}", script.display()))
 }
 
 /// Builds it, tests it, builds the program with it, and looks at pages of stored runs and fresh recordings in a

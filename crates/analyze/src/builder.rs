@@ -4,7 +4,8 @@ use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
 use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
-use crate::periods::{Effort, FALSE_ALARM, PeriodSearch};
+use crate::ours::Ours;
+use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
 use crate::pipeline;
 use crate::simultaneous::Grouper;
 use crate::summary::{
@@ -256,6 +257,8 @@ impl<'m> SummaryBuilder<'m> {
         let (simultaneous, groups) = self.simultaneous.finish(manifest);
         let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
         let seconds = run.duration_ns.as_secs_f64();
+        let ours = Ours::of(manifest);
+        let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
         let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         RunSummary {
             schema_version: SCHEMA_VERSION,
@@ -273,11 +276,11 @@ impl<'m> SummaryBuilder<'m> {
             wakeup: crate::wakeup::summarize(
                 manifest,
                 [self.phases.finish(stalled), self.control.phases.finish(self.control.stalled)],
-                self.control.culprits.finish(self.control.stalled, per_sec).concat(),
+                self.control.culprits.finish(self.control.stalled, per_sec, &ours).concat(),
             ),
             attribution: manifest
                 .attributed
-                .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec))),
+                .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec, &ours))),
             worst: self.worst.finish(manifest, &groups),
             threads: manifest.threads.clone(),
             passive: manifest.passive.clone(),
@@ -288,7 +291,7 @@ impl<'m> SummaryBuilder<'m> {
             periods: self.periods.map(|search| {
                 let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
                 let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
-                search.finish(start, end, manifest.rate, FALSE_ALARM).into()
+                PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), kernel_hz)
             }),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
@@ -297,6 +300,11 @@ impl<'m> SummaryBuilder<'m> {
             run,
         }
     }
+}
+
+/// The kernel's timer frequency (`CONFIG_HZ`), where its configuration could be read.
+fn timer_frequency(machine: &MachineState) -> Option<u32> {
+    machine.kernel.config.value()?.get("HZ")?.parse().ok()
 }
 
 /// What stands for time that no row accounts for.

@@ -1,6 +1,7 @@
 //! The table of culprits, in bounded memory.
 
 use crate::cpu::share;
+use crate::ours::Ours;
 use crate::phrase::explain;
 use crate::summary::{CulpritRow, SenderRow};
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
@@ -14,6 +15,8 @@ struct Sum {
     total: Nanos,
     max: Nanos,
     senders: Vec<Senders>,
+    /// Parts of which somebody is known to have set the culprit going.
+    known: u64,
 }
 
 /// What is known of the senders of one name.
@@ -45,7 +48,9 @@ impl CulpritTable {
         for (part, net) in parts {
             let at = self.sums.position((), &part.culprit.subject);
             if let Some(sender) = &part.culprit.sender {
-                add_sender(&mut self.sums.at(at).senders, sender);
+                let sum = self.sums.at(at);
+                sum.known += 1;
+                add_sender(&mut sum.senders, sender);
             }
             match touched.iter_mut().find(|(row, _)| *row == at) {
                 Some((_, sum)) => *sum += net,
@@ -62,7 +67,12 @@ impl CulpritTable {
     }
 
     /// Rows of explained kinds, then of the others, each by total.
-    pub(crate) fn finish(self, stalled: Nanos, per_sec: impl Fn(u64) -> f64) -> [Vec<CulpritRow>; 2] {
+    pub(crate) fn finish(
+        self,
+        stalled: Nanos,
+        per_sec: impl Fn(u64) -> f64,
+        ours: &Ours,
+    ) -> [Vec<CulpritRow>; 2] {
         let cap = self.cap;
         let mut rows: Vec<CulpritRow> = self
             .sums
@@ -72,9 +82,10 @@ impl CulpritTable {
                 threads: row.threads(),
                 explanation: match &row.subject {
                     Subject::Others(_) => format!("culprits beyond the {cap} that are told apart"),
-                    subject => explain(subject),
+                    subject => ours.explain(subject).map_or_else(|| explain(subject), str::to_owned),
                 },
                 subject: row.subject,
+                senders_known: row.value.known,
                 sender: row.value.senders.into_iter().max_by_key(|s| s.count).map(Senders::into_row),
                 count: row.value.count,
                 per_sec: per_sec(row.value.count),
@@ -153,7 +164,7 @@ mod tests {
         for parts in stalls {
             table.add(parts.iter().map(|p| (p, p.net)));
         }
-        table.finish(Nanos(1000), |count| count as f64)
+        table.finish(Nanos(1000), |count| count as f64, &Ours::of_nobody())
     }
 
     fn thread(comm: &str, tid: i32) -> Task {

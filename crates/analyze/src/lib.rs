@@ -18,6 +18,7 @@ mod journal;
 mod line;
 mod machine;
 mod moments;
+mod ours;
 pub mod periods;
 mod phrase;
 pub mod picture;

@@ -244,6 +244,9 @@ pub struct CulpritRow {
     pub explanation: String,
     /// Who most often set it going.
     pub sender: Option<SenderRow>,
+    /// How often somebody is known to have set it going. Of the rest nobody is known: it may have been the
+    /// same ones.
+    pub senders_known: u64,
     /// Stalls in which it had a part.
     pub count: u64,
     /// Of them, in a second of the run.

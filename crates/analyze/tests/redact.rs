@@ -106,6 +106,7 @@ fn manifest() -> RunManifest {
     RunManifest {
         schema_version: RUN_SCHEMA_VERSION,
         tool_version: text(),
+        recorder_pid: Some(1),
         id: text(),
         label: text(),
         command_line: vec![text()],
@@ -357,11 +358,13 @@ fn subjects() -> Vec<Subject> {
         comm: name(n),
         class: Some(SchedClass::Other(name(1))),
         owner: owner(),
+        kernel: None,
     };
     let worker = Some(Worker { tid: Some(8), comm: Some(name(3)), class: Some(SchedClass::Other(name(4))) });
     let mut all = vec![
         Subject::Thread(task(5)),
         Subject::Throttle(task(6)),
+        Subject::Quota(Quota { cgroup: name(24), limit: None }),
         Subject::Work(Work { function: Some(name(7)), workqueue: Some(name(8)), worker }),
         Subject::Interrupt { number: Some(25), action: name(9) },
         Subject::Vector(name(10)),

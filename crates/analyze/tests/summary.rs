@@ -40,6 +40,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
+        recorder_pid: None,
         id: "abc123".into(),
         label: "TEST".into(),
         command_line: vec![],

@@ -1,5 +1,6 @@
 //! Attribution of a whole recording, stall by stall, in bounded memory.
 
+use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
 use crate::culprits::{self, Naming, OutsideQuestion};
 use crate::feed::Feed;
@@ -10,8 +11,8 @@ use crate::tally::EventTally;
 use crate::windows::late_wakeup::{self, Woken};
 use crate::windows::{Named, gap};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, EventKind, EventsInGaps, Evidence, Gap, KernelAddr, KernelEvent, Nanos,
-    Part, Phase, SleepingWork, Stall, TickRate, Ticks,
+    Attribution, Confidence, CpuId, DrainTurn, EventKind, EventsInGaps, Evidence, Gap, KernelAddr,
+    KernelEvent, Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,6 +35,10 @@ pub struct OutsideHints {
     pub smi: Option<u64>,
     /// Interrupt vectors without a tracepoint that counted up on the stall's CPU.
     pub untraced: Vec<String>,
+    /// Time that the host gave to others, as the kernel counts it on a virtual machine.
+    pub stolen: Nanos,
+    /// Page faults of the victim that the kernel counted and did not record.
+    pub faults: u64,
 }
 
 /// Stalls of different CPUs that begin within this time began together.
@@ -82,6 +87,7 @@ pub struct Attributor {
     cpus: BTreeMap<CpuId, Cpu>,
     names: NameTable,
     senders: Senders,
+    bandwidth: Bandwidth,
     costs: EdgeCosts,
     tally: EventTally,
     /// That of the stall being attributed.
@@ -98,7 +104,8 @@ impl Attributor {
             settings,
             cpus: BTreeMap::new(),
             names: NameTable::default(),
-            senders: Senders::default(),
+            senders: Senders::new(settings.rate),
+            bandwidth: Bandwidth::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
             window: Window::default(),
@@ -151,6 +158,17 @@ impl Attributor {
         self.tally.begin(cpu, from);
     }
 
+    /// What was counted of CPU quotas up to the end of the stalls that come next. `counts`: they belong to the
+    /// measurement.
+    pub fn quotas(&mut self, turn: &DrainTurn, counts: bool) {
+        self.bandwidth.turn(turn, counts);
+    }
+
+    /// Control groups that were throttled in the measurement.
+    pub fn throttled(&self) -> impl Iterator<Item = &GroupThrottled> {
+        self.bandwidth.throttled()
+    }
+
     /// An event of a measured CPU.
     pub fn event(&mut self, event: KernelEvent) {
         let rate = self.settings.rate;
@@ -181,6 +199,9 @@ impl Attributor {
             EventKind::SchedMigrate { task, to, .. } => {
                 cpu_of(&mut self.cpus, to, self.settings.rate).feed.arrived(task.tid, event.time);
             }
+            EventKind::TaskNew { tid, .. } => {
+                self.cpus.values_mut().for_each(|cpu| cpu.feed.arrived(tid, event.time));
+            }
             _ => {}
         }
         self.senders.note(event);
@@ -209,8 +230,10 @@ impl Attributor {
     /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
     pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
         if self.look(stall, true) > 0 {
-            let Attributor { window, names, senders, costs, .. } = self;
-            gap::learn(&Named::new(window, naming(stall, names, senders, lexicon)), costs);
+            let rate = self.settings.rate;
+            let Attributor { window, names, senders, bandwidth, costs, .. } = self;
+            let naming = naming(stall, names, senders, lexicon, bandwidth);
+            gap::learn(&Named::new(window, naming, &[], rate), costs);
         }
     }
 
@@ -236,7 +259,7 @@ impl Attributor {
             waking.at > stall.end
         });
         woken.sort_by_key(|waking| waking.at);
-        let naming = naming(stall, &self.names, &self.senders, lexicon);
+        let naming = naming(stall, &self.names, &self.senders, lexicon, &self.bandwidth);
         late_wakeup::split(stall, &self.window, &woken, &naming, rate)
     }
 
@@ -258,8 +281,9 @@ impl Attributor {
         if inside == 0 {
             return whole(stall, culprits::unseen(&self.question(stall, hints)));
         }
-        let Attributor { settings, window, names, senders, costs, .. } = self;
-        let named = Named::new(window, naming(stall, names, senders, lexicon));
+        let Attributor { settings, window, names, senders, bandwidth, costs, .. } = self;
+        let naming = naming(stall, names, senders, lexicon, bandwidth);
+        let named = Named::new(window, naming, &[], rate);
         let attribution = gap::split(stall, &named, costs, settings.virtual_machine, rate);
         gap::learn(&named, costs);
         attribution
@@ -350,6 +374,8 @@ impl Attributor {
             measured: self.settings.measured,
             smi: hints.smi,
             untraced: &hints.untraced,
+            stolen: hints.stolen,
+            faults: hints.faults,
             frequency_change: cpu
                 .frequency_changes
                 .iter()
@@ -369,8 +395,10 @@ fn naming<'a>(
     names: &'a NameTable,
     senders: &'a Senders,
     lexicon: &'a dyn Lexicon,
+    bandwidth: &'a Bandwidth,
 ) -> Naming<'a> {
-    Naming { cpu: stall.cpu, victim: stall.victim.tid, names, senders, lexicon, folded: false }
+    let (cpu, victim) = (stall.cpu, stall.victim.tid);
+    Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false }
 }
 
 /// A stall that has one culprit, or none.

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod attributor;
+mod bandwidth;
 mod costs;
 mod culprits;
 mod feed;
@@ -24,6 +25,7 @@ mod view;
 mod windows;
 
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
+pub use bandwidth::{Bandwidth, GroupThrottled};
 pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use lexicon::Lexicon;
 pub use passive::{Belonging, PassiveSettings, PassiveStall, PassiveWatch, Shares};

@@ -1,15 +1,22 @@
 //! Who set things going: senders of IPIs, wakers of threads, queuers of work, by what they sent.
 
 use crate::lexicon::Lexicon;
-use jitterscope_model::{CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Sender, Ticks};
+use jitterscope_model::{
+    CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender, TickRate, Ticks,
+};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Records kept a key. Attribution follows recording by a fraction of a second, in which hardly any key
-/// is used this often; an older sender is then unknown, not wrong.
-const PER_KEY: usize = 32;
-/// Keys kept a kind before those not used lately are dropped.
-const KEYS: usize = 1024;
+/// Records are kept for so long, and of each key the last one before that: attribution follows recording by
+/// less, and a sender of before is asked for only if none came since.
+const WINDOW: Nanos = Nanos(2_000_000_000);
+/// Keys kept a kind before those of before the window are dropped.
+const KEYS: usize = 4096;
+/// Keys kept a kind at most.
+const MOST_KEYS: usize = 1 << 16;
+/// Records kept a kind at most: beyond half a million a second within the window the oldest are dropped, and
+/// counted.
+const MOST: usize = 1 << 20;
 
 /// Sleep states of a switch; the bit above them marks a preempted thread, which is runnable.
 const TASK_STATES: u64 = 0xff;
@@ -27,46 +34,71 @@ struct Sent<T> {
 #[derive(Clone, Debug)]
 struct Index<K, T> {
     sent: HashMap<K, VecDeque<Sent<T>>>,
+    /// Records of all keys.
+    total: usize,
+    /// With so many keys it is looked which of them are still used.
+    sweep_at: usize,
+    /// Records of within the window that were dropped.
+    dropped: u64,
 }
 
 impl<K, T> Default for Index<K, T> {
     fn default() -> Self {
-        Index { sent: HashMap::new() }
+        Index { sent: HashMap::new(), total: 0, sweep_at: KEYS, dropped: 0 }
     }
 }
 
 impl<K: Hash + Eq + Copy, T> Index<K, T> {
-    fn insert(&mut self, key: K, event: &KernelEvent, what: T) {
-        if self.sent.len() >= KEYS && !self.sent.contains_key(&key) {
-            self.drop_older_half();
+    fn insert(&mut self, key: K, event: &KernelEvent, what: T, window: Ticks) {
+        if self.sent.len() >= self.sweep_at && !self.sent.contains_key(&key) {
+            self.sweep(event.time - window);
         }
         let queue = self.sent.entry(key).or_default();
-        if queue.len() >= PER_KEY {
-            queue.pop_front();
-        }
         let KernelEvent { time, tid, context, cpu, .. } = *event;
         let record = Sent { time, tid, context, cpu, what };
         // Several CPUs' records arrive buffer by buffer, so the newest need not come last.
         let at = queue.iter().rposition(|s| s.time <= record.time).map_or(0, |i| i + 1);
         queue.insert(at, record);
+        self.total += 1;
+        let newest = queue.back().map_or(time, |last| last.time);
+        while queue.get(1).is_some_and(|second| second.time <= newest - window) {
+            queue.pop_front();
+            self.total -= 1;
+        }
+        if self.total > MOST && queue.len() > 1 {
+            queue.pop_front();
+            self.total -= 1;
+            self.dropped += 1;
+        }
     }
 
-    fn drop_older_half(&mut self) {
-        let mut newest: Vec<Ticks> = self.sent.values().filter_map(|q| q.back().map(|s| s.time)).collect();
-        newest.sort_unstable();
-        let median = newest.get(newest.len() / 2).copied().unwrap_or_default();
-        self.sent.retain(|_, q| q.back().is_some_and(|s| s.time > median));
+    /// Drops keys not used since `before`; if those that are left are too many, the older half of them.
+    fn sweep(&mut self, before: Ticks) {
+        self.sent.retain(|_, queue| queue.back().is_some_and(|last| last.time >= before));
+        if self.sent.len() >= MOST_KEYS {
+            let mut newest: Vec<Ticks> =
+                self.sent.values().filter_map(|queue| queue.back().map(|last| last.time)).collect();
+            newest.sort_unstable();
+            let median = newest.get(newest.len() / 2).copied().unwrap_or_default();
+            self.sent.retain(|_, queue| queue.back().is_some_and(|last| last.time > median));
+        }
+        self.total = self.sent.values().map(VecDeque::len).sum();
+        self.sweep_at = (self.sent.len() * 2).clamp(KEYS, MOST_KEYS);
     }
 
     /// The last record of `key` that is not after `time`.
     fn before(&self, key: K, time: Ticks) -> Option<&Sent<T>> {
-        self.sent.get(&key)?.iter().rev().find(|s| s.time <= time)
+        let queue = self.sent.get(&key)?;
+        let behind = queue.partition_point(|sent| sent.time <= time);
+        queue.get(behind.checked_sub(1)?)
     }
 }
 
 /// An index over the records of the sending side.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Senders {
+    /// How long records are kept.
+    window: Ticks,
     /// By the thread woken, with the CPU where it had run before.
     wakers: Index<i32, CpuId>,
     /// When threads went to sleep.
@@ -76,30 +108,71 @@ pub struct Senders {
     callers: Index<(u64, KernelAddr), KernelAddr>,
     queuers: Index<u64, Name>,
     reschedules: Index<CpuId, KernelAddr>,
+    /// By the thread that a stop signal was for.
+    stops: Index<i32, ()>,
     /// Threads that only read the clock.
     spinners: BTreeSet<i32>,
 }
 
 impl Senders {
+    /// Nobody has sent anything yet.
+    #[must_use]
+    pub fn new(rate: TickRate) -> Senders {
+        Senders {
+            window: rate.ticks(WINDOW),
+            wakers: Index::default(),
+            sleeps: Index::default(),
+            arrivals: Index::default(),
+            callers: Index::default(),
+            queuers: Index::default(),
+            reschedules: Index::default(),
+            stops: Index::default(),
+            spinners: BTreeSet::new(),
+        }
+    }
+
     /// Takes note of a record, if it is one of a sender.
     pub fn note(&mut self, event: &KernelEvent) {
+        let window = self.window;
         match &event.kind {
-            EventKind::SchedWaking { task, target } => self.wakers.insert(task.tid, event, *target),
-            EventKind::SchedMigrate { task, to, .. } => self.arrivals.insert((task.tid, *to), event, ()),
-            EventKind::SchedSwitch { prev, prev_state, .. } if *prev_state & TASK_STATES != 0 => {
-                self.sleeps.insert(prev.tid, event, ());
+            EventKind::SchedWaking { task, target } => self.wakers.insert(task.tid, event, *target, window),
+            EventKind::SchedMigrate { task, to, .. } => {
+                self.arrivals.insert((task.tid, *to), event, (), window);
             }
+            EventKind::SchedSwitch { prev, prev_state, .. } if *prev_state & TASK_STATES != 0 => {
+                self.sleeps.insert(prev.tid, event, (), window);
+            }
+            // What woke the last bearer of its id did not wake it.
+            EventKind::TaskNew { tid, .. } => self.sleeps.insert(*tid, event, (), window),
             EventKind::CsdQueued { function, csd, callsite, .. } => {
-                self.callers.insert((*csd, *function), event, *callsite);
+                self.callers.insert((*csd, *function), event, *callsite, window);
             }
             EventKind::WorkQueued { work, workqueue, .. } => {
-                self.queuers.insert(*work, event, workqueue.clone());
+                self.queuers.insert(*work, event, workqueue.clone(), window);
             }
             EventKind::IpiSendCpu { target, callsite, callback } if *callback == KernelAddr(0) => {
-                self.reschedules.insert(*target, event, *callsite);
+                self.reschedules.insert(*target, event, *callsite, window);
             }
+            EventKind::StopSignal { tid } => self.stops.insert(*tid, event, (), window),
             _ => {}
         }
+    }
+
+    /// Records that were dropped though somebody might have asked for them: there were too many at once.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        let Senders { wakers, sleeps, arrivals, callers, queuers, reschedules, stops, .. } = self;
+        let of_threads = wakers.dropped + sleeps.dropped + arrivals.dropped + stops.dropped;
+        of_threads + callers.dropped + queuers.dropped + reschedules.dropped
+    }
+
+    /// Who last sent a signal that stops to a thread, or to its process, before `time`.
+    pub(crate) fn stopper(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+        let process = lexicon.comm(tid).and_then(|comm| lexicon.identity(tid, &comm).tgid);
+        let of_process = process.filter(|tgid| *tgid != tid).and_then(|tgid| self.stops.before(tgid, time));
+        let of_thread = self.stops.before(tid, time);
+        let last = of_thread.into_iter().chain(of_process).max_by_key(|sent| sent.time)?;
+        Some(self.sender(last, None, lexicon))
     }
 
     /// This thread only reads the clock: it raises no softirq, so one on top of it is not its doing.
@@ -189,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_last_sender_before_the_moment_counts_whatever_the_order_of_arrival() {
-        let mut senders = Senders::default();
+        let mut senders = Senders::new(TickRate::NANOSECONDS);
         for event in [waking(300, 3, 9), waking(100, 1, 9), waking(200, 2, 9)] {
             senders.note(&event);
         }
@@ -199,12 +272,34 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded_over_many_keys() {
-        let mut senders = Senders::default();
-        for n in 0..100_000 {
+        let mut senders = Senders::new(TickRate::NANOSECONDS);
+        for n in 0..200_000 {
             senders.note(&waking(n, 1, i32::try_from(n).unwrap()));
         }
+        assert!(senders.wakers.sent.len() <= MOST_KEYS);
+        assert!(senders.waker(199_999, CpuId(1), Ticks(200_000), &NoNames).is_some());
+        // Those that are used once, a while apart, go first.
+        let mut senders = Senders::new(TickRate::NANOSECONDS);
+        for n in 0..20_000 {
+            senders.note(&waking(n * 10_000_000, 1, i32::try_from(n).unwrap()));
+        }
         assert!(senders.wakers.sent.len() <= KEYS);
-        assert!(senders.waker(99_999, CpuId(1), Ticks(100_000), &NoNames).is_some());
+        assert_eq!((senders.wakers.total, senders.dropped()), (senders.wakers.sent.len(), 0));
+    }
+
+    #[test]
+    fn of_a_key_that_is_used_often_the_window_is_kept_whole_and_no_more() {
+        // 36,000 wake-ups a second of one thread by one after the other; attribution is a second behind.
+        let (each, last) = (27_777, 180_000u64);
+        let mut senders = Senders::new(TickRate::NANOSECONDS);
+        for n in 0..last {
+            senders.note(&waking(n * each, i32::try_from(n).unwrap(), 9));
+        }
+        for n in last - 36_000..last {
+            let waker = senders.waker(9, CpuId(1), Ticks(n * each), &NoNames).map(|sender| sender.tid);
+            assert_eq!(waker, Some(i32::try_from(n).unwrap()));
+        }
+        assert!(senders.wakers.total <= 72_010, "{}", senders.wakers.total);
     }
 
     #[test]
@@ -220,7 +315,7 @@ mod tests {
             KernelEvent { kind, ..waking(time, 4, 9) }
         };
         let waker = |events: &[KernelEvent], cpu| {
-            let mut senders = Senders::default();
+            let mut senders = Senders::new(TickRate::NANOSECONDS);
             events.iter().for_each(|event| senders.note(event));
             senders.waker(9, CpuId(cpu), Ticks(1000), &NoNames).map(|sender| sender.tid)
         };

@@ -1,5 +1,6 @@
 //! One stall, frame by frame.
 
+use crate::bandwidth::Bandwidth;
 use crate::culprits::{self, Naming};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Machine, NameTable, Outcome, Record, Window};
@@ -48,8 +49,9 @@ pub fn timeline_rows<'e>(
         let mut names = NameTable::default();
         let window = look(of, &events, rate, &mut names);
         let (victim, names) = (stall.victim.tid, &names);
-        let naming = Naming { cpu: *cpu, victim, names, senders, lexicon, folded: false };
-        let shown = Shown { of, named: Named::new(&window, naming), rate };
+        let bandwidth = &Bandwidth::default();
+        let naming = Naming { cpu: *cpu, victim, names, senders, lexicon, bandwidth, folded: false };
+        let shown = Shown { of, named: Named::new(&window, naming, &[], rate), rate };
         let mut here = shown.frames();
         here.extend(events.iter().filter_map(|event| shown.instant(event)));
         here.sort_by_key(|row| (row.start, row.depth));

@@ -29,6 +29,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
     RunManifest {
         schema_version: RUN_SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
+        recorder_pid: None,
         id: String::new(),
         label: mark("label"),
         command_line: vec![mark("command")],

@@ -68,6 +68,7 @@ fn promised(column: Column) -> (&'static str, bool) {
         Column::TextOrNull => ("VARCHAR", false),
         Column::I32OrNull => ("INTEGER", false),
         Column::U32OrNull => ("UINTEGER", false),
+        Column::U64OrNull => ("UBIGINT", false),
     }
 }
 

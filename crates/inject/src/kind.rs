@@ -21,11 +21,15 @@ pub enum DisturbKind {
     Kworker,
     /// Writing dirty pages back, confined to the victim's CPU.
     Writeback,
+    /// The measuring thread stopped, as by a debugger.
+    Stop,
+    /// A CPU quota above the measuring thread.
+    Quota,
 }
 
 impl DisturbKind {
     /// All kinds, in the order in which selftest runs them.
-    pub const ALL: [DisturbKind; 7] = [
+    pub const ALL: [DisturbKind; 9] = [
         DisturbKind::Fifo,
         DisturbKind::Fair,
         DisturbKind::Timer,
@@ -33,6 +37,8 @@ impl DisturbKind {
         DisturbKind::Softirq,
         DisturbKind::Kworker,
         DisturbKind::Writeback,
+        DisturbKind::Stop,
+        DisturbKind::Quota,
     ];
 
     /// Its name in reports and on command lines.
@@ -46,6 +52,8 @@ impl DisturbKind {
             DisturbKind::Softirq => "softirq",
             DisturbKind::Kworker => "kworker",
             DisturbKind::Writeback => "writeback",
+            DisturbKind::Stop => "stop",
+            DisturbKind::Quota => "quota",
         }
     }
 
@@ -54,6 +62,12 @@ impl DisturbKind {
     #[must_use]
     pub fn needs_running_victim(self) -> bool {
         self == DisturbKind::Membarrier
+    }
+
+    /// Whether it can be told for sure only where no other thread has the CPU meanwhile.
+    #[must_use]
+    pub fn needs_idle_cpu(self) -> bool {
+        self == DisturbKind::Quota
     }
 
     /// The kind of this name.

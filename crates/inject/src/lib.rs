@@ -21,8 +21,10 @@ mod pace;
 mod plan;
 mod private_net;
 pub mod protocol;
+mod quota;
 mod restore;
 mod softirq;
+mod stop;
 mod timer;
 mod writeback;
 
@@ -31,6 +33,7 @@ pub use error::DisturbError;
 pub use kind::DisturbKind;
 pub use plan::{PlannedDisturbance, SelftestPlan};
 pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
+pub use quota::remove_leftover_groups;
 pub use restore::{Leftover, LeftoverState, leftovers, restore_leftovers};
 
 use jitterscope_model::Nanos;
@@ -67,6 +70,8 @@ pub fn availability(kind: DisturbKind, machine: &Machine, settings: &DisturbSett
         DisturbKind::Softirq => softirq::availability(machine, settings),
         DisturbKind::Kworker => kworker::availability(machine, settings),
         DisturbKind::Writeback => writeback::availability(machine, settings),
+        DisturbKind::Stop => stop::availability(machine, settings),
+        DisturbKind::Quota => quota::availability(machine, settings),
     }
 }
 
@@ -89,7 +94,8 @@ pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(
 /// # Errors
 /// The disturbance could not be prepared or injected, or the parent is gone.
 pub fn run(kind: DisturbKind, settings: &DisturbSettings, out: &mut impl Write) -> Result<(), DisturbError> {
-    let orphaned = if kind == DisturbKind::Writeback { OnOrphaned::Asked } else { OnOrphaned::Killed };
+    let puts_back = matches!(kind, DisturbKind::Writeback | DisturbKind::Stop | DisturbKind::Quota);
+    let orphaned = if puts_back { OnOrphaned::Asked } else { OnOrphaned::Killed };
     lifetime::tie_to_parent(settings.parent_pid, orphaned)?;
     let comm = kind.thread_name(std::process::id());
     name_current_thread(&comm);
@@ -125,6 +131,8 @@ fn prepare(kind: DisturbKind, settings: &DisturbSettings) -> Result<Box<dyn Inje
         DisturbKind::Softirq => Box::new(softirq::Softirq::new(settings)?),
         DisturbKind::Kworker => Box::new(kworker::Kworker::new(settings)?),
         DisturbKind::Writeback => Box::new(writeback::Writeback::new(settings)?),
+        DisturbKind::Stop => Box::new(stop::Stop::new(settings)?),
+        DisturbKind::Quota => Box::new(quota::Quota::new(settings)?),
     })
 }
 

@@ -20,7 +20,7 @@ pub struct DisturbSettings {
     /// Time from one injection to the next. Keep it away from multiples of the tick's period, else the
     /// injections may all coincide with ticks, or none.
     pub period: Nanos,
-    /// Length of one injection, for the kinds that can choose it (`fifo`, `fair`).
+    /// Length of one injection, for the kinds that can choose it (`fifo`, `fair`, `stop`, `quota`).
     pub length: Nanos,
     /// How many to inject.
     pub count: u32,
@@ -28,6 +28,9 @@ pub struct DisturbSettings {
     pub clock: ClockKind,
     /// Its rate.
     pub rate: TickRate,
+    /// The thread that measures; `None` where it is not known, for the kinds that do not deal with it.
+    #[serde(default)]
+    pub victim_tid: Option<i32>,
     /// The process that must outlive the child.
     pub parent_pid: u32,
     /// A folder for `writeback`'s file, on a file system that writes back to a disk.

@@ -63,9 +63,25 @@ fn settings(count: u32, period: Duration) -> DisturbSettings {
         count,
         clock: ClockKind::MonotonicRaw,
         rate: TickRate::NANOSECONDS,
+        victim_tid: Some(victim()),
         parent_pid: 0,
         work_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf(),
     }
+}
+
+/// A thread that spins on the victim's CPU for as long as this program runs.
+fn victim() -> i32 {
+    static VICTIM: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
+    *VICTIM.get_or_init(|| {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            tell.send(jitterscope_platform::current_tid()).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        told.recv().unwrap()
+    })
 }
 
 fn command() -> ChildCommand {

@@ -133,6 +133,11 @@ pub enum EventKind {
         /// The name that it has from now on.
         comm: Comm,
     },
+    /// `signal:signal_generate` of a signal that stops: the current task sends it.
+    StopSignal {
+        /// The thread that it is for; of a whole process its first thread, which has the process's id.
+        tid: i32,
+    },
     /// `irq:irq_handler_entry`: a device's handler.
     IrqEntry {
         /// Interrupt number.

@@ -37,9 +37,9 @@ pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use culprit::{
-    About, Culprit, CulpritKey, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner, Phase,
-    SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict, Work,
-    Worker,
+    About, Culprit, CulpritKey, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner, Phase, Quota,
+    QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict,
+    Work, Worker,
 };
 pub use doubt::{Doubt, doubts_text};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
@@ -70,6 +70,8 @@ pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
 pub use timeline::{TimelineItem, TimelineRow};
-pub use turn::{DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, WarmUpTurn};
+pub use turn::{
+    DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, ThrottledGroup, WarmUpTurn,
+};
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

@@ -199,6 +199,9 @@ pub struct RunManifest {
     pub tool_version: String,
     /// Unique short id.
     pub id: String,
+    /// Process id of the recorder, as the kernel's records name it; `None` of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder_pid: Option<i32>,
     /// The user's name for the configuration.
     pub label: String,
     /// The command line, as given.

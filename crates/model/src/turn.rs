@@ -4,7 +4,7 @@
 //! what the probes saw to attribution. Pages are kept as they are; all else that went into a verdict is here,
 //! so that the same verdicts come out again whatever the turns' timing was.
 
-use crate::{Comm, CpuId, Gap, Name, Owner, StallId, TaskIdentity, Ticks};
+use crate::{Comm, CpuId, Gap, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// One turn, kept behind its pages.
@@ -32,6 +32,21 @@ pub struct DrainTurn {
     /// Interrupt vectors without a tracepoint that counted up since the turn before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untraced: Vec<(CpuId, Vec<String>)>,
+    /// Time that the host gave to others since the turn before, of CPUs where the kernel counted some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stolen: Vec<(CpuId, Nanos)>,
+    /// Page faults since the turn before of the threads that measure these CPUs, as the kernel counts them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<(CpuId, u64)>,
+    /// When the counts of CPU quotas were read; zero where none is known of.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub quotas_read: Ticks,
+    /// Control groups that were throttled since they were read before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<ThrottledGroup>,
+    /// The groups with a CPU quota that a thread is in, where that is not what was said of it last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<(i32, Vec<Name>)>,
     /// Whether the measurement had begun for the recorder; until then entry and exit costs are learnt from
     /// the warm-up.
     pub measuring: bool,
@@ -46,6 +61,35 @@ pub struct DrainTurn {
     /// The recording ended at this time; this is its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Ticks>,
+}
+
+fn is_zero(ticks: &Ticks) -> bool {
+    *ticks == Ticks(0)
+}
+
+/// A control group whose CPU quota was used up since its counts were read before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThrottledGroup {
+    /// Which, as `/proc/PID/cgroup` names it.
+    pub cgroup: Name,
+    /// CPU time that it is granted, microseconds.
+    pub quota_us: u64,
+    /// In each of these, microseconds.
+    pub period_us: u64,
+    /// Periods in which it was throttled.
+    pub times: u64,
+    /// For how long, summed over the CPUs, microseconds.
+    pub throttled_us: u64,
+}
+
+impl ThrottledGroup {
+    /// The quota as a culprit.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        let limit = QuotaLimit { quota_us: self.quota_us, period_us: self.period_us };
+        Quota { cgroup: self.cgroup.clone(), limit: Some(limit) }
+    }
 }
 
 /// A thread's name as something else than a record told it: it says what lies beyond the records.
@@ -76,6 +120,9 @@ pub struct IdentityRead {
     /// Its control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Name>,
+    /// Whether it is one of the kernel's own threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<bool>,
 }
 
 impl IdentityRead {
@@ -89,6 +136,7 @@ impl IdentityRead {
             tgid: identity.tgid,
             uid: owner.map(|owner| owner.uid),
             cgroup: owner.and_then(|owner| owner.cgroup.clone()),
+            kernel: identity.kernel,
         }
     }
 
@@ -96,7 +144,7 @@ impl IdentityRead {
     #[must_use]
     pub fn identity(&self) -> TaskIdentity {
         let owner = self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.clone() });
-        TaskIdentity { tgid: self.tgid, owner }
+        TaskIdentity { tgid: self.tgid, owner, kernel: self.kernel }
     }
 }
 

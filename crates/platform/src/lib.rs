@@ -5,6 +5,7 @@
 //! or record stay free of both.
 
 mod access;
+mod claim;
 pub mod clock;
 mod host;
 mod layout;
@@ -26,6 +27,7 @@ mod trusted_folder;
 pub use access::{
     AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded, read_bounded_from,
 };
+pub use claim::{CpuClaim, CpuClaimed};
 pub use host::host_facts;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
@@ -33,7 +35,7 @@ pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
 pub use memory::{LockedMemory, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use owner_lock::{Owner, OwnerLock, owner_of};
 pub use process::{ask_to_end, end_with_parent, is_ignored};
-pub use quota::cpu_quota_millis;
+pub use quota::{CpuQuota, Throttling, cpu_quota_millis, cpu_quotas, read_limit, read_throttling};
 pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};

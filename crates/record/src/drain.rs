@@ -4,10 +4,11 @@ use crate::counters::CounterWatch;
 use crate::engine::Batch;
 use crate::error::RecordError;
 use crate::evidence::Evidence;
+use crate::moved::Movers;
 use crate::observer::Progress;
 use crate::probes::Probes;
 use hdrhistogram::{CreationError, Histogram};
-use jitterscope_attribute::Edge;
+use jitterscope_attribute::{Edge, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
     SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
@@ -50,6 +51,7 @@ pub(crate) struct Drain {
     batch: Batch,
     costs_at_start: Vec<EdgeCostRow>,
     sleeping_at_start: Vec<SleepingWork>,
+    movers: Movers,
 }
 
 impl Drain {
@@ -59,9 +61,13 @@ impl Drain {
         evidence: Option<Evidence>,
         rate: TickRate,
     ) -> Result<Drain, RecordError> {
-        let channel = |output: SpinOutput| {
+        let mut evidence = evidence;
+        let mut channel = |output: SpinOutput| {
             let comm = Comm::new(probes.thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
+            if let Some(evidence) = &mut evidence {
+                evidence.watch(output.cpu, victim.tid);
+            }
             Ok(Channel {
                 victim,
                 measured: false,
@@ -69,7 +75,7 @@ impl Drain {
                 output,
             })
         };
-        let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(channel).collect();
+        let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
         Ok(Drain {
             channels: channels?,
             evidence,
@@ -81,6 +87,7 @@ impl Drain {
             batch: Batch::default(),
             costs_at_start: Vec::new(),
             sleeping_at_start: Vec::new(),
+            movers: Movers::default(),
         })
     }
 
@@ -188,6 +195,9 @@ impl Drain {
         self.worst = self.worst.max(length);
         self.next_id += 1;
         let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
+        if let Some(attribution) = &attribution {
+            self.movers.stall(stall.cpu, attribution);
+        }
         self.batch.stall(sink, stall, attribution)
     }
 
@@ -237,12 +247,15 @@ impl Drain {
             costs: SelfNoise::default(),
             unrecorded_switches: BTreeMap::new(),
             folded: Nanos::ZERO,
+            throttled: Vec::new(),
+            movers: self.movers,
             context: None,
         };
         if let Some(mut evidence) = self.evidence {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
             found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
+            found.throttled = evidence.throttled();
             let (unrecorded, folded) = evidence.limits();
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
             let entry = evidence.costs().get(Edge::LeadInterrupt);
@@ -280,6 +293,9 @@ pub(crate) struct Found {
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
     /// Stalled time of which only sums were kept.
     pub(crate) folded: Nanos,
+    /// Control groups of ours that were throttled.
+    pub(crate) throttled: Vec<GroupThrottled>,
+    pub(crate) movers: Movers,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,
 }

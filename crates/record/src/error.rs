@@ -11,6 +11,9 @@ pub enum RecordError {
     /// The run directory cannot be written.
     #[error(transparent)]
     Store(#[from] jitterscope_store::StoreError),
+    /// Another recording measures a CPU.
+    #[error(transparent)]
+    Claimed(#[from] jitterscope_platform::CpuClaimed),
     /// A probe could not be set up.
     #[error("the probe for CPU {cpu} could not start: {source}")]
     Probe {

@@ -1,11 +1,12 @@
 //! Kernel events on their way to attribution.
 
+use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
 use crate::kernel_events::{KernelEvents, NoEvents};
-use jitterscope_attribute::{AttributorSettings, EdgeCosts};
+use jitterscope_attribute::{AttributorSettings, EdgeCosts, GroupThrottled};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Setup, Sink, SinkError,
+    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
     SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
@@ -17,6 +18,8 @@ pub(crate) struct Evidence {
     pub(crate) events: KernelEvents,
     gaps: GapAttribution,
     hints: HintReader,
+    faults: FaultWatch,
+    measuring: bool,
 }
 
 /// What evidence needs to know.
@@ -36,7 +39,9 @@ pub(crate) struct EvidenceSettings {
 impl Evidence {
     pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
         let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
-        let mut events = KernelEvents::start(machine, measured, online, *clock, *buffer_kib, false)?;
+        // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
+        let mut events =
+            KernelEvents::start(machine, measured, online, *clock, *buffer_kib, settings.wakeups)?;
         events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,
@@ -46,30 +51,50 @@ impl Evidence {
         Ok(Evidence {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
-            hints: HintReader::new(machine.clone(), &settings.measured, settings.helper),
+            hints: HintReader::new(machine.clone(), settings),
+            faults: FaultWatch::new(machine),
+            measuring: false,
         })
+    }
+
+    /// Watches the thread that measures a CPU.
+    pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
+        self.events.quotas.watch(tid);
+        self.faults.watch(cpu, tid);
     }
 
     /// From here on events count for the proof of the correlation.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         self.events.set(Setup::Measure { from, until });
         self.gaps.attributor.measure(from, until);
+        self.measuring = true;
     }
 
     /// Reads everything that the kernel has recorded so far. A stall whose record was received before
     /// this call has all its events behind it afterwards: its thread was back in user code by then, so
     /// the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
-        let gaps = &mut self.gaps;
-        self.events.turn(keep, &mut |record| gaps.take(record))?;
-        self.gaps.pages_done(self.events.seen_until(), self.hints.read());
+        self.faults.read();
+        let (gaps, faults) = (&mut self.gaps, &mut self.faults);
+        self.events.turn(keep, &mut |record| {
+            if let Record::Local(event) = &record {
+                faults.event(event);
+            }
+            gaps.take(record);
+        })?;
+        self.gaps.attributor.quotas(self.events.count_quotas(), self.measuring);
+        let mut hints = self.hints.read();
+        for (cpu, faults) in self.faults.take() {
+            hints.entry(cpu).or_default().faults = faults;
+        }
+        self.gaps.pages_done(self.events.seen_until(), hints);
         Ok(())
     }
 
     /// All stalls of a turn have been attributed.
     pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
-        let (smi, untraced) = self.gaps.kept_hints();
-        self.events.end_turn(keep, DrainTurn { smi, untraced, ..turn })
+        let turn = self.gaps.keep_hints(turn);
+        self.events.end_turn(keep, turn)
     }
 
     /// The first read of a CPU's probe.
@@ -111,6 +136,11 @@ impl Evidence {
 
     pub(crate) fn costs(&self) -> &EdgeCosts {
         self.gaps.attributor.costs()
+    }
+
+    /// Control groups that were throttled in the measurement.
+    pub(crate) fn throttled(&self) -> Vec<GroupThrottled> {
+        self.gaps.attributor.throttled().cloned().collect()
     }
 
     /// Switches that the kernel did not record, and stalled time of which only sums were kept.

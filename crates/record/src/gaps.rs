@@ -1,7 +1,9 @@
 //! The stalls of probes, attributed turn by turn: the same while recording and in a replay.
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
-use jitterscope_model::{Attribution, CpuId, Nanos, Record, Setup, Stall, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, CpuId, DrainTurn, Evidence, Nanos, Record, Setup, Stall, TickRate, Ticks,
+};
 use std::collections::HashMap;
 
 /// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
@@ -13,6 +15,8 @@ pub(crate) struct GapAttribution {
     pub(crate) attributor: Attributor,
     /// Of the turn under way.
     hints: HashMap<CpuId, OutsideHints>,
+    /// What of the stolen time, and of the faults without a record, the stalls of the turn have not used up.
+    left: HashMap<CpuId, OutsideHints>,
     /// How long events are kept for wake-ups; `None` when the victims spin.
     wakeups: Option<Ticks>,
 }
@@ -23,6 +27,7 @@ impl GapAttribution {
         GapAttribution {
             attributor: Attributor::new(settings),
             hints: HashMap::new(),
+            left: HashMap::new(),
             wakeups: wakeups.then(|| rate.ticks(KEPT_FOR_WAKEUPS)),
         }
     }
@@ -47,6 +52,7 @@ impl GapAttribution {
         if let (Some(kept), Some(last)) = (self.wakeups, seen_until) {
             self.attributor.forget(last - kept);
         }
+        self.left.clone_from(&hints);
         self.hints = hints;
     }
 
@@ -54,25 +60,52 @@ impl GapAttribution {
         if self.wakeups() {
             return self.attributor.attribute_wakeup(stall, names);
         }
-        let none = OutsideHints::default();
-        let hints = self.hints.get(&stall.cpu).unwrap_or(&none);
-        self.attributor.attribute(stall, hints, names)
+        let hints = self.left.entry(stall.cpu).or_default();
+        let attribution = self.attributor.attribute(stall, hints, names);
+        // What was counted explains no more than was counted.
+        for part in &attribution.parts {
+            match part.evidence {
+                Evidence::StealCount => hints.stolen = hints.stolen.saturating_sub(part.net),
+                Evidence::FaultCount => hints.faults = hints.faults.saturating_sub(1),
+                _ => {}
+            }
+        }
+        attribution
     }
 
     /// Hints of the turn, as they are kept with a run.
-    pub(crate) fn kept_hints(&self) -> (Option<u64>, Vec<(CpuId, Vec<String>)>) {
+    pub(crate) fn keep_hints(&self, turn: DrainTurn) -> DrainTurn {
         let smi = self.hints.values().find_map(|hints| hints.smi);
-        let some = self.hints.iter().filter(|(_, hints)| !hints.untraced.is_empty());
-        (smi, some.map(|(cpu, hints)| (*cpu, hints.untraced.clone())).collect())
+        let mut kept = DrainTurn { smi, ..turn };
+        for (cpu, hints) in &self.hints {
+            if !hints.untraced.is_empty() {
+                kept.untraced.push((*cpu, hints.untraced.clone()));
+            }
+            if hints.stolen > Nanos::ZERO {
+                kept.stolen.push((*cpu, hints.stolen));
+            }
+            if hints.faults > 0 {
+                kept.faults.push((*cpu, hints.faults));
+            }
+        }
+        kept
     }
 }
 
 /// The hints that a run kept of a turn.
 pub(crate) fn hints_of(
     measured: impl Iterator<Item = CpuId>,
-    smi: Option<u64>,
-    untraced: &[(CpuId, Vec<String>)],
+    turn: &DrainTurn,
 ) -> HashMap<CpuId, OutsideHints> {
-    let of = |cpu| untraced.iter().find(|(of, _)| *of == cpu).map(|(_, names)| names.clone());
-    measured.map(|cpu| (cpu, OutsideHints { smi, untraced: of(cpu).unwrap_or_default() })).collect()
+    let of = |cpu| OutsideHints {
+        smi: turn.smi,
+        untraced: find(&turn.untraced, cpu).unwrap_or_default(),
+        stolen: find(&turn.stolen, cpu).unwrap_or_default(),
+        faults: find(&turn.faults, cpu).unwrap_or_default(),
+    };
+    measured.map(|cpu| (cpu, of(cpu))).collect()
+}
+
+fn find<T: Clone>(rows: &[(CpuId, T)], cpu: CpuId) -> Option<T> {
+    rows.iter().find(|(of, _)| *of == cpu).map(|(_, value)| value.clone())
 }

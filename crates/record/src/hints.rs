@@ -1,5 +1,7 @@
 //! Counters read at every drain, as evidence for stalls without kernel events.
 
+use crate::evidence::EvidenceSettings;
+use crate::steal::StealWatch;
 use jitterscope_attribute::OutsideHints;
 use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
@@ -19,16 +21,20 @@ pub(crate) struct HintReader {
     last_smi: u32,
     /// Values of the untraced rows at the last read; `None` when the machine has no such row.
     untraced: Option<HashMap<(CpuId, String), u64>>,
+    /// `None` where there is no host.
+    steal: Option<StealWatch>,
 }
 
 impl HintReader {
-    /// SMIs are counted on `helper`: firmware stops all CPUs at once, and asking a measured CPU for its
+    /// SMIs are counted on the helper CPU: firmware stops all CPUs at once, and asking a measured CPU for its
     /// count would interrupt it.
-    pub(crate) fn new(machine: Machine, measured: &CpuSet, helper: CpuId) -> HintReader {
-        let smi = SmiCounter::open(&machine, helper);
+    pub(crate) fn new(machine: Machine, settings: &EvidenceSettings) -> HintReader {
+        let measured = &settings.measured;
+        let smi = SmiCounter::open(&machine, settings.helper);
+        let steal = settings.virtual_machine.then(|| StealWatch::new(&machine, measured));
         let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
-        let mut reader =
-            HintReader { machine, measured: measured.clone(), smi, last_smi, untraced: Some(HashMap::new()) };
+        let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
+        let mut reader = HintReader { machine, measured, smi, last_smi, untraced, steal };
         let rows = reader.untraced_values();
         reader.untraced = (!rows.is_empty()).then_some(rows);
         reader
@@ -54,7 +60,10 @@ impl HintReader {
             u64::from(rose)
         });
         let mut hints: HashMap<CpuId, OutsideHints> =
-            self.measured.iter().map(|cpu| (cpu, OutsideHints { smi, untraced: Vec::new() })).collect();
+            self.measured.iter().map(|cpu| (cpu, OutsideHints { smi, ..OutsideHints::default() })).collect();
+        for (cpu, stolen) in self.steal.as_mut().map(StealWatch::read).unwrap_or_default() {
+            hints.entry(cpu).or_default().stolen = stolen;
+        }
         if let Some(before) = self.untraced.take() {
             let now = self.untraced_values();
             for ((cpu, name), value) in &now {

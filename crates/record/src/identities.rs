@@ -18,9 +18,21 @@ const WINDOW: Duration = Duration::from_millis(50);
 /// The longest path of a control group that is kept, bytes: whoever may make groups chooses their names.
 const LONGEST_CGROUP: usize = 512;
 
+/// `PF_WQ_WORKER` and `PF_KTHREAD` of a task's flags.
+const WORKER: u64 = 0x20;
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Which thread of its id it is, and whether it is one of the kernel's own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Began {
+    /// In the kernel's clock ticks since boot.
+    at: u64,
+    kernel: bool,
+}
+
 /// Ids are used again: an answer is that of a thread of this name which began at this time.
 struct Known {
-    started: Option<u64>,
+    started: Option<Began>,
     identity: TaskIdentity,
     /// When it was last confirmed.
     confirmed: Instant,
@@ -99,7 +111,10 @@ impl Identities {
         }
         let identity = match started {
             // Asked in between, it is the same thread only if it still began when it did.
-            Some(_) => Some(self.read(tid)).filter(|_| self.started(tid, comm) == started),
+            Some(Began { kernel, .. }) => {
+                let read = TaskIdentity { kernel: Some(kernel), ..self.read(tid) };
+                Some(read).filter(|_| self.started(tid, comm) == started)
+            }
             None => None,
         };
         let started = started.filter(|_| identity.is_some());
@@ -119,17 +134,21 @@ impl Identities {
         self.asked <= MOST_ASKED
     }
 
-    /// When the thread began, in the kernel's clock ticks since boot; `None` when there is none of this id
-    /// and name.
-    fn started(&self, tid: i32, comm: Comm) -> Option<u64> {
+    /// Which thread it is; `None` when there is none of this id and name.
+    fn started(&self, tid: i32, comm: Comm) -> Option<Began> {
         let stat = self.machine.read(format!("/proc/{tid}/stat")).ok()?;
         // The name may hold anything, parentheses too.
         let (_, rest) = stat.split_once('(')?;
         let (name, rest) = rest.rsplit_once(')')?;
-        if Comm::new(name) != comm {
+        let mut fields = rest.split_whitespace();
+        let flags: u64 = fields.nth(6)?.parse().ok()?;
+        // Here a worker's name has its work behind it.
+        let worker = flags & WORKER != 0 && name.as_bytes().starts_with(comm.as_bytes());
+        if Comm::new(name) != comm && !worker {
             return None;
         }
-        rest.split_whitespace().nth(19)?.parse().ok()
+        let at = fields.nth(12)?.parse().ok()?;
+        Some(Began { at, kernel: flags & KERNEL_THREAD != 0 })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {
@@ -143,7 +162,7 @@ impl Identities {
         let groups = self.machine.read(format!("/proc/{tid}/cgroup")).unwrap_or_default();
         let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
         let cgroup = cgroup.filter(|path| path.len() <= LONGEST_CGROUP).map(Name::from);
-        TaskIdentity { tgid, owner: uid.map(|uid| Owner { uid, cgroup }) }
+        TaskIdentity { tgid, owner: uid.map(|uid| Owner { uid, cgroup }), kernel: None }
     }
 }
 
@@ -152,10 +171,15 @@ mod tests {
     use super::*;
 
     fn proc_of(root: &std::path::Path, tid: i32, comm: &str, started: u64, uid: u32) {
+        proc_with(root, (tid, comm), started, uid, 0x40_0000);
+    }
+
+    fn proc_with(root: &std::path::Path, (tid, comm): (i32, &str), started: u64, uid: u32, flags: u64) {
         let dir = root.join(format!("proc/{tid}"));
         std::fs::create_dir_all(&dir).unwrap();
-        let zeros = "0 ".repeat(18);
-        std::fs::write(dir.join("stat"), format!("{tid} ({comm}) S {zeros}{started} 0 0\n")).unwrap();
+        let (before, after) = ("0 ".repeat(5), "0 ".repeat(12));
+        let stat = format!("{tid} ({comm}) S {before}{flags} {after}{started} 0 0\n");
+        std::fs::write(dir.join("stat"), stat).unwrap();
         let status = format!("Name:\t{comm}\nTgid:\t7\nPid:\t{tid}\nUid:\t{uid}\t0\t0\t0\n");
         std::fs::write(dir.join("status"), status).unwrap();
         std::fs::write(dir.join("cgroup"), "1:cpu:/old\n0::/system.slice/x.service\n").unwrap();
@@ -186,6 +210,20 @@ mod tests {
         let known = identities.known.get_mut(&(42, comm)).unwrap();
         (known.asked, known.confirmed) = (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
         assert_eq!(identities.of(42, comm), TaskIdentity::default());
+    }
+
+    #[test]
+    fn the_kernels_own_threads_are_known_by_their_flags_whatever_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_with(dir.path(), (50, "kworker/1:2-events_freezable"), 9, 0, 0x0420_8060);
+        proc_of(dir.path(), 51, "kworker/1:9", 9, 1000);
+        proc_with(dir.path(), (52, "rcu_preempt"), 9, 0, 0x0020_8040);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let mut kernel = |tid, comm| identities.of(tid, Comm::new(comm)).kernel;
+        assert_eq!(kernel(50, "kworker/1:2"), Some(true));
+        assert_eq!(kernel(51, "kworker/1:9"), Some(false));
+        assert_eq!(kernel(52, "rcu_preempt"), Some(true));
+        assert_eq!(kernel(53, "gone"), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::feed::PageFeed;
 use crate::names::LiveNames;
+use crate::quotas::QuotaWatch;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
     SourceReport, SourceStatus, SourceTurn, Ticks,
@@ -28,6 +29,9 @@ pub(crate) struct KernelEvents {
     tracefs: Tracefs,
     feed: PageFeed,
     pub(crate) names: LiveNames,
+    pub(crate) quotas: QuotaWatch,
+    /// What was counted of quotas in the turn under way.
+    counted: DrainTurn,
     /// What was set up, and before which turn.
     setup: Vec<SetupStep>,
     turns: u64,
@@ -71,6 +75,8 @@ impl KernelEvents {
             tracefs,
             feed,
             names: LiveNames::new(machine.clone(), symbols),
+            quotas: QuotaWatch::new(machine, clock),
+            counted: DrainTurn::default(),
             setup: Vec::new(),
             turns: 0,
             symbols_report,
@@ -82,6 +88,13 @@ impl KernelEvents {
         })
     }
 
+    /// Reads what was counted of CPU quotas: after the records of a turn, before anything is made of them, for
+    /// a wait is over when its throttling is counted.
+    pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
+        self.quotas.read(&mut self.counted);
+        &self.counted
+    }
+
     /// Notes what is set up from here on.
     pub(crate) fn set(&mut self, step: Setup) {
         self.setup.push(SetupStep { before_turn: self.turns, step });
@@ -91,6 +104,8 @@ impl KernelEvents {
     pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, mut turn: DrainTurn) -> Result<(), SinkError> {
         turn.number = self.turns;
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
+        let DrainTurn { quotas_read, throttled, members, .. } = std::mem::take(&mut self.counted);
+        (turn.quotas_read, turn.throttled, turn.members) = (quotas_read, throttled, members);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
     }

@@ -66,6 +66,10 @@ struct Reads {
 }
 
 impl Reads {
+    fn has_read(&self, tid: i32) -> bool {
+        self.names.iter().any(|read| read.tid == tid)
+    }
+
     fn name(&mut self, tid: i32, comm: Comm) {
         self.names.push(NameRead { after: self.records, tid, name: comm.to_string() });
     }
@@ -103,6 +107,14 @@ impl LiveNames {
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
         self.tasks.borrow_mut().learn(event);
         self.reads.borrow_mut().records += 1;
+        if let EventKind::TaskNew { tid, .. } = event.kind
+            && !self.reads.borrow().has_read(tid)
+        {
+            // An id that is used again: what is known of its last bearer says nothing of this one. A name that was
+            // read in this turn was read after the record was written.
+            self.tasks.borrow_mut().forget(tid);
+            self.asked.borrow_mut().remove(&tid);
+        }
         if ask {
             self.ask(event.tid);
         }
@@ -246,6 +258,8 @@ pub(crate) struct ReplayedNames {
     records: u64,
     /// Reads of the turn that are still to come.
     reads: VecDeque<NameRead>,
+    /// Threads whose names were read in the turn so far.
+    read: HashSet<i32>,
     asked: HashMap<i32, Comm>,
     told: Told,
     /// All that was known in the end, for a trace of which parts are missing.
@@ -260,6 +274,7 @@ impl ReplayedNames {
             tasks: RefCell::default(),
             records: 0,
             reads: VecDeque::new(),
+            read: HashSet::new(),
             asked: HashMap::new(),
             told: Told::default(),
             known_in_the_end: None,
@@ -283,6 +298,7 @@ impl ReplayedNames {
             self.told.say(read.tid, Comm::new(&read.comm), read.identity());
         }
         self.records = 0;
+        self.read.clear();
         self.reads = names.into();
         self.asked = asked.into_iter().map(|(tid, name)| (tid, Comm::new(&name))).collect();
     }
@@ -291,6 +307,11 @@ impl ReplayedNames {
     pub(crate) fn learn(&mut self, event: &KernelEvent) {
         self.tasks.borrow_mut().learn(event);
         self.records += 1;
+        if let EventKind::TaskNew { tid, .. } = event.kind
+            && !self.read.contains(&tid)
+        {
+            self.tasks.borrow_mut().forget(tid);
+        }
         self.read_until(self.records);
     }
 
@@ -303,6 +324,7 @@ impl ReplayedNames {
         while self.reads.front().is_some_and(|read| read.after <= records) {
             if let Some(read) = self.reads.pop_front() {
                 self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
+                self.read.insert(read.tid);
             }
         }
     }

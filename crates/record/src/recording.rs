@@ -97,6 +97,7 @@ impl<'a> Subject for Probing<'a> {
         let measured = &settings.cpus.cpus;
         Ok(Plan {
             leave: measured.clone(),
+            claimed: measured.clone(),
             shared: settings.idle_control(),
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
@@ -239,17 +240,19 @@ impl Running for Probed<'_> {
     }
 
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
-        let Joined { results, wakeups } = self.joined;
+        let Joined { mut results, wakeups } = self.joined;
         let found: Found = self.drain.finish(&mut stage.outputs, &results)?;
         if let Some(context) = &found.context {
             stage.outputs.store.context(context);
         }
+        found.movers.explain(stage.machine, &mut results);
         stage.sources.extend(found.sources);
         let circumstances = &mut stage.circumstances;
         circumstances.extend(results.iter().flat_map(|result| after::circumstances(result, &stage.probe)));
         circumstances.extend(after::of_evidence(&stage.sources, found.attributed));
         circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
         circumstances.extend(Circumstance::of_folded(found.folded));
+        circumstances.extend(found.throttled.iter().map(Circumstance::of_throttled));
         let mut manifest = RunManifest {
             results,
             wakeups,

@@ -1,6 +1,7 @@
 //! What the reader of a report must know, each with what to do about it.
 
-use jitterscope_model::{CpuId, CpuSet, Nanos, Warning};
+use jitterscope_attribute::GroupThrottled;
+use jitterscope_model::{CpuId, CpuSet, Nanos, QuotaLimit, Warning, visible};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
@@ -31,6 +32,8 @@ pub(crate) enum Circumstance {
     UnrecordedSwitches { count: u64, cpus: CpuSet },
     /// More happened than is kept in order.
     Folded { time: Nanos },
+    /// A control group used up its CPU quota.
+    Throttled { cgroup: String, limit: Option<QuotaLimit>, times: u64, time: Nanos },
     /// CPUs went offline.
     CpusGone { cpus: CpuSet },
     /// No thread was met.
@@ -90,6 +93,16 @@ impl Circumstance {
                 Some(Circumstance::TraceDiscarded { why: "the disk was filling up".into() })
             }
             Room::None { unstored } => Some(Circumstance::DiskFull { unstored }),
+        }
+    }
+
+    /// What to say of a control group that was throttled.
+    pub(crate) fn of_throttled(group: &GroupThrottled) -> Circumstance {
+        Circumstance::Throttled {
+            cgroup: visible(&group.quota.cgroup).into_owned(),
+            limit: group.quota.limit,
+            times: group.times,
+            time: group.throttled,
         }
     }
 
@@ -180,6 +193,19 @@ impl Circumstance {
                 format!(
                     "In {time} of stalled time more happened than is kept in order: who took how much of it is \
                      exact, who set it going is not known."
+                ),
+            ),
+            Circumstance::Throttled { cgroup, limit, times, time } => (
+                "cpu-quota",
+                format!(
+                    "The CPU quota of control group {cgroup}{} was used up in {times} periods: threads in it that \
+                     could have run were not let, for {time} summed over the CPUs. Raise it or take it away (knob \
+                     cfs-quota); where another thread had the CPU meanwhile, the quota is only a possibility.",
+                    match limit.filter(|limit| limit.period_us > 0) {
+                        Some(limit) =>
+                            format!(" ({} us of CPU time every {} us)", limit.quota_us, limit.period_us),
+                        None => String::new(),
+                    }
                 ),
             ),
             Circumstance::CpusGone { cpus } => (

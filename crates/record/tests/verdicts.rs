@@ -234,6 +234,20 @@ fn changed(kind: &str, stall: u64) -> Option<&'static str> {
     }
 }
 
+/// Time without an event, and before one that is no interrupt, was the host's for these recorders. It is only where
+/// something tells of the host, and they kept no counts of stolen time.
+fn not_the_hosts(told: &mut Value) {
+    for part in told["parts"].as_array_mut().into_iter().flatten() {
+        let (name, of) = (part["name"].clone(), part["kind"].clone());
+        let now = match (of.as_str(), name.as_str()) {
+            (Some("hypervisor"), Some("CPU taken")) => "no kernel event",
+            (Some("hypervisor"), Some("before first event")) => "before first event",
+            _ => continue,
+        };
+        (part["kind"], part["name"], part["confidence"]) = ("unresolved".into(), now.into(), "low".into());
+    }
+}
+
 /// What the recorder said live is what its pages say.
 #[test]
 fn the_fixtures_replay_as_they_were_recorded() {
@@ -243,7 +257,8 @@ fn the_fixtures_replay_as_they_were_recorded() {
         let mut stalls = run.stalls().unwrap().map(Result::unwrap);
         replay(&run, &mut |stall, attribution| {
             // The recorder of these runs described culprits in words, which say less than a replay does today.
-            let recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            let mut recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            not_the_hosts(&mut recorded);
             let replayed = told::stall(stall, attribution.as_ref(), kind);
             match changed(kind, stall.id.0) {
                 Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),

@@ -41,6 +41,11 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
         Subject::Nmi(_) => "non-maskable interrupt".into(),
         Subject::MachineCheck { bank } => bank.map_or_else(String::new, |bank| format!("bank {bank}")),
         Subject::Throttle(task) => format!("let {} run", one_or_many(task, threads)),
+        Subject::Quota(quota) => {
+            let limit = quota.limit.filter(|limit| limit.period_us > 0);
+            let limit = limit.map(|of| format!("{} us every {} us", of.quota_us, of.period_us));
+            listed([Some(format!("control group {}", quota.cgroup)), limit])
+        }
         Subject::Verdict(of, about) => verdict(*of, about, threads),
         Subject::Others(_) => String::new(),
         Subject::Unknown { detail, .. } => detail.to_string(),
@@ -108,6 +113,9 @@ fn one_or_many(task: &Task, threads: u64) -> String {
 fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
     let known = match about {
         About::Nothing => None,
+        About::Meanwhile(Meanwhile::Ran(task)) if verdict == Verdict::UnrecordedSwitch => {
+            Some(format!("{} had the CPU at its end, since when is not known", one_or_many(task, threads)))
+        }
         About::IdleState(state) => Some(format!("idle state {state}")),
         About::Meanwhile(Meanwhile::IdleEnded) => Some("after idle had ended".into()),
         About::Meanwhile(Meanwhile::Unrecorded) => {
@@ -130,6 +138,10 @@ fn meaning(verdict: Verdict) -> &'static str {
         Verdict::EarlierMessages => "dealt with in their order",
         Verdict::LateInterrupt => "the CPU stood still before the interrupt was delivered",
         Verdict::HostBeforeFirstEvent => "the CPU stood still before the kernel was entered",
+        Verdict::DeadlineBudget => "used up, so that lesser threads or none ran",
+        Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
+        Verdict::UnrecordedFault => "counted by the kernel, without a record",
+        Verdict::RunnableIdle => "the CPU idled though the thread could run",
         Verdict::CpuTaken | Verdict::VirtualMachinePaused => "no kernel event inside, on a virtual machine",
         Verdict::Smi => "system management interrupt",
         Verdict::AllCpusAtOnce => "as system management interrupts do",
@@ -146,6 +158,8 @@ fn meaning(verdict: Verdict) -> &'static str {
         Verdict::NoVerdict => "the stored run has none",
         Verdict::TraceDataLost => "the ring buffer overran near this stall",
         Verdict::LeavingIdle
+        | Verdict::StoppedBySignal
+        | Verdict::StoppedByTracer
         | Verdict::ReturnToThread
         | Verdict::UntracedInterrupt
         | Verdict::LateTimer

@@ -122,7 +122,8 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
             let verdict = Verdict::parse(kind, name)?;
             Subject::Verdict(verdict, about(verdict, detail))
         }
-        CulpritKind::Unknown => return None,
+        // Runs of that version know neither.
+        CulpritKind::Quota | CulpritKind::Stopped | CulpritKind::Unknown => return None,
     })
 }
 

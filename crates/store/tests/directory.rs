@@ -17,9 +17,10 @@ fn subject(of: u64, name: &str) -> Subject {
         comm: name.into(),
         class: Some(SchedClass::of_priority((of % 150) as i32 - 5)),
         owner: of.is_multiple_of(2).then(|| Owner { uid: 1000, cgroup: Some("/user.slice".into()) }),
+        kernel: of.is_multiple_of(3).then_some(of.is_multiple_of(2)),
     };
     let named = || Name::from(name);
-    match of % 12 {
+    match of % 13 {
         0 => Subject::Thread(task()),
         1 => Subject::Work(Work {
             function: Some(named()),
@@ -37,6 +38,10 @@ fn subject(of: u64, name: &str) -> Subject {
             Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors(["HYP".into(), "PIN".into()].into()))
         }
         10 => Subject::Unknown { kind: "accelerator".into(), name: named(), detail: "queue 3".into() },
+        11 => {
+            let limit = of.is_multiple_of(2).then_some(QuotaLimit { quota_us: 30_000, period_us: u64::MAX });
+            Subject::Quota(Quota { cgroup: named(), limit })
+        }
         _ => Subject::Unknown { kind: "unresolved".into(), name: "of 2030".into(), detail: "".into() },
     }
 }

@@ -49,6 +49,12 @@ impl Tasks {
         }
     }
 
+    /// Whoever had this id is gone: it begins again.
+    pub fn forget(&mut self, tid: i32) {
+        self.young.remove(&tid);
+        self.old.remove(&tid);
+    }
+
     /// The name, if it is known.
     #[must_use]
     pub fn name(&self, tid: i32) -> Option<Comm> {

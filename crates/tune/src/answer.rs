@@ -1,7 +1,7 @@
 //! Which culprits a knob answers.
 
 use crate::glob;
-use jitterscope_model::{CulpritKind, Subject, Verdict};
+use jitterscope_model::{CulpritKind, SchedClass, Subject, Task, Verdict};
 use serde::Serialize;
 
 /// What a knob does to a culprit.
@@ -39,6 +39,8 @@ pub enum Target {
     MachineChecks,
     /// Real-time throttling.
     Throttling,
+    /// CPU quotas of control groups.
+    Quotas,
     /// These verdicts.
     Verdicts(&'static [Verdict]),
     /// Every verdict of this kind.
@@ -51,8 +53,10 @@ impl Target {
     pub fn matches(&self, subject: &Subject) -> bool {
         let named = |globs: &[&str]| globs.iter().any(|glob| glob::matches(glob, &subject.name()));
         match (self, subject) {
-            (Target::Threads(globs), Subject::Thread(_))
-            | (Target::Work(globs), Subject::Work(_))
+            (Target::Threads(globs), Subject::Thread(task)) => {
+                globs.iter().any(|glob| may_be(task, glob) && glob::matches(glob, &task.comm))
+            }
+            (Target::Work(globs), Subject::Work(_))
             | (Target::Devices(globs), Subject::Interrupt { .. })
             | (Target::Timers(globs), Subject::Timer { .. })
             | (Target::Softirqs(globs), Subject::Softirq(_))
@@ -60,7 +64,8 @@ impl Target {
             | (Target::Nmis(globs), Subject::Nmi(_)) => named(globs),
             (Target::PageFaults, Subject::PageFault { .. })
             | (Target::MachineChecks, Subject::MachineCheck { .. })
-            | (Target::Throttling, Subject::Throttle(_)) => true,
+            | (Target::Throttling, Subject::Throttle(_))
+            | (Target::Quotas, Subject::Quota(_)) => true,
             (Target::Verdicts(verdicts), Subject::Verdict(verdict, _)) => verdicts.contains(verdict),
             (Target::VerdictsOf(kind), Subject::Verdict(verdict, _)) => verdict.kind() == *kind,
             _ => false,
@@ -81,6 +86,7 @@ impl Target {
             Target::PageFaults => (CulpritKind::PageFault, &["*"][..]),
             Target::MachineChecks => (CulpritKind::Mce, &["*"][..]),
             Target::Throttling => (CulpritKind::RtThrottle, &["*"][..]),
+            Target::Quotas => (CulpritKind::Quota, &["*"][..]),
             Target::VerdictsOf(kind) => (*kind, &["*"][..]),
             Target::Verdicts(verdicts) => {
                 let kind = verdicts.first().map_or(CulpritKind::Unresolved, |verdict| verdict.kind());
@@ -91,6 +97,20 @@ impl Target {
         };
         let names: Vec<String> = globs.iter().map(|glob| format!("`{glob}`")).collect();
         format!("{kind} {}", names.join(", "))
+    }
+}
+
+/// Names in the catalogue that are those of programs; all others but `*` are of the kernel's own threads.
+const PROGRAMS: [&str; 2] = ["irqbalance", "CPU */KVM"];
+/// The idle task, which is known by its id.
+const IDLE: &str = "swapper/*";
+
+/// Whether a thread can be what a name of the catalogue means: a thread may call itself anything.
+fn may_be(task: &Task, glob: &str) -> bool {
+    let idle = task.tid == Some(0) || task.class == Some(SchedClass::Idle);
+    match glob {
+        IDLE => idle || (task.tid.is_none() && task.class.is_none()),
+        _ => !task.is_of_user() || glob == "*" || PROGRAMS.contains(&glob),
     }
 }
 
@@ -144,7 +164,10 @@ impl Answer {
     pub fn matches(&self, subject: &Subject) -> bool {
         let excepted = || {
             let mut names = self.except.iter().flat_map(|list| list.iter());
-            names.any(|glob| glob::matches(glob, &subject.name()))
+            names.any(|glob| match subject {
+                Subject::Thread(task) => may_be(task, glob) && glob::matches(glob, &task.comm),
+                _ => glob::matches(glob, &subject.name()),
+            })
         };
         self.target.matches(subject) && !excepted()
     }
@@ -153,7 +176,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{About, Task, Work, Worker};
+    use jitterscope_model::{About, Work, Worker};
 
     fn thread(comm: &str) -> Subject {
         Subject::Thread(Task { comm: comm.into(), ..Task::default() })
@@ -169,6 +192,22 @@ mod tests {
         assert!(!Target::Devices(&["*"]).matches(&Subject::Vector("thermal_apic".into())));
         assert!(Target::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::CpuTaken)));
         assert!(!Target::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::Smi)));
+    }
+
+    #[test]
+    fn a_thread_that_calls_itself_after_one_of_the_kernels_is_none() {
+        let user = |comm: &str| {
+            let task = Task { tid: Some(7), comm: comm.into(), kernel: Some(false), ..Task::default() };
+            Subject::Thread(Task { class: Some(SchedClass::RealTime(5)), ..task })
+        };
+        let stopper = Answer::lessens(Target::Threads(&["migration/*"]));
+        assert!(stopper.matches(&thread("migration/1")) && !stopper.matches(&user("migration/1")));
+        let idle = Answer::lessens(Target::Threads(&["swapper/*"]));
+        assert!(idle.matches(&thread("swapper/1")) && !idle.matches(&user("swapper/1")));
+        // What keeps threads off a CPU keeps this one off.
+        let kept_off = Answer::removes(Target::Threads(&["*"])).but_not(&["migration/*", "swapper/*"]);
+        assert!(kept_off.matches(&user("migration/1")) && !kept_off.matches(&thread("migration/1")));
+        assert!(kept_off.matches(&user("swapper/1")));
     }
 
     #[test]

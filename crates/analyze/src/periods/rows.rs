@@ -43,8 +43,10 @@ pub struct PeriodRow {
     pub log10_probability: f64,
 }
 
-impl From<Found> for PeriodSummary {
-    fn from(found: Found) -> PeriodSummary {
+impl PeriodSummary {
+    /// What was found, on a kernel with this timer frequency where that is known.
+    #[must_use]
+    pub fn new(found: Found, kernel_hz: Option<u32>) -> PeriodSummary {
         let mut rows: Vec<PeriodRow> = found
             .groups
             .into_iter()
@@ -57,7 +59,7 @@ impl From<Found> for PeriodSummary {
                     name,
                     period_ns: period.period,
                     regularity: period.regularity,
-                    known: period.known.map(|known| known.name),
+                    known: period.known.filter(|known| known.fits(kind, kernel_hz)).map(|known| known.name),
                     stalls: period.events,
                     in_pulse: period.in_pulse,
                     hit_fraction: period.hit,
@@ -68,5 +70,12 @@ impl From<Found> for PeriodSummary {
         rows.sort_by(|a, b| a.log10_probability.total_cmp(&b.log10_probability));
         let (searched, left_out) = (found.searched, found.left_out);
         PeriodSummary { searched, left_out, false_alarm: super::FALSE_ALARM, rows }
+    }
+}
+
+impl From<Found> for PeriodSummary {
+    /// On a kernel whose timer frequency is not known.
+    fn from(found: Found) -> PeriodSummary {
+        PeriodSummary::new(found, None)
     }
 }

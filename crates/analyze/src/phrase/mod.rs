@@ -59,7 +59,7 @@ fn plain(name: &str) -> &str {
 
 fn known(subject: &Subject) -> Option<&'static str> {
     match subject {
-        Subject::Thread(task) => threads::find(&task.comm),
+        Subject::Thread(task) => threads::of(task),
         Subject::Work(work) => find(functions::WORK, plain(work.function.as_deref()?)),
         Subject::Vector(vector) => find(functions::VECTORS, vector),
         Subject::Timer { .. } => find(functions::TIMERS, plain(&subject.name())),
@@ -71,6 +71,7 @@ fn known(subject: &Subject) -> Option<&'static str> {
         Subject::Interrupt { .. }
         | Subject::MachineCheck { .. }
         | Subject::Throttle(_)
+        | Subject::Quota(_)
         | Subject::Others(_)
         | Subject::Unknown { .. } => None,
     }
@@ -98,6 +99,8 @@ fn generic(subject: &Subject) -> &'static str {
         CulpritKind::RtThrottle => {
             "the scheduler held the real-time thread back (kernel.sched_rt_runtime_us)"
         }
+        CulpritKind::Quota => "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)",
+        CulpritKind::Stopped => "the thread was stopped, not kept waiting",
         CulpritKind::Switch => "the scheduler's own path to another thread and back",
         CulpritKind::Hypervisor => "the host took the CPU, or was late",
         CulpritKind::Firmware => "firmware took the CPU, unseen by the kernel",

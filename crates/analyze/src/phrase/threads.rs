@@ -1,9 +1,31 @@
 //! Threads, by name.
 
 use super::Table;
+use jitterscope_model::{SchedClass, Task};
+
+/// What the idle task is.
+const IDLE: &str = "the idle task";
+/// How its name begins, and that of whoever calls himself so.
+const IDLE_NAMES: &str = "swapper/";
+/// Of the names below those of programs.
+const DAEMONS: [&str; 3] = ["systemd-journal", "irqbalance", "tuned"];
+
+/// What a thread is: the idle task by its id, the kernel's threads by their flags where those were read.
+pub(super) fn of(task: &Task) -> Option<&'static str> {
+    if task.tid == Some(0) || task.class == Some(SchedClass::Idle) {
+        return Some(IDLE);
+    }
+    if task.comm.starts_with(IDLE_NAMES) {
+        return None;
+    }
+    if task.is_of_user() {
+        return super::find(WHOLE, &task.comm).filter(|_| DAEMONS.contains(&&*task.comm));
+    }
+    find(&task.comm)
+}
 
 /// What a thread of this name is.
-pub(super) fn find(name: &str) -> Option<&'static str> {
+fn find(name: &str) -> Option<&'static str> {
     super::find(WHOLE, name)
         .or_else(|| PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, phrase)| *phrase))
 }
@@ -36,8 +58,8 @@ pub(super) const WHOLE: Table = &[
 
 /// By how their names begin; more special ones first.
 pub(super) const PREFIXES: Table = &[
-    ("js-spin/", "a measuring thread of jitterscope itself"),
-    ("jitterscope", "jitterscope itself"),
+    ("js-spin/", "named like a measuring thread of jitterscope: another recording?"),
+    ("jitterscope", "named like jitterscope: another one of its processes?"),
     ("ksoftirqd/", "runs softirqs that were too many for interrupt exit"),
     ("ktimers/", "runs timer softirqs (PREEMPT_RT)"),
     ("irq_work/", "runs deferred irq work (PREEMPT_RT)"),
@@ -62,6 +84,6 @@ pub(super) const PREFIXES: Table = &[
     ("vhost-", "virtual device of a guest"),
     ("kvm", "virtual machine support"),
     ("scsi_eh_", "SCSI error handling"),
-    ("swapper/", "the idle task"),
+    (IDLE_NAMES, IDLE),
     ("watchdog/", "soft lockup watchdog of older kernels"),
 ];

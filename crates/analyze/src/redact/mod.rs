@@ -84,6 +84,7 @@ impl Redactor {
         RunManifest {
             schema_version: manifest.schema_version,
             tool_version: version(&manifest.tool_version),
+            recorder_pid: manifest.recorder_pid,
             id: id(&manifest.id),
             label: self.labels.of(&manifest.label, "label"),
             command_line: Vec::new(),

@@ -3,7 +3,7 @@
 use super::{LEFT_OUT, Redactor, listed, words};
 use crate::phrase;
 use jitterscope_model::{
-    About, Evidence, Meanwhile, Phase, SchedClass, Subject, Task, TimerSource, Work, Worker,
+    About, Evidence, Meanwhile, Phase, Quota, SchedClass, Subject, Task, TimerSource, Work, Worker,
 };
 
 /// The same subject.
@@ -11,6 +11,8 @@ pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
     match subject {
         Subject::Thread(of) => Subject::Thread(task(by, of)),
         Subject::Throttle(of) => Subject::Throttle(task(by, of)),
+        // Whose group it is stays out; how tight it is says nothing of its owner.
+        Subject::Quota(of) => Subject::Quota(Quota { cgroup: LEFT_OUT.into(), limit: of.limit }),
         Subject::Work(of) => Subject::Work(work(by, of)),
         Subject::Interrupt { number, action } => {
             Subject::Interrupt { number: *number, action: by.device(action).into() }
@@ -45,6 +47,7 @@ fn task(by: &mut Redactor, of: &Task) -> Task {
         comm: by.thread(&of.comm).into(),
         class: class(of.class.as_ref()),
         owner: None,
+        kernel: of.kernel,
     }
 }
 

@@ -12,12 +12,13 @@ mod loss;
 mod nmi;
 mod nobody;
 mod outside;
-mod rt_throttle;
 mod softirq;
 mod switch;
 mod thread;
 mod timer;
+mod withheld;
 
+use crate::bandwidth::Bandwidth;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Class, Frame, NameId, NameTable, Outcome};
 use crate::senders::Senders;
@@ -25,11 +26,12 @@ use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, TaskRef};
 
 pub(crate) use idle::idle_exit;
 pub(crate) use loss::lost;
+pub(crate) use nobody::unrecorded;
 pub(crate) use outside::{OutsideQuestion, edge, unseen};
-pub(crate) use rt_throttle::{throttled, throttled_turns};
 pub(crate) use switch::context_switch;
 pub(crate) use thread::subject as thread_subject;
 pub(crate) use timer::local_timer;
+pub(crate) use withheld::{Waits, Withheld, quota_beside_idle, withheld};
 
 /// What frames of one class are, to whom asks for a name.
 pub(crate) struct Kind {
@@ -52,6 +54,7 @@ pub(crate) struct Naming<'a> {
     pub(crate) names: &'a NameTable,
     pub(crate) senders: &'a Senders,
     pub(crate) lexicon: &'a dyn Lexicon,
+    pub(crate) bandwidth: &'a Bandwidth,
     /// The frame stands for many of its kind: one sender would be told for all.
     pub(crate) folded: bool,
 }

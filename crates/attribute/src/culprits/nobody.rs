@@ -1,13 +1,22 @@
 //! Time of which no record says whose it was.
 
-use super::Kind;
-use jitterscope_model::{About, Evidence, Subject, Verdict};
+use super::{Kind, Naming};
+use crate::occupancy::Frame;
+use jitterscope_model::{About, Evidence, Meanwhile, Subject, Task, Verdict};
 
 /// Between the last record of one thread and the first of another.
-pub(super) static UNRECORDED: Kind = Kind {
-    evidence: Evidence::SwitchRecords,
-    culprit: |_, _| Subject::verdict(Verdict::UnrecordedSwitch).into(),
-};
+pub(super) static UNRECORDED: Kind =
+    Kind { evidence: Evidence::SwitchRecords, culprit: |frame, naming| unrecorded(frame, naming).into() };
+
+/// Who was seen at the end of it is told: it may have had the CPU for all or some of the time.
+pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
+    let seen = frame.seen_at_end().filter(|tid| *tid > 0 && *tid != naming.victim);
+    let who = |tid| {
+        let task = naming.lexicon.task(&naming.task(&Frame { tid, ..*frame }));
+        About::Meanwhile(Meanwhile::Ran(Task { class: None, ..task }))
+    };
+    Subject::Verdict(Verdict::UnrecordedSwitch, seen.map_or(About::Nothing, who))
+}
 
 /// Before any record.
 pub(super) static NOT_SEEN: Kind = Kind {

@@ -6,6 +6,8 @@ use jitterscope_model::{About, Confidence, Culprit, Evidence, Name, Nanos, Part,
 /// A stall shorter than this without any event is within reach of memory, a busy sibling thread or the
 /// microarchitecture, and too short for most exits to a hypervisor.
 const SHORT: Nanos = Nanos(1000);
+/// The unit in which `/proc/stat` counts stolen time.
+const COUNTED_IN: Nanos = Nanos(10_000_000);
 
 /// What is known about a stall that has no kernel event inside.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,10 @@ pub(crate) struct OutsideQuestion<'a> {
     pub(crate) smi: Option<u64>,
     /// Interrupt vectors without a tracepoint that counted up around the stall.
     pub(crate) untraced: &'a [String],
+    /// Time that the host gave to others, as counted around the stall and not yet told of another.
+    pub(crate) stolen: Nanos,
+    /// Page faults of the victim that were counted around the stall, left no record, and were not yet told.
+    pub(crate) faults: u64,
     /// A change of CPU frequency was recorded nearby.
     pub(crate) frequency_change: bool,
     /// It begins where the stall before it ended: the probe was storing that one.
@@ -53,19 +59,41 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         let verdict = Subject::verdict(Verdict::FrequencyChange);
         return alone(verdict, Confidence::Low, Evidence::FrequencyRecord);
     }
+    if q.faults > 0 {
+        let verdict = Subject::verdict(Verdict::UnrecordedFault);
+        return alone(verdict, Confidence::Low, Evidence::FaultCount);
+    }
     if q.length < SHORT {
         let verdict = Subject::verdict(Verdict::UnderOneMicrosecond);
         return alone(verdict, Confidence::Low, Evidence::TooShort);
     }
     if q.virtual_machine {
-        let verdict = if q.simultaneous > 0 { Verdict::VirtualMachinePaused } else { Verdict::CpuTaken };
-        return among(verdict, Confidence::Medium, Evidence::HypervisorPresent);
+        if q.simultaneous > 0 {
+            return among(Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent);
+        }
+        return match stolen(q) {
+            Some(sure) => among(Verdict::CpuTaken, sure, Evidence::StealCount),
+            // Debug traps, breakpoints and most other exceptions leave no record either.
+            None => among(Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent),
+        };
     }
     if q.measured > 1 && q.simultaneous + 1 == q.measured && q.smi.is_none() {
         return among(Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled);
     }
     let verdict = Subject::verdict(Verdict::OutsideThisKernel);
     alone(verdict, Confidence::Low, Evidence::NothingSeen)
+}
+
+/// How sure it is that the time stolen by the host is this stall; `None` when it need not be. A kernel counts
+/// it in hundredths of a second, and adds up what is shorter: a stall that is short beside what was counted is
+/// not shown to be part of it.
+fn stolen(q: &OutsideQuestion<'_>) -> Option<Confidence> {
+    let counted = q.stolen.0;
+    if counted == 0 || q.length.0 < counted / 16 {
+        return None;
+    }
+    let all_of_it = q.length >= COUNTED_IN && counted >= q.length.0 - COUNTED_IN.0;
+    Some(if all_of_it { Confidence::High } else { Confidence::Medium })
 }
 
 /// Whose an edge is, beyond what is granted to its neighbour.
@@ -81,8 +109,9 @@ pub(crate) fn edge(edge: Edge, virtual_machine: bool) -> EdgeVerdict {
         Edge::LeadInterrupt if virtual_machine => {
             (Verdict::LateInterrupt, Confidence::Medium, Evidence::LeadInterruptInVm)
         }
+        // A fault, a switch or a system call is the thread's own doing: no host delivers it late.
         Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther if virtual_machine => {
-            (Verdict::HostBeforeFirstEvent, Confidence::Low, Evidence::LeadInVm)
+            (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::LeadInVm)
         }
         Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => {
             (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::Lead)

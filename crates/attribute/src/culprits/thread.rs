@@ -16,8 +16,9 @@ fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
 pub(crate) fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
     let known = frame.prio != Frame::NO_PRIORITY;
-    if !task.comm.as_bytes().starts_with(b"kworker/") {
-        let told = naming.lexicon.task(&task);
+    let told = naming.lexicon.task(&task);
+    // A thread may call itself anything; the kernel's own are known by their flags.
+    if !task.comm.as_bytes().starts_with(b"kworker/") || told.is_of_user() {
         let class = told.class.clone().filter(|_| known || task.tid == 0);
         return Subject::Thread(jitterscope_model::Task { class, ..told });
     }

@@ -100,7 +100,8 @@ pub(crate) struct Frame {
     pub(crate) end: Ticks,
     /// Pairs it with its exit. Of a turn: who had the CPU before, see [`Frame::before`].
     pub(crate) key: u64,
-    /// What it is named by. Of a turn: the state of who had the CPU before.
+    /// What it is named by. Of a turn: the state of who had the CPU before. Of time that is nobody's: who was seen
+    /// at its end, see [`Frame::seen_at_end`].
     pub(crate) subject: u64,
     /// In whose time.
     pub(crate) tid: i32,
@@ -187,6 +188,12 @@ impl Frame {
             prio: (self.key >> 32) as u16 as i16,
             state: self.subject as u16,
         })
+    }
+
+    /// The thread that had the CPU at the end of time that is nobody's; `None` of all other frames.
+    pub(crate) fn seen_at_end(&self) -> Option<i32> {
+        let told = self.class == Class::Unrecorded && self.subject <= u64::from(u32::MAX);
+        told.then_some(self.subject as u32 as i32)
     }
 
     /// The thread's name: at the end of its turn where that is known, for it may have begun another

@@ -1,6 +1,7 @@
 //! Whose a CPU is: records in, the stack always known, slices while somebody asks.
 
 use super::frame::{Class, Frame, Outcome};
+use super::names::CommId;
 use super::parked::{Left, Parked};
 use super::plan::{Beside, Effect};
 use super::record::{Record, RecordKind};
@@ -103,7 +104,7 @@ impl Machine {
             self.nmi(record, at);
         } else {
             if record.kind.proves() {
-                self.prove(record.tid, at, beside);
+                self.prove(record, at, beside);
             }
             match effect {
                 Effect::Switch => self.switch(record, at),
@@ -360,7 +361,8 @@ impl Machine {
     }
 
     /// A record names the thread that has the CPU.
-    fn prove(&mut self, tid: i32, at: Ticks, beside: Beside) {
+    fn prove(&mut self, record: &Record, at: Ticks, beside: Beside) {
+        let tid = record.tid;
         let root = *self.ring.root();
         match root.class {
             Class::Turn if root.tid == tid => {}
@@ -370,7 +372,11 @@ impl Machine {
                 let from = self.known.max(self.since);
                 self.cut(from, Some(Beside::Other));
                 self.leave(root.tid, false, from);
-                let nobody = Frame::nobody(Class::Unrecorded, from);
+                // Who has the CPU at the end of it may have had it all along; nothing says since when.
+                let comm =
+                    if record.kind == RecordKind::Switch { record.prev().comm } else { CommId::UNKNOWN };
+                let subject = u64::from(tid as u32);
+                let nobody = Frame { subject, comm, ..Frame::nobody(Class::Unrecorded, from) };
                 self.ring.replace_root(from, Outcome::Closed, nobody);
                 self.infer(tid, from, at, beside);
             }

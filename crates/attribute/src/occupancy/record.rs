@@ -119,6 +119,7 @@ impl Record {
             | EventKind::SchedMigrate { .. }
             | EventKind::TaskNew { .. }
             | EventKind::TaskRename { .. }
+            | EventKind::StopSignal { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::CsdQueued { .. }
             | EventKind::IpiSendCpu { .. }

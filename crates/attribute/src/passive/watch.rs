@@ -3,6 +3,7 @@
 use super::cpu::Cpu;
 use super::members::{Belonging, Member, Members, State, Wait};
 use super::stall::PassiveStall;
+use crate::bandwidth::Bandwidth;
 use crate::culprits::Naming;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{NameTable, Record, Window};
@@ -52,6 +53,8 @@ pub struct PassiveWatch {
     members: Members,
     names: NameTable,
     senders: Senders,
+    /// Quotas are not counted here.
+    bandwidth: Bandwidth,
     window: Window,
     finished: Vec<PassiveStall>,
     from: Ticks,
@@ -70,9 +73,10 @@ impl PassiveWatch {
         PassiveWatch {
             cpus: settings.cpus.iter().map(|id| (id, Cpu::new(id, settings.rate))).collect(),
             members: Members::new(settings.names.clone(), PassiveWatch::MOST_THREADS),
+            senders: Senders::new(settings.rate),
             settings,
             names: NameTable::default(),
-            senders: Senders::default(),
+            bandwidth: Bandwidth::default(),
             window: Window::default(),
             finished: Vec::new(),
             from: Ticks(u64::MAX),
@@ -399,24 +403,25 @@ impl PassiveWatch {
 
     /// Ends the window of a CPU, takes in what it says, and begins the next.
     fn close(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
-        let PassiveWatch { settings, cpus, members, names, senders, window, finished, from, until, .. } =
-            self;
+        let (measured_from, measured_until) = (self.from, self.until);
+        let PassiveWatch {
+            settings, cpus, members, names, senders, bandwidth, window, finished, folded, ..
+        } = self;
         let Some(cpu) = cpus.get_mut(&id) else { return };
         let Some(mark) = cpu.mark.take() else { return };
         cpu.machine.close_mark(mark, at, window);
         cpu.mark = Some(cpu.machine.open_mark(at));
-        self.folded = self.folded + window.folded();
+        *folded = *folded + window.folded();
         let changes = changes(&cpu.waits, members);
         cpu.waits.retain(|wait| wait.until.is_none());
-        let (measured_from, measured_until) = (*from, *until);
         if window.until <= measured_from {
             return;
         }
         // Whom throttling keeps from the CPU.
         let victim = cpu.waits.first().map_or(NOBODY, |wait| wait.tid);
         let victim = changes.iter().find_map(|c| c.waiting.as_ref()).map_or(victim, |w| w.thread.tid);
-        let naming = Naming { cpu: id, victim, names, senders, lexicon, folded: false };
-        let named = Named::new(window, naming);
+        let naming = Naming { cpu: id, victim, names, senders, lexicon, bandwidth, folded: false };
+        let named = Named::new(window, naming, &[], settings.rate);
         let found = pieces(&named, &changes, |tid| members.on(id, tid));
         let clipped = found.into_iter().filter_map(|piece| {
             let (start, end) = (piece.start.max(measured_from), piece.end.min(measured_until));

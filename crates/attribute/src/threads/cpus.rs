@@ -1,6 +1,7 @@
 //! The machines of all CPUs, asked for by threads that wait.
 
-use crate::culprits::Naming;
+use crate::bandwidth::Bandwidth;
+use crate::culprits::{Naming, Waits};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
@@ -33,6 +34,9 @@ pub(super) struct Asking<'a> {
     pub(super) thread: ThreadRef,
     pub(super) senders: &'a Senders,
     pub(super) lexicon: &'a dyn Lexicon,
+    pub(super) bandwidth: &'a Bandwidth,
+    /// When it began to wait for this CPU, where its switches there do not tell.
+    pub(super) waits: Option<Waits>,
 }
 
 impl Cpus {
@@ -131,10 +135,11 @@ impl Cpus {
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
         window.begin_at(from);
-        let Asking { thread, senders, lexicon } = *asking;
+        let Asking { thread, senders, lexicon, bandwidth, waits } = *asking;
         let (names, victim) = (&self.names, thread.tid);
-        let naming = Naming { cpu, victim, names, senders, lexicon, folded: false };
-        let slices = wait::slices(&Named::new(window, naming)).into_iter();
+        let naming = Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false };
+        let named = Named::new(window, naming, waits.as_slice(), self.rate);
+        let slices = wait::slices(&named).into_iter();
         slices
             .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
             .filter(|slice| slice.start < slice.end)

@@ -72,7 +72,8 @@ impl Episode {
         if next.start > self.end {
             let turn = self.slices.last().map_or(0, |slice| slice.turn + 1);
             let culprit = culprits::context_switch();
-            self.slices.push(Slice { start: self.end, end: next.start, culprit, turn });
+            let evidence = Evidence::ThreadRecords;
+            self.slices.push(Slice { start: self.end, end: next.start, culprit, evidence, turn });
         }
         let base = self.slices.last().map_or(0, |slice| slice.turn + 1);
         self.slices.extend(next.slices.into_iter().map(|s| Slice { turn: s.turn + base, ..s }));
@@ -91,7 +92,7 @@ impl Episode {
         let mut parts: Vec<Part> = Vec::new();
         for slice in &self.slices {
             let net = at(slice.end).saturating_sub(at(slice.start));
-            let part = Part::inside(slice.culprit.clone(), net, Evidence::ThreadRecords);
+            let part = Part::inside(slice.culprit.clone(), net, slice.evidence.clone());
             add_part(&mut parts, Part { moved_from: self.migrated_from, ..part.in_phase(self.kind.phase()) });
         }
         (stall, Attribution { stall: id, parts })
@@ -112,14 +113,18 @@ pub(crate) fn add_part(parts: &mut Vec<Part>, part: Part) {
         known.gross += part.net;
         return;
     }
-    parts.push(Part { confidence: confidence(part.culprit.kind()), ..part });
+    let confidence = match part.evidence {
+        Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
+        _ => confidence(part.culprit.kind()),
+    };
+    parts.push(Part { confidence, ..part });
 }
 
 /// How sure a slice's culprit is.
 fn confidence(kind: CulpritKind) -> Confidence {
     match kind {
         CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Loss => Confidence::Low,
-        CulpritKind::Switch | CulpritKind::PageFault => Confidence::Medium,
+        CulpritKind::Switch | CulpritKind::PageFault | CulpritKind::Quota => Confidence::Medium,
         _ => Confidence::High,
     }
 }

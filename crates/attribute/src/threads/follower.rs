@@ -5,13 +5,14 @@ use super::account::Account;
 use super::cpus::Cpus;
 use super::state::{Start, State, Thread};
 use super::transitions::ENDED;
+use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::culprits;
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
-    Attribution, Comm, Confidence, CpuId, EventKind, Evidence, KernelEvent, Nanos, Part, Phase, StallId,
-    ThreadAccount, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, Confidence, CpuId, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, Part, Phase,
+    StallId, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,6 +57,9 @@ pub struct ThreadFollower {
     pub(super) ended: Vec<Thread>,
     pub(super) cpus: Cpus,
     pub(super) senders: Senders,
+    pub(super) bandwidth: Bandwidth,
+    /// Followed since they were taken.
+    newly: Vec<i32>,
     pub(super) finished: Vec<Episode>,
     pub(super) from: Ticks,
     pub(super) until: Ticks,
@@ -72,10 +76,12 @@ impl ThreadFollower {
     pub fn new(settings: FollowerSettings) -> ThreadFollower {
         ThreadFollower {
             cpus: Cpus::new(settings.rate),
+            senders: Senders::new(settings.rate),
             settings,
             threads: BTreeMap::new(),
             ended: Vec::new(),
-            senders: Senders::default(),
+            bandwidth: Bandwidth::default(),
+            newly: Vec::new(),
             finished: Vec::new(),
             from: Ticks(u64::MAX),
             until: Ticks(u64::MAX),
@@ -113,6 +119,7 @@ impl ThreadFollower {
             told_until: Ticks(0),
             history: VecDeque::new(),
         };
+        self.newly.push(who.thread.tid);
         self.threads.insert(who.thread.tid, thread);
     }
 
@@ -145,6 +152,22 @@ impl ThreadFollower {
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.cpus.folded()
+    }
+
+    /// What was counted of CPU quotas up to the end of the records that are handed over next.
+    pub fn quotas(&mut self, turn: &DrainTurn) {
+        // Threads are followed from the beginning of the measurement on.
+        self.bandwidth.turn(turn, true);
+    }
+
+    /// Control groups that were throttled.
+    pub fn throttled(&self) -> impl Iterator<Item = &GroupThrottled> {
+        self.bandwidth.throttled()
+    }
+
+    /// Threads that are followed since this was asked last.
+    pub fn take_newly_followed(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.newly)
     }
 
     /// A record, of the measured CPUs or of a sender.

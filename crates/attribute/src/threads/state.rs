@@ -2,6 +2,7 @@
 
 use super::Episode;
 use super::account::Account;
+use crate::culprits::Waits;
 use crate::occupancy::Mark;
 use crate::windows::Slice;
 use jitterscope_model::{CpuId, Sender, ThreadRef, Ticks};
@@ -13,6 +14,15 @@ pub(super) struct Leg {
     pub(super) cpu: CpuId,
     pub(super) from: Ticks,
     pub(super) mark: Mark,
+    /// Its priority, as the kernel counts it; `None` where the records of this CPU tell when it began to wait.
+    pub(super) prio: Option<i16>,
+}
+
+impl Leg {
+    /// When it began to wait here, where its switches there do not tell.
+    pub(super) fn waits(&self) -> Option<Waits> {
+        self.prio.map(|prio| Waits { since: self.from, prio })
+    }
 }
 
 /// What a thread is doing.
@@ -43,6 +53,8 @@ pub(super) enum State {
         first_cpu: CpuId,
         /// Who woke it.
         waker: Option<Sender>,
+        /// Its priority, as the kernel counts it.
+        prio: i16,
     },
     /// It sleeps.
     Blocked,

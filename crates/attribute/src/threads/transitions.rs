@@ -5,7 +5,7 @@ use super::follower::{Following, ThreadFollower};
 use super::state::{Leg, Start, State, Thread};
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
-use crate::occupancy::Mark;
+use crate::occupancy::{Frame, Mark};
 use crate::windows::Slice;
 use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks};
 
@@ -18,9 +18,23 @@ const WOKEN_ON_THE_WAY: Nanos = Nanos(1_000_000);
 /// Episodes of a thread kept to split messages with.
 const MOST_HISTORY: usize = 1 << 14;
 
+/// How a wait after a wake-up began.
+#[derive(Default)]
+struct Waking {
+    waker: Option<Sender>,
+    guessed: bool,
+    prio: i16,
+}
+
+/// A thread's priority, as frames have it.
+fn priority(task: &TaskRef) -> i16 {
+    i16::try_from(task.prio).unwrap_or(Frame::NO_PRIORITY)
+}
+
 impl ThreadFollower {
     pub(super) fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, is_thread: bool) {
         self.cpus.begun(tid, event.time);
+        self.bandwidth.begun(tid, event.tid);
         let known = |thread: &Thread| !matches!(thread.state, State::Unknown { lossy: false });
         if self.threads.get(&tid).is_some_and(known) {
             // Whoever bore this id before has ended unseen.
@@ -38,7 +52,7 @@ impl ThreadFollower {
         thread.since = event.time;
         thread.id.comm = comm;
         // It is put on a run queue at once.
-        self.wait_for(tid, event.time, event.cpu, None, false);
+        self.wait_for(tid, event.time, event.cpu, Waking { prio: Frame::NO_PRIORITY, ..Waking::default() });
     }
 
     /// A thread has ended: its account stays.
@@ -79,7 +93,7 @@ impl ThreadFollower {
             thread.account.involuntary += u64::from(counts);
             // The leg is opened when the switch is on record: it names who comes next.
             thread.state = State::Blocked;
-            self.preempted(event, tid);
+            self.preempted(event, tid, priority(prev));
         } else {
             thread.account.voluntary += u64::from(counts);
             let woken = match thread.state {
@@ -89,23 +103,30 @@ impl ThreadFollower {
             thread.state = State::Blocked;
             let recent = self.settings.rate.ticks(WOKEN_ON_THE_WAY);
             if let Some((_, target)) = woken.filter(|(at, _)| event.time.since(*at) <= recent) {
-                self.wait_for(tid, event.time, target, None, true);
+                self.wait_for(
+                    tid,
+                    event.time,
+                    target,
+                    Waking { waker: None, guessed: true, prio: priority(prev) },
+                );
             }
         }
     }
 
     /// A wait after a wake-up begins.
-    fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waker: Option<Sender>, guessed: bool) {
+    fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waking: Waking) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let leg = Leg { cpu, from, mark: self.cpus.open(cpu, from) };
+        let Waking { waker, guessed, prio } = waking;
+        let leg = Leg { cpu, from, mark: self.cpus.open(cpu, from), prio: Some(prio) };
+        let before = Vec::new();
         thread.state =
-            State::Runnable { preempted: false, guessed, leg, before: Vec::new(), first_cpu: cpu, waker };
+            State::Runnable { preempted: false, guessed, leg, before, first_cpu: cpu, waker, prio };
     }
 
     /// A wait begins with the switch itself.
-    fn preempted(&mut self, event: &KernelEvent, tid: i32) {
+    fn preempted(&mut self, event: &KernelEvent, tid: i32, prio: i16) {
         let mark = self.cpus.open(event.cpu, event.time);
-        let leg = Leg { cpu: event.cpu, from: event.time, mark };
+        let leg = Leg { cpu: event.cpu, from: event.time, mark, prio: None };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = State::Runnable {
                 preempted: true,
@@ -114,6 +135,7 @@ impl ThreadFollower {
                 before: Vec::new(),
                 first_cpu: event.cpu,
                 waker: None,
+                prio,
             };
         }
     }
@@ -188,7 +210,8 @@ impl ThreadFollower {
         }
         self.account(task.tid, event.time);
         let waker = self.senders.waker(task.tid, target, event.time, lexicon);
-        self.wait_for(task.tid, event.time, target, waker, false);
+        let waking = Waking { waker, guessed: false, prio: priority(task) };
+        self.wait_for(task.tid, event.time, target, waking);
         if let Some(thread) = self.threads.get_mut(&task.tid) {
             thread.cpu.get_or_insert(target);
         }
@@ -200,11 +223,12 @@ impl ThreadFollower {
         let Some(thread) = self.threads.get_mut(&task.tid) else { return };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);
-        let State::Runnable { leg, before, .. } = &mut thread.state else { return };
+        let State::Runnable { leg, before, prio, .. } = &mut thread.state else { return };
         let mark = self.cpus.open(to, event.time);
-        let next = Leg { cpu: to, from: event.time, mark };
+        let next = Leg { cpu: to, from: event.time, mark, prio: Some(*prio) };
         let done = std::mem::replace(leg, next);
-        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
+        let (senders, bandwidth) = (&self.senders, &self.bandwidth);
+        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: done.waits() };
         append(before, self.cpus.close(done.cpu, done.mark, (done.from, event.time), &asking));
     }
 
@@ -256,7 +280,8 @@ impl ThreadFollower {
         if start >= event.time {
             return self.cpus.release(event.cpu, mark);
         }
-        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
+        let (senders, bandwidth) = (&self.senders, &self.bandwidth);
+        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: None };
         let slices = self.cpus.close(event.cpu, mark, (start, event.time), &asking);
         self.suffered(Episode {
             thread: asking.thread,
@@ -285,7 +310,8 @@ impl ThreadFollower {
         else {
             return;
         };
-        let asking = Asking { thread: id, senders: &self.senders, lexicon };
+        let (senders, bandwidth) = (&self.senders, &self.bandwidth);
+        let asking = Asking { thread: id, senders, lexicon, bandwidth, waits: leg.waits() };
         let mut slices = before;
         append(&mut slices, self.cpus.close(leg.cpu, leg.mark, (leg.from, at), &asking));
         let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
@@ -313,7 +339,8 @@ impl ThreadFollower {
         if start >= before || end <= start {
             return None;
         }
-        let asking = Asking { thread: thread.id, senders: &self.senders, lexicon };
+        let (senders, bandwidth) = (&self.senders, &self.bandwidth);
+        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: leg.waits() };
         let mut slices = earlier.clone();
         append(&mut slices, self.cpus.peek(leg.cpu, &leg.mark, (leg.from, end), &asking));
         Some(Episode {

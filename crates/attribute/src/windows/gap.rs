@@ -74,13 +74,15 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
         (false, Outcome::Closed) => Confidence::High,
         (false, _) => Confidence::Low,
     };
+    let own = || (culprits::kind(frame.class).evidence.clone(), confidence);
+    let (evidence, confidence) = named.basis(owner).unwrap_or_else(own);
     Piece {
         start: slice.start,
         end: slice.end,
         culprit: named.culprit(owner),
         placement: Placement::Inside,
         confidence,
-        evidence: culprits::kind(frame.class).evidence.clone(),
+        evidence,
     }
 }
 

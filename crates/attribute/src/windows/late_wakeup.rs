@@ -5,11 +5,11 @@
 //! between, a thread that is more urgent or simply was there first, and the kernel's own way from the
 //! wake-up to the victim's next instruction.
 
-use crate::culprits::{self, Naming};
+use crate::culprits::{self, Naming, Waits, Withheld};
 use crate::occupancy::{Class, Frame, Outcome, Record, Window};
 use jitterscope_model::{
-    About, Attribution, Confidence, Evidence, Meanwhile, Part, Phase, Placement, Stall, Subject, TickRate,
-    Ticks, Verdict,
+    About, Attribution, Confidence, Culprit, CulpritKind, Evidence, Meanwhile, Part, Phase, Placement, Stall,
+    Subject, TickRate, Ticks, Verdict,
 };
 
 /// The victim is woken.
@@ -29,12 +29,17 @@ pub(crate) fn split(
     naming: &Naming<'_>,
     rate: TickRate,
 ) -> Attribution {
-    let mut parts = Parts { from: stall.start, rate, start: stall.start, found: Vec::new() };
+    let waits: Vec<Waits> = wakings
+        .iter()
+        .map(|woken| Waits { since: woken.at, prio: i16::try_from(woken.prio).unwrap_or(Frame::NO_PRIORITY) })
+        .collect();
+    let withheld = culprits::withheld(window, stall.victim.tid, &waits, rate);
+    let mut parts = Parts { from: stall.start, rate, start: stall.start, window, found: Vec::new() };
     let changes = changes(stall, window, wakings);
     let mut changes = changes.iter().peekable();
-    let mut victim = Victim { woken: false, prio: None };
+    let mut victim = Victim { woken: false, since: stall.start, prio: None };
     for slice in &window.slices {
-        let occupant = Occupant::of(window, slice.frame, slice.ended.is_none());
+        let occupant = Occupant::of(window, slice.frame, slice.ended.is_none(), &withheld);
         while let Some(change) = changes.next_if(|change| change.at <= slice.start) {
             victim = change.to(victim);
         }
@@ -51,6 +56,8 @@ pub(crate) fn split(
 #[derive(Clone, Copy)]
 struct Victim {
     woken: bool,
+    /// Since when.
+    since: Ticks,
     prio: Option<i32>,
 }
 
@@ -63,7 +70,8 @@ struct Change {
 
 impl Change {
     fn to(&self, before: Victim) -> Victim {
-        Victim { woken: self.woken, prio: self.prio.or(before.prio) }
+        let since = if self.woken == before.woken { before.since } else { self.at };
+        Victim { woken: self.woken, since, prio: self.prio.or(before.prio) }
     }
 }
 
@@ -74,8 +82,9 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
     let mut changes = Vec::new();
     for turn in window.frames.iter().filter(|frame| frame.is_turn()) {
         if let Some(before) = turn.before().filter(|before| before.tid == tid) {
-            // It went to sleep: what wakes it is still to come.
-            changes.push(Change { at: turn.start, woken: false, prio: known(before.prio) });
+            // If it went to sleep, what wakes it is still to come.
+            let woken = before.state & TASK_STATES == 0;
+            changes.push(Change { at: turn.start, woken, prio: known(before.prio) });
         }
         if turn.tid == tid {
             changes.push(Change { at: turn.start, woken: true, prio: known(turn.prio) });
@@ -86,21 +95,26 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
     changes
 }
 
+/// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
+const TASK_STATES: u16 = 0xff;
+
 /// Who has the CPU.
 enum Occupant<'a> {
     /// An interrupt, or what it runs.
     Interrupt(&'a Frame),
-    /// The idle thread, in this state.
-    Idle(Option<u64>),
-    /// The idle thread or who came after it: no record tells.
-    Unrecorded,
+    /// The idle thread, in this state, until then.
+    Idle(Option<u64>, Ticks),
+    /// Somebody, or nobody, for the victim was kept from running.
+    Withheld(&'a Frame, Withheld),
+    /// The idle thread or who came after it: no record tells; what is known of it.
+    Unrecorded(&'a Frame),
     Thread(&'a Frame),
     NotSeen,
 }
 
 impl<'a> Occupant<'a> {
     /// `last`: the window ends with it.
-    fn of(window: &'a Window, innermost: u32, last: bool) -> Occupant<'a> {
+    fn of(window: &'a Window, innermost: u32, last: bool, withheld: &[Withheld]) -> Occupant<'a> {
         let frame = |index| window.frame(index);
         let mut chain = window.chain(innermost).map(frame);
         let interrupts = |frame: &&Frame| {
@@ -109,21 +123,46 @@ impl<'a> Occupant<'a> {
         if let Some(interrupt) = chain.find(interrupts) {
             return Occupant::Interrupt(interrupt);
         }
-        let turn = frame(window.root(innermost));
+        let root = window.root(innermost);
+        let turn = frame(root);
+        let kept = withheld[root as usize];
         match turn.class {
+            Class::Turn if !matches!(kept, Withheld::No | Withheld::Perhaps) => {
+                Occupant::Withheld(turn, kept)
+            }
             Class::Turn if turn.tid != 0 => Occupant::Thread(turn),
             // The victim runs in the end. Kernels have been met that record no way out of idle.
-            Class::Turn if last && turn.outcome == Outcome::Open => Occupant::Unrecorded,
+            Class::Turn if last && turn.outcome == Outcome::Open => Occupant::Unrecorded(turn),
             Class::Turn => {
                 let state = window.chain(innermost).map(frame).find(|frame| frame.class == Class::Idle);
-                Occupant::Idle(state.map(|state| state.key))
+                Occupant::Idle(state.map(|state| state.key), turn.end)
             }
-            Class::Unrecorded => Occupant::Unrecorded,
+            Class::Unrecorded => Occupant::Unrecorded(turn),
             _ => Occupant::NotSeen,
         }
     }
 
-    fn verdict(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Subject) {
+    fn verdict(&self, victim: Victim, naming: &Naming<'_>, parts: &Parts<'_>) -> (Phase, Culprit) {
+        let window = parts.window;
+        let (phase, subject) = match (self, victim.woken) {
+            (Occupant::Withheld(turn, kept), _) => {
+                let culprit = kept.culprit(turn, window, naming);
+                return (Phase::Withheld, culprit.unwrap_or_else(culprits::idle_exit));
+            }
+            (Occupant::Idle(_, until), true) => {
+                let waited = until.since(victim.since);
+                match culprits::quota_beside_idle(waited, window, naming, parts.rate) {
+                    Some(quota) => (Phase::Withheld, Subject::Quota(quota)),
+                    None => (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle)),
+                }
+            }
+            _ => self.plain(victim, naming),
+        };
+        (phase, subject.into())
+    }
+
+    /// What there is to say where the victim was not kept from running.
+    fn plain(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Subject) {
         match (self, victim.woken) {
             (Occupant::Interrupt(frame), _) if frame.class == Class::LocalTimer => {
                 // Which function it runs is not looked at.
@@ -135,16 +174,18 @@ impl<'a> Occupant<'a> {
             (Occupant::Thread(turn), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
-            (Occupant::Idle(_), true) => (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle)),
-            (Occupant::Idle(None), false) => idle_exit(About::Nothing),
-            (Occupant::Idle(Some(Record::IDLE_ENDS)), false) => {
+            (Occupant::Idle(..) | Occupant::Withheld(..), true) => {
+                (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle))
+            }
+            (Occupant::Idle(None, _) | Occupant::Withheld(..), false) => idle_exit(About::Nothing),
+            (Occupant::Idle(Some(Record::IDLE_ENDS), _), false) => {
                 late_timer(About::Meanwhile(Meanwhile::IdleEnded))
             }
-            (Occupant::Idle(Some(state)), false) => {
+            (Occupant::Idle(Some(state), _), false) => {
                 idle_exit(u32::try_from(*state).map_or(About::Nothing, About::IdleState))
             }
-            (Occupant::Unrecorded, true) => (Phase::RunQueue, Subject::verdict(Verdict::UnrecordedSwitch)),
-            (Occupant::Unrecorded, false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
+            (Occupant::Unrecorded(frame), true) => (Phase::RunQueue, culprits::unrecorded(frame, naming)),
+            (Occupant::Unrecorded(_), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
             (Occupant::Thread(turn), true) => {
                 let urgent = victim.prio.is_some_and(|own| i32::from(turn.prio) < own);
                 let urgent = urgent && turn.prio != Frame::NO_PRIORITY;
@@ -161,14 +202,15 @@ impl<'a> Occupant<'a> {
     }
 }
 
-struct Parts {
+struct Parts<'a> {
     start: Ticks,
     from: Ticks,
     rate: TickRate,
+    window: &'a Window,
     found: Vec<Part>,
 }
 
-impl Parts {
+impl Parts<'_> {
     /// The time since the last call belongs to what was going on.
     fn until(&mut self, to: Ticks, occupant: &Occupant<'_>, victim: Victim, naming: &Naming<'_>) {
         if to <= self.from {
@@ -178,21 +220,27 @@ impl Parts {
         let elapsed = |at: Ticks| self.rate.nanos(at.since(self.start));
         let net = elapsed(to).saturating_sub(elapsed(self.from));
         self.from = to;
-        let (phase, subject) = occupant.verdict(victim, naming);
-        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && part.culprit.subject == subject;
+        let (phase, culprit) = occupant.verdict(victim, naming, self);
+        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && part.culprit == culprit;
         if let Some(known) = self.found.iter_mut().find(same) {
             known.net += net;
             known.gross += net;
             return;
         }
-        let known = !matches!(occupant, Occupant::NotSeen | Occupant::Unrecorded);
+        let known = !matches!(occupant, Occupant::NotSeen | Occupant::Unrecorded(_));
         let confidence = match (&phase, known) {
             (Phase::LateTimer | Phase::RunQueue, false) => Confidence::Low,
             (Phase::LateTimer | Phase::IdleExit, _) => Confidence::Medium,
+            (Phase::Withheld, _) if culprit.kind() == CulpritKind::Quota => Confidence::Medium,
+            (Phase::Withheld, _) if culprit.kind() == CulpritKind::Unresolved => Confidence::Low,
             _ => Confidence::High,
         };
         let placement = if phase == Phase::Dispatch { Placement::Trail } else { Placement::Inside };
-        let part = Part::inside(subject, net, Evidence::WakeupRecords).in_phase(phase);
+        let evidence = match culprit.kind() {
+            CulpritKind::Quota => Evidence::QuotaCount,
+            _ => Evidence::WakeupRecords,
+        };
+        let part = Part::inside(culprit, net, evidence).in_phase(phase);
         self.found.push(Part { placement, confidence, ..part });
     }
 }

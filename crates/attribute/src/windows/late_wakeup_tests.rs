@@ -75,7 +75,10 @@ fn whole(events: &[KernelEvent]) -> Vec<KernelEvent> {
 
 fn attribute(stall: &Stall, events: &[KernelEvent], rate: TickRate) -> Attribution {
     let settings = AttributorSettings { rate, virtual_machine: true, measured: 1 };
-    let mut attributor = Attributor::new(settings);
+    attribute_by(&mut Attributor::new(settings), stall, events)
+}
+
+fn attribute_by(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
     for event in events {
         match event.kind {
             EventKind::SchedWaking { .. } => attributor.sender_event(event),
@@ -233,6 +236,65 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     // Somebody leaves the CPU who was never put on it.
     let hog = task(77, "hog", 120);
     let left = KernelEvent { tid: 77, ..switch(1500, hog, victim()) };
-    let told = split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), left]);
+    let told =
+        split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), left.clone()]);
     assert_eq!(told[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
+    // Its name is that of the record, and the scheduler's charge says since when it ran.
+    let events = [switch(100, victim(), idle()), waking(1100), left.clone()];
+    let part = attribute(&stall(1000, 1650), &events, TickRate::NANOSECONDS).parts.remove(1);
+    let Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(seen))) = &part.culprit.subject else {
+        panic!("{part:?}")
+    };
+    assert_eq!((&*seen.comm, seen.tid), ("hog", Some(77)));
+    let charge = EventKind::StatRuntime { tid: 77, runtime_ns: 350 };
+    let charged = KernelEvent { tid: 77, ..at(1499, charge) };
+    let told =
+        split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), charged, left]);
+    assert_eq!(
+        told[1..3],
+        [(Phase::RunQueue, "unrecorded switch".into(), 49), (Phase::RunQueue, "hog".into(), 351),]
+    );
+}
+
+#[test]
+fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
+    let counted = |until: u64, times: u64| {
+        let group = jitterscope_model::ThrottledGroup {
+            cgroup: "/box".into(),
+            quota_us: 30_000,
+            period_us: 100_000,
+            times,
+            throttled_us: 1,
+        };
+        jitterscope_model::DrainTurn {
+            quotas_read: Ticks(until),
+            members: vec![(VICTIM, vec!["/box".into()])],
+            throttled: (times > 0).then_some(group).into_iter().collect(),
+            ..jitterscope_model::DrainTurn::default()
+        }
+    };
+    let told = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
+        let rate = TickRate::NANOSECONDS;
+        let mut attributor = Attributor::new(AttributorSettings { rate, virtual_machine: true, measured: 1 });
+        attributor.quotas(&counted(1, 0), true);
+        attributor.quotas(&counted(80_000_000, times), true);
+        let parts = attribute_by(&mut attributor, &stall(1000, 50_000_000), events).parts;
+        let row = |part: Part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0);
+        parts.into_iter().map(row).collect()
+    };
+    let woken = [switch(100, victim(), idle()), waking(2000), switch(49_999_000, idle(), victim())];
+    assert_eq!(told(1, &woken)[1].1, "CPU quota");
+    assert_eq!(told(1, &woken)[1].0, Phase::Withheld);
+    assert_eq!(told(0, &woken)[1].1, "leaving idle");
+    // It could run when idle took over.
+    let runnable = |time, prev, next| at(time, EventKind::SchedSwitch { prev, prev_state: 0, next });
+    let set_aside = [
+        KernelEvent { tid: VICTIM, ..runnable(1500, victim(), idle()) },
+        switch(49_999_000, idle(), victim()),
+    ];
+    assert_eq!(told(0, &set_aside)[1], (Phase::Withheld, "runnable but idle".into(), 49_997_500));
+    // It was stopped.
+    let stopped = at(1500, EventKind::SchedSwitch { prev: victim(), prev_state: 4, next: idle() });
+    let stopped = [KernelEvent { tid: VICTIM, ..stopped }, switch(49_999_000, idle(), victim())];
+    assert_eq!(told(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
 }

@@ -92,7 +92,7 @@ fn cover<'e>(
                 phase,
                 culprit: slice.culprit,
                 moved_from: episode.migrated_from,
-                evidence: Evidence::ThreadRecords,
+                evidence: slice.evidence,
             });
         }
     }

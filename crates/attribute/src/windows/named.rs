@@ -1,8 +1,8 @@
 //! The frames of one window, named when they are first asked for.
 
-use crate::culprits::{self, Naming};
+use crate::culprits::{self, Naming, Waits, Withheld};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
-use jitterscope_model::{Culprit, Ticks};
+use jitterscope_model::{Confidence, Culprit, Evidence, TickRate, Ticks};
 use std::cell::RefCell;
 
 /// A window with names.
@@ -11,17 +11,19 @@ pub(crate) struct Named<'a> {
     pub(crate) naming: Naming<'a>,
     /// Whether some of the frames stand for many.
     folded: bool,
-    /// By frame: whether throttling gave that turn to its thread.
-    throttled: Vec<bool>,
+    /// By frame: what kept the victim from running in that turn.
+    withheld: Vec<Withheld>,
+    pub(crate) rate: TickRate,
     /// By frame.
     known: RefCell<Vec<Option<Culprit>>>,
 }
 
 impl<'a> Named<'a> {
-    pub(crate) fn new(window: &'a Window, naming: Naming<'a>) -> Named<'a> {
+    /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
+    pub(crate) fn new(window: &'a Window, naming: Naming<'a>, waits: &[Waits], rate: TickRate) -> Named<'a> {
         let known = RefCell::new(vec![None; window.frames.len()]);
-        let throttled = culprits::throttled_turns(window, naming.victim);
-        Named { window, naming, folded: window.folded() > Ticks(0), throttled, known }
+        let withheld = culprits::withheld(window, naming.victim, waits, rate);
+        Named { window, naming, folded: window.folded() > Ticks(0), withheld, rate, known }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -63,7 +65,7 @@ impl<'a> Named<'a> {
         if let Some(known) = self.known.borrow()[index as usize].clone() {
             return known;
         }
-        let found = self.throttled(index).unwrap_or_else(|| {
+        let found = self.withheld_culprit(index).unwrap_or_else(|| {
             let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
             culprits::culprit_of(self.frame(namer), &self.naming_of(namer))
         });
@@ -71,11 +73,26 @@ impl<'a> Named<'a> {
         found
     }
 
-    /// What a thread does in a turn that it owes to throttling, a worker its items included.
-    fn throttled(&self, index: u32) -> Option<Culprit> {
-        let root = self.window.root(index);
+    /// What kept the victim from running in the turn of a frame; a worker's items are its own doing.
+    fn withheld(&self, index: u32) -> Withheld {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
-        (own && self.throttled[root as usize]).then(|| culprits::throttled(self.frame(root), &self.naming))
+        if own { self.withheld[self.window.root(index) as usize] } else { Withheld::No }
+    }
+
+    /// Whom to blame for a turn that its thread owes to that.
+    fn withheld_culprit(&self, index: u32) -> Option<Culprit> {
+        let turn = self.frame(self.window.root(index));
+        self.withheld(index).culprit(turn, self.window, &self.naming)
+    }
+
+    /// Whether the victim waited for an idle CPU by no more than the way out of idle.
+    pub(crate) fn is_withheld(&self, index: u32) -> bool {
+        self.withheld(index) != Withheld::No
+    }
+
+    /// What the verdict on a frame rests on where that is not the frame's own records, and how sure it is.
+    pub(crate) fn basis(&self, index: u32) -> Option<(Evidence, Confidence)> {
+        self.withheld(index).basis(self.window, &self.naming)
     }
 
     /// A frame whose exit is missing has no name, whatever is inside.
@@ -86,8 +103,8 @@ impl<'a> Named<'a> {
 
     /// Whom to blame for a frame that goes on beyond the window.
     pub(crate) fn culprit_while_open(&self, index: u32) -> Culprit {
-        if let Some(throttled) = self.throttled(index) {
-            return throttled;
+        if let Some(withheld) = self.withheld_culprit(index) {
+            return withheld;
         }
         let namer = self.window.named_by(index).unwrap_or(index);
         culprits::culprit_while_open(self.frame(namer), &self.naming_of(namer))

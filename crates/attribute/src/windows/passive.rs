@@ -9,7 +9,6 @@
 //! it after an exit's counts as the thread's own, and so does a page fault, which has no exit.
 
 use super::{Named, wait};
-use crate::culprits;
 use crate::occupancy::Class;
 use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
 
@@ -83,7 +82,7 @@ enum Has {
     /// Something else.
     Other(u32),
     /// The idle thread.
-    Idle,
+    Idle(u32),
     /// A thread that no record names.
     Unrecorded(u32),
     /// Not known.
@@ -107,7 +106,7 @@ impl Has {
         let owner = named.window.chain(frame).find(counts).unwrap_or(root);
         match belongs(turn.tid) {
             Some(thread) => Has::Own(thread, Some(owner).filter(|owner| *owner != root)),
-            None if owner == root && turn.tid == 0 => Has::Idle,
+            None if owner == root && turn.tid == 0 => Has::Idle(root),
             None => Has::Other(owner),
         }
     }
@@ -140,12 +139,12 @@ impl Pieces<'_> {
                 let (culprit, turn) = told(*owner);
                 (stolen(waiting, culprit), turn)
             }
-            (Has::Idle, Some(waiting)) => (stolen(waiting, culprits::idle_exit()), none),
+            (Has::Idle(root), Some(waiting)) => (stolen(waiting, wait::culprit(*root, self.named)), none),
             (Has::Other(owner), None) => {
                 let (culprit, turn) = told(*owner);
                 (Fate::Beside(culprit), turn)
             }
-            (Has::Idle, None) => (Fate::Idle, none),
+            (Has::Idle(_), None) => (Fate::Idle, none),
             (Has::Unrecorded(_), None) | (Has::Unknown, _) => (Fate::Unknown, none),
         };
         match self.found.last_mut().filter(|last| last.fate == fate && last.turn == turn) {

@@ -3,7 +3,7 @@
 use super::Named;
 use crate::culprits;
 use crate::occupancy::{Class, Outcome};
-use jitterscope_model::{Culprit, Ticks};
+use jitterscope_model::{Culprit, Evidence, Subject, Ticks};
 
 /// A piece of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Slice {
     pub end: Ticks,
     /// Who had the CPU.
     pub culprit: Culprit,
+    /// What that rests on.
+    pub evidence: Evidence,
     /// Number of the turn on the CPU within its episode: slices that an interrupt parts belong to one turn.
     pub turn: usize,
 }
@@ -22,14 +24,14 @@ pub struct Slice {
 pub(crate) fn slices(named: &Named<'_>) -> Vec<Slice> {
     let mut found: Vec<Slice> = Vec::new();
     for slice in &named.window.slices {
-        let (culprit, turn) = match named.owner(slice) {
-            Some(owner) => (culprit(owner, named), turn(owner, named)),
+        let (culprit, turn, evidence) = match named.owner(slice) {
+            Some(owner) => (culprit(owner, named), turn(owner, named), evidence(owner, named)),
             // The scheduler's own time, beside the victim's.
-            None => (culprits::context_switch(), named.window.frames.len()),
+            None => (culprits::context_switch(), named.window.frames.len(), Evidence::ThreadRecords),
         };
         match found.last_mut().filter(|last| last.culprit == culprit && last.turn == turn) {
             Some(last) => last.end = slice.end,
-            None => found.push(Slice { start: slice.start, end: slice.end, culprit, turn }),
+            None => found.push(Slice { start: slice.start, end: slice.end, culprit, evidence, turn }),
         }
     }
     found
@@ -43,14 +45,24 @@ pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
 }
 
 /// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread in
-/// a runnable thread's stead is the way out of idle.
+/// a runnable thread's stead is the way out of idle: unless idle took over while the thread could run, or lasted
+/// longer than that takes while a quota was counted.
 pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
     let frame = named.frame(owner);
-    if frame.is_turn() && frame.tid == 0 {
-        return culprits::idle_exit();
+    if frame.is_turn() && frame.tid == 0 && !named.is_withheld(owner) {
+        let quota = culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);
+        return quota.map_or_else(culprits::idle_exit, |quota| Subject::Quota(quota).into());
     }
     if frame.outcome == Outcome::Open && frame.class != Class::Turn {
         return named.culprit_while_open(owner);
     }
     named.culprit(owner)
+}
+
+fn evidence(owner: u32, named: &Named<'_>) -> Evidence {
+    match named.basis(owner) {
+        Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
+        _ if matches!(culprit(owner, named).subject, Subject::Quota(_)) => Evidence::QuotaCount,
+        _ => Evidence::ThreadRecords,
+    }
 }

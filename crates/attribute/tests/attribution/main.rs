@@ -3,3 +3,4 @@
 mod common;
 mod properties;
 mod scenarios;
+mod withheld;

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use jitterscope_attribute::{OutsideHints, TimelineOf};
+use jitterscope_model::{Confidence, Evidence, Nanos};
 use jitterscope_model::{
     CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, SchedClass,
     Subject, Ticks, TimelineItem,
@@ -297,7 +298,7 @@ fn a_page_fault_has_no_exit_so_it_lasts_to_the_end_at_medium_confidence() {
     let mut a = attributor(true);
     let events = [at(1400, EventKind::PageFault { user: true, address: 1, ip: 2 })];
     let got = attribute(&mut a, &stall(1000, 5000), &events);
-    assert_eq!(shown(&got), ["hypervisor/before first event 400", "page_fault/page_fault_user 3600"]);
+    assert_eq!(shown(&got), ["unresolved/before first event 400", "page_fault/page_fault_user 3600"]);
     assert_eq!(got.parts[1].confidence, jitterscope_model::Confidence::Medium);
 }
 
@@ -410,11 +411,11 @@ fn a_stall_without_events_is_classified_by_exclusion() {
         }
         a.announce(CPU, Gap { start: s.start, length: s.length() });
         let untraced = untraced.iter().map(|s| (*s).to_owned()).collect();
-        let got = a.attribute(&s, &OutsideHints { smi, untraced }, &Names);
+        let got = a.attribute(&s, &OutsideHints { smi, untraced, ..OutsideHints::default() }, &Names);
         assert_eq!(got.parts[0].placement, Placement::Whole);
         shown(&got).remove(0)
     };
-    assert_eq!(classify(true, 50_000, None, &[], false), "hypervisor/CPU taken 50000");
+    assert_eq!(classify(true, 50_000, None, &[], false), "unresolved/no kernel event 50000");
     assert_eq!(classify(true, 50_000, None, &[], true), "hypervisor/virtual machine paused 50000");
     assert_eq!(classify(true, 600, None, &[], false), "unresolved/under 1 us 600");
     assert_eq!(classify(false, 50_000, None, &[], false), "unresolved/outside this kernel 50000");
@@ -454,7 +455,7 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
         switch(2000, victim(), noise),
         switch(9000, noise, victim()),
     ];
-    let mut senders = jitterscope_attribute::Senders::default();
+    let mut senders = jitterscope_attribute::Senders::new(jitterscope_model::TickRate::NANOSECONDS);
     senders.note(&events[2]);
     let rate = jitterscope_model::TickRate::NANOSECONDS;
     let stalled = stall(1000, 9500);
@@ -549,4 +550,33 @@ fn an_id_that_is_used_again_is_another_thread() {
     let again = [switch(7000, victim(), worker), switch(8000, worker, victim())];
     let got = attribute(&mut a, &stall(7000, 8000), &again);
     assert_eq!(shown(&got), ["kworker/kworker/1:2 1000"]);
+}
+
+#[test]
+fn no_event_is_the_hosts_only_where_something_tells_of_it() {
+    const MS: u64 = 1_000_000;
+    let classify = |virtual_machine, length: u64, stolen_ms: u64, faults| {
+        let mut a = attributor(virtual_machine);
+        let s = stall(MS, MS + length);
+        a.announce(CPU, Gap { start: s.start, length: s.length() });
+        let hints = OutsideHints { stolen: Nanos(stolen_ms * MS), faults, ..OutsideHints::default() };
+        let part = a.attribute(&s, &hints, &Names).parts.remove(0);
+        let name = format!("{}/{}", part.culprit.kind(), part.culprit.subject.name());
+        (name, part.confidence, part.evidence)
+    };
+    // A debug trap of the victim's own: 2 us, a thousand of them.
+    let (name, sure, evidence) = classify(true, 2_000, 0, 0);
+    assert_eq!(name, "unresolved/no kernel event");
+    assert_eq!((sure, evidence), (Confidence::Low, Evidence::HypervisorPresent));
+    // Nor is it the host's because that took the CPU for a while at some time near it.
+    assert_eq!(classify(true, 2_000, 20, 0).0, "unresolved/no kernel event");
+    let (name, sure, evidence) = classify(true, 4 * MS, 10, 0);
+    assert_eq!(
+        (name.as_str(), sure, evidence),
+        ("hypervisor/CPU taken", Confidence::Medium, Evidence::StealCount)
+    );
+    assert_eq!(classify(true, 34 * MS, 30, 0).1, Confidence::High);
+    // More than was counted.
+    assert_eq!(classify(true, 80 * MS, 10, 0).1, Confidence::Medium);
+    assert_eq!(classify(false, 50_000, 0, 1).0, "unresolved/page fault without a record");
 }

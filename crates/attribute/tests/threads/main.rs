@@ -4,3 +4,4 @@ mod common;
 mod messages;
 mod properties;
 mod scenarios;
+mod withheld;

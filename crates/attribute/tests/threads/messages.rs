@@ -146,7 +146,8 @@ fn timeline(events: &[KernelEvent], (start, end): (u64, u64), producer: Option<i
         let end = row.end.map_or("?".into(), |end| end.0.to_string());
         format!("{cpu} {}{}..{end} {}", "  ".repeat(row.depth), row.start.0, culprit.subject.name())
     };
-    let rows = timeline_rows(&of, events, &Senders::default(), TickRate::NANOSECONDS, &Names);
+    let rows =
+        timeline_rows(&of, events, &Senders::new(TickRate::NANOSECONDS), TickRate::NANOSECONDS, &Names);
     rows.into_iter().map(told).collect()
 }
 

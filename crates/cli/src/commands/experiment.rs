@@ -234,7 +234,7 @@ fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
         command => command.join(" "),
     };
     let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
-    format!("{}; measured by {measured}{threshold}; margin {:.4} %", change.describe(), args.margin * 100.0)
+    format!("{}; measured by {measured}{threshold}; margin {} %", change.describe(), args.margin * 100.0)
 }
 
 fn session(

@@ -19,7 +19,6 @@ fn minutes(time: Nanos) -> String {
 pub fn estimate(of: &Estimate, change: &str) -> String {
     let mut text = wrapped("", &format!("Experiment: {change}"));
     let [first, last] = of.takes_ns.map(minutes);
-    text.push('\n');
     let how = if of.interleaved {
         format!(
             "{} pairs of runs, in an order drawn by lot: {first}; up to {} pairs if that is undecided: {last}.",
@@ -32,7 +31,6 @@ pub fn estimate(of: &Estimate, change: &str) -> String {
         )
     };
     text.push_str(&wrapped("  time    ", &how));
-    text.push('\n');
     if of.wait_ns > Nanos::ZERO {
         text.push_str(&wrapped(
             "  waits   ",
@@ -41,7 +39,6 @@ pub fn estimate(of: &Estimate, change: &str) -> String {
                 minutes(of.wait_ns)
             ),
         ));
-        text.push('\n');
     }
     let scatter = if of.known_from > 0 {
         format!(
@@ -60,7 +57,6 @@ pub fn estimate(of: &Estimate, change: &str) -> String {
         None => format!("{scatter}: no effect on the total could be found."),
     };
     text.push_str(&wrapped("  finds   ", &found));
-    text.push('\n');
     text
 }
 
@@ -70,7 +66,6 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
     text.push_str("\nEXPERIMENT\n");
     let mut say = |words: String| {
         text.push_str(&wrapped("", &words));
-        text.push('\n');
     };
     let pairs = counted(of.pairs, "pair");
     say(match of.ended {
@@ -124,11 +119,9 @@ pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(Stri
             &first,
             &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"),
         ));
-        text.push('\n');
     }
     for (knob, why) in not_tried {
         text.push_str(&wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}")));
-        text.push('\n');
     }
     if candidates.is_empty() && not_tried.is_empty() {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
@@ -143,7 +136,6 @@ pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(Stri
             kept.join(",")
         );
         text.push_str(&wrapped("", &words));
-        text.push('\n');
     }
     if !needs_reboot.is_empty() {
         text.push_str(&wrapped(
@@ -153,7 +145,6 @@ pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(Stri
                 needs_reboot.join(", ")
             ),
         ));
-        text.push('\n');
     }
     text
 }

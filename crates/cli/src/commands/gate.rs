@@ -8,11 +8,10 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::gate::{
     Condition, GateResult, GateVerdict, Limit, Operator, Quantity, evaluate, parse,
 };
+use jitterscope_export::WholeFile;
 use jitterscope_model::Nanos;
-use jitterscope_platform::OutputPlace;
 use jitterscope_report::junit::junit;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What makes a run fail.
 #[derive(Args, Clone, Debug, Default)]
@@ -96,7 +95,9 @@ impl Gates {
             });
         }
         if let Some(path) = &self.junit {
-            write(path, &junit(suite, results)?)?;
+            let text = junit(suite, results)?;
+            let failed = || format!("--junit {}", path.display());
+            WholeFile::open(path).and_then(|file| file.write(text.as_bytes())).with_context(failed)?;
         }
         Ok(match GateResult::worst(results) {
             GateVerdict::Kept => Exit::Ok,
@@ -104,12 +105,4 @@ impl Gates {
             GateVerdict::Undecided => Exit::Unavailable,
         })
     }
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let failed = || format!("--junit {}", path.display());
-    let (_, found) = OutputPlace::find(path).and_then(OutputPlace::open).with_context(failed)?;
-    found.empty().with_context(failed)?;
-    let mut file = found.file;
-    file.write_all(text.as_bytes()).with_context(failed)
 }

@@ -19,7 +19,7 @@ pub struct SelftestArgs {
     /// The CPU to disturb and to measure; one [default: an isolated one, else the highest]
     #[arg(long, value_name = "CPU")]
     pub cpus: Option<CpuList>,
-    /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback
+    /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback, stop, quota
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub only: Vec<DisturbKind>,
     #[command(flatten)]

@@ -171,7 +171,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let periods = gathered
         .take_periods()
-        .map(|search| PeriodSummary::from(search.finish(start, end, rate, FALSE_ALARM)));
+        .map(|search| PeriodSummary::new(search.finish(start, end, rate, FALSE_ALARM), None));
     if args.json {
         output::json_text(&json(settings, rate, &cpus, periods.as_ref())?)?;
     } else if let Some(periods) = &periods {

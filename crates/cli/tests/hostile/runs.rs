@@ -25,11 +25,13 @@ fn hostile_subjects() -> Vec<Subject> {
         comm: name(),
         class: Some(SchedClass::Other(name())),
         owner: owner(),
+        kernel: Some(false),
     };
     let worker = |comm| Some(Worker { tid: Some(8), comm, class: None });
     let mut all = vec![
         Subject::Thread(task()),
         Subject::Throttle(task()),
+        Subject::Quota(Quota { cgroup: name(), limit: None }),
         Subject::Work(Work { function: Some(name()), workqueue: Some(name()), worker: worker(Some(name())) }),
         Subject::Work(Work { function: None, workqueue: None, worker: worker(Some(name())) }),
         Subject::Interrupt { number: Some(1), action: name() },

@@ -73,6 +73,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         tool_version: "test".into(),
+        recorder_pid: None,
         id: String::new(),
         label: "golden".into(),
         command_line: Vec::new(),

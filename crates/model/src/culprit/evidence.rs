@@ -29,7 +29,7 @@ open_words! {
         SmallestEdge = "smallest edge of its class in this run",
         /// The CPU stood still before an interrupt was delivered, and there is a hypervisor.
         LeadInterruptInVm = "time before the first event, an interrupt, on a virtual machine",
-        /// The CPU stood still before the kernel was entered, and there is a hypervisor.
+        /// The CPU stood still before the kernel was entered, and there is a hypervisor; no interrupt ended it.
         LeadInVm = "time before the first event, on a virtual machine",
         /// What lies before the first event.
         Lead = "time before the first event",
@@ -43,6 +43,17 @@ open_words! {
         AdjacentStall = "begins where the stall before it ended",
         /// An interrupt without a tracepoint was counted meanwhile.
         UntracedCount = "/proc/interrupts counted a vector without a tracepoint",
+        /// The kernel's clocks counted time that the host gave to others meanwhile.
+        StealCount = "no event; /proc/stat counted stolen time meanwhile",
+        /// The kernel counted page faults of the victim that left no record.
+        FaultCount = "no event; the kernel counted page faults of the thread without a record",
+        /// The switch away from the victim, and the state in which it left.
+        LeavingState = "sched_switch, and the state in which the thread left",
+        /// The victim could run, and its control group was throttled meanwhile.
+        QuotaCount = "sched_switch while runnable; cpu.stat counted throttling",
+        /// The switch to a thread and the next one; and the victim's control group was throttled meanwhile, so
+        /// that the victim may not have been allowed to run at all.
+        SwitchRecordsWhileThrottled = "sched_switch; cpu.stat counted throttling meanwhile, perhaps of this thread",
         /// A change of frequency was recorded nearby.
         FrequencyRecord = "power:cpu_frequency",
         /// No event, and shorter than a kernel entry can be.

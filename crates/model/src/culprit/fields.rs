@@ -2,8 +2,8 @@
 
 use super::subject::{FAULT_KERNEL, FAULT_USER, OTHERS};
 use super::{
-    About, CulpritKind, Evidence, Meanwhile, Owner, SchedClass, Subject, Task, TimerSource, Verdict, Work,
-    Worker,
+    About, CulpritKind, Evidence, Meanwhile, Owner, Quota, QuotaLimit, SchedClass, Subject, Task,
+    TimerSource, Verdict, Work, Worker,
 };
 use crate::{CpuId, Name};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,16 @@ pub struct SubjectFields {
     /// Of a thread: the user whose it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Of a thread: its control group.
+    /// Of a thread: `kernel` or `user`, whose it is by its flags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space: Option<Name>,
+    /// Of a CPU quota: the time granted, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_us: Option<u64>,
+    /// Of a CPU quota: in each of these, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_us: Option<u64>,
+    /// Of a thread: its control group; of a CPU quota: the one that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Name>,
     /// Of a work item, timer, call or NMI: the kernel function.
@@ -82,6 +91,10 @@ pub struct SubjectFields {
     pub detail: Option<Name>,
 }
 
+/// The words for whose a thread is.
+const KERNEL: &str = "kernel";
+const USER: &str = "user";
+
 impl SubjectFields {
     fn put_class(&mut self, class: Option<&SchedClass>) {
         if let Some(class) = class {
@@ -99,6 +112,7 @@ impl SubjectFields {
             self.uid = Some(owner.uid);
             self.cgroup.clone_from(&owner.cgroup);
         }
+        self.space = task.kernel.map(|kernel| if kernel { KERNEL } else { USER }.into());
     }
 
     fn take_class(&self) -> Option<SchedClass> {
@@ -112,6 +126,11 @@ impl SubjectFields {
             comm: self.comm.take().unwrap_or_default(),
             class: self.take_class(),
             owner: self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.take() }),
+            kernel: match self.space.take().as_deref() {
+                Some(KERNEL) => Some(true),
+                Some(USER) => Some(false),
+                _ => None,
+            },
         }
     }
 
@@ -164,8 +183,19 @@ impl SubjectFields {
             },
             CulpritKind::Nmi => Subject::Nmi(self.function.take()?),
             CulpritKind::Mce => Subject::MachineCheck { bank: self.bank },
-            CulpritKind::RtThrottle => Subject::Throttle(self.take_task()),
+            CulpritKind::RtThrottle => match Verdict::parse(kind, &self.name) {
+                Some(verdict) => Subject::Verdict(verdict, self.take_about()),
+                None => Subject::Throttle(self.take_task()),
+            },
+            CulpritKind::Quota => Subject::Quota(Quota {
+                cgroup: self.cgroup.take()?,
+                limit: self
+                    .quota_us
+                    .zip(self.period_us)
+                    .map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us }),
+            }),
             CulpritKind::Switch
+            | CulpritKind::Stopped
             | CulpritKind::Hypervisor
             | CulpritKind::Firmware
             | CulpritKind::Unresolved
@@ -203,6 +233,11 @@ impl From<&Subject> for SubjectFields {
         };
         match subject {
             Subject::Thread(task) | Subject::Throttle(task) => fields.put_task(task),
+            Subject::Quota(quota) => {
+                fields.cgroup = Some(quota.cgroup.clone());
+                fields.quota_us = quota.limit.map(|limit| limit.quota_us);
+                fields.period_us = quota.limit.map(|limit| limit.period_us);
+            }
             Subject::Work(work) => {
                 fields.function.clone_from(&work.function);
                 fields.workqueue.clone_from(&work.workqueue);

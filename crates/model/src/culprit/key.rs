@@ -1,6 +1,6 @@
 //! Which culprits add up.
 
-use super::{About, Meanwhile, Subject, Task, Work, Worker};
+use super::{About, Meanwhile, Quota, Subject, Task, Work, Worker};
 use crate::CulpritKind;
 
 /// How finely culprits are told apart in a sum.
@@ -22,6 +22,7 @@ pub enum KeyLevel {
 /// | work item | function, queue, worker | function, queue | function, queue |
 /// | worker without an item | id and name | id and name | name |
 /// | throttling, late timer while a thread ran | and that thread | whoever ran | whoever ran |
+/// | CPU quota | the group | | |
 /// | machine check, time not seen | without the bank or CPU | | |
 /// | everything else | all that is known of it | | |
 ///
@@ -43,6 +44,7 @@ impl CulpritKey {
                 Subject::Verdict(*verdict, about)
             }
             Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
+            Subject::Quota(of) => Subject::Quota(Quota { limit: None, ..of.clone() }),
             Subject::MachineCheck { .. } => Subject::MachineCheck { bank: None },
             other => other.clone(),
         })

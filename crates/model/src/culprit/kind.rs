@@ -25,8 +25,12 @@ pub enum CulpritKind {
     Nmi,
     /// A machine check.
     Mce,
-    /// The scheduler's real-time throttling of the victim.
+    /// The scheduler's real-time throttling of the victim, or its deadline budget.
     RtThrottle,
+    /// The CPU quota of a control group that the victim is in.
+    Quota,
+    /// The victim was stopped, by a signal or a tracer.
+    Stopped,
     /// The cost of switching contexts, up to the measured entry and exit cost.
     Switch,
     /// The hypervisor took the CPU, or was late to deliver an interrupt.
@@ -43,7 +47,7 @@ pub enum CulpritKind {
 
 impl CulpritKind {
     /// All kinds, in the order of the schema.
-    pub const ALL: [CulpritKind; 16] = [
+    pub const ALL: [CulpritKind; 18] = [
         CulpritKind::Thread,
         CulpritKind::Kworker,
         CulpritKind::Irq,
@@ -54,6 +58,8 @@ impl CulpritKind {
         CulpritKind::Nmi,
         CulpritKind::Mce,
         CulpritKind::RtThrottle,
+        CulpritKind::Quota,
+        CulpritKind::Stopped,
         CulpritKind::Switch,
         CulpritKind::Hypervisor,
         CulpritKind::Firmware,
@@ -76,6 +82,8 @@ impl CulpritKind {
             CulpritKind::Nmi => "nmi",
             CulpritKind::Mce => "mce",
             CulpritKind::RtThrottle => "rt_throttle",
+            CulpritKind::Quota => "quota",
+            CulpritKind::Stopped => "stopped",
             CulpritKind::Switch => "switch",
             CulpritKind::Hypervisor => "hypervisor",
             CulpritKind::Firmware => "firmware",

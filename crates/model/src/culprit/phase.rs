@@ -17,6 +17,8 @@ open_words! {
         HigherPriority = "higher priority",
         /// Of a wake-up: the victim was woken, and a thread that is no more urgent still ran.
         RunQueue = "run-queue wait",
+        /// Of a wake-up: the victim could have run, or was stopped, and was not let.
+        Withheld = "not let run",
         /// Of a wake-up: the kernel was on its way to the victim.
         Dispatch = "dispatch",
         /// Of a message: the producer did not get on when it was due.

@@ -1,6 +1,6 @@
 //! What ran instead of the victim, as data.
 
-use super::{About, CulpritKind, Meanwhile, SubjectFields, Task, TimerSource, Verdict, Work};
+use super::{About, CulpritKind, Meanwhile, Quota, SubjectFields, Task, TimerSource, Verdict, Work};
 use crate::{Name, softirq_name};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -50,6 +50,8 @@ pub enum Subject {
     },
     /// Real-time throttling of the victim, which let this thread run.
     Throttle(Task),
+    /// The CPU quota of a control group that the victim is in.
+    Quota(Quota),
     /// Time that nobody in particular can be blamed for.
     Verdict(Verdict, About),
     /// In sums: culprits of a kind beyond those that are told apart.
@@ -74,6 +76,7 @@ pub(super) const FAULT_USER: &str = "page_fault_user";
 pub(super) const FAULT_KERNEL: &str = "page_fault_kernel";
 const MACHINE_CHECK: &str = "machine_check";
 const THROTTLING: &str = "RT throttling";
+const QUOTA: &str = "CPU quota";
 /// A worker of which neither item nor name is known.
 const UNKNOWN_WORKER: &str = "kworker";
 /// How softirqs that the kernel has no name for are called, before their vector.
@@ -100,6 +103,7 @@ impl Subject {
             Subject::Nmi(_) => CulpritKind::Nmi,
             Subject::MachineCheck { .. } => CulpritKind::Mce,
             Subject::Throttle(_) => CulpritKind::RtThrottle,
+            Subject::Quota(_) => CulpritKind::Quota,
             Subject::Verdict(verdict, _) => verdict.kind(),
             Subject::Others(kind) => *kind,
             Subject::Unknown { kind, .. } => CulpritKind::parse(kind).unwrap_or(CulpritKind::Unknown),
@@ -139,6 +143,7 @@ impl Subject {
             Subject::PageFault { user: false } => FAULT_KERNEL.into(),
             Subject::MachineCheck { .. } => MACHINE_CHECK.into(),
             Subject::Throttle(_) => THROTTLING.into(),
+            Subject::Quota(_) => QUOTA.into(),
             Subject::Verdict(verdict, _) => verdict.as_str().into(),
             Subject::Others(_) => OTHERS.into(),
         }
@@ -170,6 +175,7 @@ impl Subject {
             (Subject::Thread(own), Subject::Thread(other))
             | (Subject::Throttle(own), Subject::Throttle(other)) => own.meet(other),
             (Subject::Work(own), Subject::Work(other)) => own.meet(other),
+            (Subject::Quota(own), Subject::Quota(other)) => own.meet(other),
             (Subject::Verdict(_, own), Subject::Verdict(_, other)) => own.meet(other),
             (Subject::MachineCheck { bank }, Subject::MachineCheck { bank: other }) if bank != other => {
                 *bank = None;

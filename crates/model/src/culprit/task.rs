@@ -19,6 +19,8 @@ pub struct TaskIdentity {
     pub tgid: Option<i32>,
     /// Whose that is.
     pub owner: Option<Owner>,
+    /// Whether it is one of the kernel's own threads, by its flags: names can be chosen.
+    pub kernel: Option<bool>,
 }
 
 /// A thread.
@@ -34,6 +36,8 @@ pub struct Task {
     pub class: Option<SchedClass>,
     /// Whose it is, where known.
     pub owner: Option<Owner>,
+    /// Whether it is one of the kernel's own threads, where known.
+    pub kernel: Option<bool>,
 }
 
 impl Task {
@@ -50,11 +54,23 @@ impl Task {
             comm: task.comm.to_string().into(),
             class: Some(class),
             owner: identity.owner,
+            kernel: if task.tid == 0 { Some(true) } else { identity.kernel },
         }
+    }
+
+    /// Whether it is known to be none of the kernel's own threads, whatever it calls itself.
+    #[must_use]
+    pub fn is_of_user(&self) -> bool {
+        self.kernel == Some(false)
     }
 
     /// What both have in common; the name stays.
     pub(super) fn meet(&mut self, other: &Task) {
+        // Who is known to be of user space takes the kernel's name from both.
+        self.kernel = match (self.kernel, other.kernel) {
+            (Some(own), Some(other)) => Some(own && other),
+            (known, None) | (None, known) => known,
+        };
         self.tid = self.tid.filter(|tid| other.tid == Some(*tid));
         self.tgid = self.tgid.filter(|tgid| other.tgid == Some(*tgid));
         if self.owner != other.owner {

@@ -16,9 +16,9 @@ fn class() -> impl Strategy<Value = SchedClass> {
 
 fn task() -> impl Strategy<Value = Task> {
     let owner = (any::<u32>(), proptest::option::of(name())).prop_map(|(uid, cgroup)| Owner { uid, cgroup });
-    let ids = (proptest::option::of(0i32..9), proptest::option::of(0i32..9));
+    let ids = (proptest::option::of(0i32..9), proptest::option::of(0i32..9), any::<Option<bool>>());
     (ids, name(), proptest::option::of(class()), proptest::option::of(owner))
-        .prop_map(|((tid, tgid), comm, class, owner)| Task { tid, tgid, comm, class, owner })
+        .prop_map(|((tid, tgid, kernel), comm, class, owner)| Task { tid, tgid, comm, class, owner, kernel })
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
@@ -44,6 +44,10 @@ fn subject() -> impl Strategy<Value = Subject> {
     prop_oneof![
         task().prop_map(Subject::Thread),
         task().prop_map(Subject::Throttle),
+        (name(), proptest::option::of((any::<u64>(), any::<u64>()))).prop_map(|(cgroup, limit)| {
+            let limit = limit.map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us });
+            Subject::Quota(Quota { cgroup, limit })
+        }),
         work.prop_map(|(function, workqueue, worker)| {
             Subject::Work(Work { function, workqueue, worker: Some(worker) })
         }),
@@ -107,6 +111,7 @@ fn bash(tid: i32, class: SchedClass) -> Subject {
         comm: "bash".into(),
         class: Some(class),
         owner: Some(Owner { uid: 1000, cgroup: None }),
+        kernel: None,
     })
 }
 

@@ -48,6 +48,12 @@ verdicts! {
     RingFull = Switch "ring full",
     /// Earlier messages were dealt with first.
     EarlierMessages = Switch "earlier messages",
+    /// A deadline victim had used up its own budget.
+    DeadlineBudget = RtThrottle "deadline budget",
+    /// A signal had stopped the victim.
+    StoppedBySignal = Stopped "stopped by a signal",
+    /// A tracer, as debuggers are, had stopped the victim.
+    StoppedByTracer = Stopped "stopped by a tracer",
     /// The host delivered an interrupt late.
     LateInterrupt = Hypervisor "late interrupt",
     /// In a virtual machine: the CPU stood still before the kernel was entered.
@@ -60,6 +66,12 @@ verdicts! {
     Smi = Firmware "SMI",
     /// All measured CPUs stood still together, as in a system management interrupt.
     AllCpusAtOnce = Firmware "all CPUs at once",
+    /// No kernel event inside, on a virtual machine, and nothing else that tells of the host.
+    NoEventInVm = Unresolved "no kernel event",
+    /// No kernel event inside, and the kernel counted page faults of the victim that left none.
+    UnrecordedFault = Unresolved "page fault without a record",
+    /// The victim could run, the CPU idled, and nothing tells why.
+    RunnableIdle = Unresolved "runnable but idle",
     /// The CPU stood still before the kernel was entered.
     BeforeFirstEvent = Unresolved "before first event",
     /// Kernel code without tracepoints, or the CPU was taken.

@@ -140,10 +140,7 @@ impl Spinner {
             page_faults: 0,
             involuntary_switches: 0,
             ended_early: events.moved_to.map(|cpu| {
-                format!(
-                    "CPU {} was taken away (offline?): the probe was moved to CPU {cpu}",
-                    events.settings.cpu
-                )
+                format!("CPU {} was taken away: the probe was moved to CPU {cpu}", events.settings.cpu)
             }),
         }
     }

@@ -135,7 +135,7 @@ impl<C: Clock> WakeupProbe<C> {
                 let elsewhere = jitterscope_platform::current_cpu();
                 if elsewhere != settings.cpu {
                     result.ended_early = Some(format!(
-                        "CPU {} was taken away (offline?): the probe was moved to CPU {elsewhere}",
+                        "CPU {} was taken away: the probe was moved to CPU {elsewhere}",
                         settings.cpu
                     ));
                 }

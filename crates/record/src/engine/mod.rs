@@ -19,7 +19,7 @@ use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
-use jitterscope_platform::{self as platform, Machine, Topology, clock};
+use jitterscope_platform::{self as platform, CpuClaim, Machine, Topology, clock};
 use jitterscope_store::StoreError;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -117,6 +117,7 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     platform::keep_freed_memory();
     let topology = Topology::read(machine);
     let plan = subject.plan(machine, &topology)?;
+    let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
     subject.check(&home)?;
     let mut stage = Stage::set(machine, topology, plan, home, outputs, (stop, observer))?;

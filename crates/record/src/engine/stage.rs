@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) leave: CpuSet,
     /// The one of these that they may have where no other is left.
     pub(crate) shared: Option<CpuId>,
+    /// CPUs that no second recording may measure meanwhile.
+    pub(crate) claimed: CpuSet,
     /// What an observer is told is measured.
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
@@ -170,6 +172,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),
+            recorder_pid: i32::try_from(std::process::id()).ok(),
             id: self.outputs.store.id().to_owned(),
             label: self.keep.label.clone(),
             command_line: self.keep.command_line.clone(),

@@ -128,6 +128,8 @@ impl<'a> Subject for Watching<'a> {
         Ok(Plan {
             clock: choose_clock(machine, settings.clock)?,
             leave: settings.cpus.cpus.clone(),
+            // It takes no CPU from anybody, a probe beside it included.
+            claimed: CpuSet::new(),
             shared: None,
             measured: settings.cpus.cpus.clone(),
             probe: ProbeSettings {

@@ -1,5 +1,6 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
+use jitterscope_attribute::GroupThrottled;
 use jitterscope_model::{
     Attribution, CpuId, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount, ThreadRef, Ticks,
 };
@@ -47,6 +48,8 @@ pub(crate) struct Followed {
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
     /// Time that they waited of which only sums were kept.
     pub(crate) folded: Ticks,
+    /// Control groups of ours that were throttled.
+    pub(crate) throttled: Vec<GroupThrottled>,
     /// Kernel events of the measured time.
     pub(crate) events: u64,
 }

@@ -128,6 +128,7 @@ impl<'a> Subject for Piping<'a> {
         Ok(Plan {
             clock,
             leave: self.pinned.clone(),
+            claimed: self.pinned.clone(),
             shared: None,
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
@@ -381,6 +382,7 @@ impl Running for Piped<'_> {
             let circumstances = &mut stage.circumstances;
             circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
             circumstances.extend(Circumstance::of_folded(rate.nanos(followed.folded)));
+            circumstances.extend(followed.throttled.iter().map(Circumstance::of_throttled));
             circumstances.extend(after::of_evidence(&stage.sources, true));
         }
         for (tag, histogram) in tagged(&joined) {

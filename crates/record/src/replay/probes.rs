@@ -51,8 +51,9 @@ pub(super) fn probes(
             }
             SourceTurn::Open | SourceTurn::Cut => continue,
         };
-        let DrainTurn { measuring, warm_up, smi, untraced, stalls: until, .. } = *turn;
-        gaps.pages_done(source.seen_until(), hints_of(measured.iter(), smi, &untraced));
+        gaps.attributor.quotas(&turn, turn.measuring);
+        gaps.pages_done(source.seen_until(), hints_of(measured.iter(), &turn));
+        let DrainTurn { measuring, warm_up, stalls: until, .. } = *turn;
         let mut told: BTreeMap<CpuId, Told> = BTreeMap::new();
         for of in warm_up {
             let cpu = of.cpu;

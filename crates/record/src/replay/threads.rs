@@ -58,6 +58,7 @@ impl<'a> Followed<'a> {
             match source.turn(&mut (), &mut take)? {
                 None => return Ok(None),
                 Some(SourceTurn::Kept(turn)) => {
+                    self.records.follower.quotas(&turn);
                     self.records.hand_over(turn.now, &self.source.names);
                     if let Some(end) = turn.end {
                         self.accounts = self.records.follower.finish(end, &self.source.names);

@@ -20,7 +20,7 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     let mut decoder = Decoder::new(&context)?;
     let names = StoredNames::new(&context);
     let from = stall.start - manifest.rate.ticks(BEFORE);
-    let (mut events, mut senders): (Vec<KernelEvent>, Senders) = (Vec::new(), Senders::default());
+    let (mut events, mut senders): (Vec<KernelEvent>, Senders) = (Vec::new(), Senders::new(manifest.rate));
     if manifest.wakeups.is_empty() {
         manifest.results.iter().for_each(|result| senders.spins(result.tid));
     }

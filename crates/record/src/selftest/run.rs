@@ -8,7 +8,7 @@ use crate::recording::record;
 use crate::settings::RecordSettings;
 use jitterscope_inject::{
     ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
-    availability, membarrier,
+    availability, membarrier, remove_leftover_groups,
 };
 use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks};
 use jitterscope_platform::{Machine, choose_clock};
@@ -77,6 +77,16 @@ impl Observer for Begun<'_> {
     }
 }
 
+/// The thread of ours that measures a CPU.
+fn measuring_thread(machine: &Machine, cpu: CpuId) -> Option<i32> {
+    let name = format!("js-spin/{cpu}");
+    let tids = machine.list("/proc/self/task").into_iter();
+    tids.filter(|tid| {
+        machine.read_trimmed(format!("/proc/self/task/{tid}/comm")).is_ok_and(|comm| comm == name)
+    })
+    .find_map(|tid| tid.parse().ok())
+}
+
 /// What became of one turn.
 enum Turn {
     Done(Box<Disturbed>),
@@ -111,6 +121,7 @@ pub fn run(
         count: 0,
         clock: clock.kind,
         rate: clock.rate,
+        victim_tid: None,
         parent_pid: 0,
         work_dir: settings.work_dir.clone(),
     };
@@ -124,12 +135,15 @@ pub fn run(
         }
         let mut turns = Vec::new();
         if begun.load(Ordering::Acquire) {
+            let common = DisturbSettings { victim_tid: measuring_thread(machine, victim), ..common };
             for planned in &settings.plan.turns {
                 if stop.load(Ordering::Relaxed) || recorder.is_finished() {
                     break;
                 }
                 tell(&format!("injecting {} ({} times)", planned.kind, planned.count));
                 turns.push(turn(machine, settings, planned, &common));
+                // A child that was killed took its hand off our thread in the middle.
+                remove_leftover_groups(machine);
                 std::thread::sleep(PAUSE);
             }
         }

@@ -3,7 +3,8 @@
 use super::report::{SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
-    Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, Sender, Stall, TickRate, Ticks,
+    Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
+    Ticks,
 };
 use std::collections::HashMap;
 
@@ -30,7 +31,8 @@ pub struct Episode<'a> {
 /// An injection is *found* when a stall on the victim's CPU overlaps its window, and *named* when one of
 /// these stalls is attributed, in part, to the expected culprit. Where the expectation has a sender, it
 /// must be the culprit's too. An injection that only a running victim can feel, made while another thread
-/// had the CPU all along, is out of reach and does not count.
+/// had the CPU all along, is out of reach and does not count; nor does a quota of which only the possibility can be
+/// told, for another thread had the CPU meanwhile.
 #[must_use]
 pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let header = episode.header;
@@ -45,7 +47,10 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     for injection in &injections {
         let met: Vec<_> = victims.meeting(injection).collect();
         let named = met.iter().any(|(_, met)| met.names(&header.expected));
-        if !named && header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection)) {
+        let shielded = || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
+        // Which of the two kept the victim from running cannot be told, and is told so.
+        let perhaps = || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
+        if !named && (shielded() || perhaps()) {
             row.out_of_reach += 1;
             continue;
         }
@@ -90,6 +95,11 @@ impl VictimStall<'_> {
         let others: Nanos = self.parts.iter().filter(is_thread).map(|part| part.net).sum();
         let all: Nanos = self.parts.iter().map(|part| part.net).sum();
         self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
+    }
+
+    /// Whether another thread ran while a quota above the victim was counted.
+    fn may_be_throttled(&self) -> bool {
+        self.parts.iter().any(|part| part.evidence == Evidence::SwitchRecordsWhileThrottled)
     }
 
     /// Time that it gives to the expected culprit.

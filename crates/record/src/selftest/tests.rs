@@ -26,6 +26,7 @@ fn header(kind: DisturbKind, culprit: CulpritKind, name: &str, sender: Option<(&
             count: 100,
             clock: ClockKind::MonotonicRaw,
             rate: TickRate::NANOSECONDS,
+            victim_tid: None,
             parent_pid: 1,
             work_dir: "/".into(),
         },

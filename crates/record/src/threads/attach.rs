@@ -75,6 +75,8 @@ impl<'a> Subject for Attaching<'a> {
             clock,
             // Where they run is only known while they run; where they may not run, we disturb nobody.
             leave: if theirs.is_empty() { topology.online.clone() } else { theirs },
+            // Whoever follows threads measures no CPU.
+            claimed: CpuSet::new(),
             shared: None,
             measured: topology.online.clone(),
             probe: ProbeSettings {
@@ -235,6 +237,7 @@ impl Running for Attached<'_> {
         }
         circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
         circumstances.extend(Circumstance::of_folded(stage.clock.rate.nanos(follow.follower().folded())));
+        circumstances.extend(follow.follower().throttled().map(Circumstance::of_throttled));
         if !follow.events.gone.is_empty() {
             circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
         }

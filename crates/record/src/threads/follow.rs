@@ -23,6 +23,14 @@ pub(crate) trait TakesRecords {
 
     /// What its recorder set, in a replay.
     fn set(&mut self, step: &Setup);
+
+    /// What was counted of CPU quotas up to the end of the records that are handed over next.
+    fn quotas(&mut self, _turn: &DrainTurn) {}
+
+    /// Threads whose quotas are to be counted from now on.
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        Vec::new()
+    }
 }
 
 impl TakesRecords for ThreadFollower {
@@ -46,6 +54,14 @@ impl TakesRecords for ThreadFollower {
             start: if *asleep { Start::Asleep } else { Start::Unknown },
         };
         self.follow(following, *at);
+    }
+
+    fn quotas(&mut self, turn: &DrainTurn) {
+        ThreadFollower::quotas(self, turn);
+    }
+
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        ThreadFollower::take_newly_followed(self)
     }
 }
 
@@ -138,6 +154,7 @@ impl Follow {
             role,
             asleep: who.start == Start::Asleep,
         });
+        self.events.quotas.watch(who.thread.tid);
         self.records.follower.follow(who, at);
     }
 
@@ -177,8 +194,12 @@ impl<F: TakesRecords> Follow<F> {
     /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
     /// the buffers by then, on whichever CPU, and can be put in order.
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
+        for tid in self.records.follower.take_newly_followed() {
+            self.events.quotas.watch(tid);
+        }
         let records = &mut self.records;
         self.events.turn(keep, &mut |record| records.take(record))?;
+        self.records.follower.quotas(self.events.count_quotas());
         self.records.hand_over(now, &self.events.names);
         self.now = now;
         Ok(())

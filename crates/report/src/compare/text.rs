@@ -6,7 +6,7 @@ use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
-    Against, Comparison, CulpritDiff, Diff, FigureRow, FigureUnit, SideSummary, Verdict,
+    Against, Comparison, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit, SideSummary, Verdict,
 };
 use jitterscope_model::Nanos;
 
@@ -321,6 +321,7 @@ impl Page {
         }
         let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
         let unit = if fractions { FigureUnit::Fraction } else { FigureUnit::Ns };
+        let probed = against.figures.iter().any(|row| row.kind == FigureKind::Stolen);
         for row in &against.cpus {
             let c = &row.comparison;
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
@@ -337,7 +338,7 @@ impl Page {
         if !against.cpus_of_one.is_empty() {
             let text = format!("CPUs {} were measured in one of the two only", against.cpus_of_one);
             self.wrapped(Tone::Dim, &text);
-        } else if against.cpus.is_empty() && fractions {
+        } else if against.cpus.is_empty() && probed {
             self.wrapped(Tone::Dim, "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.");
         }
     }

@@ -57,7 +57,7 @@ pub struct Page<'p> {
 pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
     let mut wanted: Vec<StallId> = run.summary.worst.iter().map(|stall| stall.stall).collect();
     wanted.truncate(most);
-    let mut left = vec![OF_EACH; CULPRITS];
+    let mut left = [OF_EACH; CULPRITS];
     // Spread over the run: every so many of them.
     let step = (run.picture.stalls.len() / 2_000).max(1);
     let spread = (0..step).flat_map(|from| run.picture.stalls.iter().skip(from).step_by(step));

@@ -21,7 +21,7 @@ pub(super) fn document(title: &str, body: &str, data: Option<&str>) -> String {
 }
 
 fn written(title: &str, body: &str, data: Option<&str>, forms: &'static str) -> String {
-    let script = data.and_then(|_| bundle::SCRIPT);
+    let script = data.and(bundle::SCRIPT);
     let style = format!("{STYLE}{}{}", theme::of_page(), script.and(bundle::STYLE).unwrap_or_default());
     let scripts = script.map_or_else(|| "'none'".into(), |script| format!("'sha256-{}'", digest(script)));
     let policy = format!(

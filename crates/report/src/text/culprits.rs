@@ -102,12 +102,13 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
     }
 }
 
-/// `woken by cron (pid 12, CPU 0), 12 of 40 times`.
+/// `woken by cron (pid 12, CPU 0), 12 of 40 times`; where not all are known, `in all 12 known cases of 40`.
 fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     let verb = match row.subject.kind() {
         CulpritKind::Thread => "woken",
         CulpritKind::Kworker => "queued",
         CulpritKind::Ipi => "sent",
+        CulpritKind::Stopped => "stopped",
         _ => "set going",
     };
     let mut where_from = Vec::new();
@@ -124,9 +125,18 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     if let Some(via) = &sender.via {
         text += &format!(" through {}", tame(via));
     }
-    if sender.count < row.count {
-        text += &format!(", {} of {} times", count(sender.count), count(row.count));
-    }
+    // A stall may have several parts of a culprit, each with a sender of its own.
+    let known = row.senders_known.max(sender.count);
+    let all = row.count.max(known);
+    text += &match (sender.count == known, known == all) {
+        (true, true) => String::new(),
+        (false, true) => format!(", {} of {} times", count(sender.count), count(all)),
+        (true, false) if known == 1 => format!(", in the one known case of {}", count(all)),
+        (true, false) => format!(", in all {} known cases of {}", count(known), count(all)),
+        (false, false) => {
+            format!(", in {} of {} known cases of {}", count(sender.count), count(known), count(all))
+        }
+    };
     text
 }
 
@@ -137,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_a_name_and_an_interrupt_has_none() {
-        let told = |context, comm: Option<&str>, tid, times| {
+        let told_of = |context, comm: Option<&str>, tid, times, known| {
             let sender = SenderRow {
                 context,
                 comm: comm.map(Into::into),
@@ -151,6 +161,7 @@ mod tests {
                 threads: 1,
                 explanation: String::new(),
                 sender: None,
+                senders_known: known,
                 count: 12,
                 per_sec: 1.2,
                 total_ns: Nanos(12),
@@ -160,6 +171,7 @@ mod tests {
             };
             sender_text(&row, &sender)
         };
+        let told = |context, comm, tid, times| told_of(context, comm, tid, times, 12);
         let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
         let softirq = ExecutionContext::Softirq;
         assert_eq!(
@@ -170,5 +182,10 @@ mod tests {
         assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
         assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
         assert_eq!(told(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
+        // Of whom nothing is known, nothing is said: it may have been the same one.
+        let cron = |times, known| told_of(thread, Some("cron"), Some(12), times, known);
+        assert_eq!(cron(3, 3), "woken by cron (pid 12, CPU 0), in all 3 known cases of 12");
+        assert_eq!(cron(1, 1), "woken by cron (pid 12, CPU 0), in the one known case of 12");
+        assert_eq!(cron(3, 4), "woken by cron (pid 12, CPU 0), in 3 of 4 known cases of 12");
     }
 }

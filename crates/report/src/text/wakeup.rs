@@ -259,6 +259,7 @@ fn meaning(phase: &Phase) -> &'static str {
         Phase::Interrupt => "handlers ran",
         Phase::HigherPriority => "a more urgent thread ran",
         Phase::RunQueue => "no more urgent one seen",
+        Phase::Withheld => "throttled or stopped",
         Phase::Dispatch => "woken, on its way",
         _ => "",
     }

@@ -203,6 +203,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
+        recorder_pid: None,
         id: "7k2m1q".into(),
         label: "BASELINE".into(),
         command_line: vec!["jitterscope".into(), "record".into()],

@@ -51,7 +51,10 @@ attribution_rows! {
     priority: UInt32Builder,
     nice: Int32Builder,
     uid: UInt32Builder,
+    space: StringBuilder,
     cgroup: StringBuilder,
+    quota_us: UInt64Builder,
+    period_us: UInt64Builder,
     function: StringBuilder,
     workqueue: StringBuilder,
     irq: UInt32Builder,
@@ -108,7 +111,10 @@ impl AttributionRows {
         self.priority.append_option(fields.priority.map(u32::from));
         self.nice.append_option(fields.nice.map(i32::from));
         self.uid.append_option(fields.uid);
+        self.space.append_option(fields.space.as_deref());
         self.cgroup.append_option(fields.cgroup.as_deref());
+        self.quota_us.append_option(fields.quota_us);
+        self.period_us.append_option(fields.period_us);
         self.function.append_option(fields.function.as_deref());
         self.workqueue.append_option(fields.workqueue.as_deref());
         self.irq.append_option(fields.irq);
@@ -154,6 +160,7 @@ impl Names {
 struct Texts<'a>(Option<&'a StringArray>, &'a Names);
 struct Signed<'a>(Option<&'a Int32Array>);
 struct Unsigned<'a>(Option<&'a UInt32Array>);
+struct Long<'a>(Option<&'a UInt64Array>);
 
 impl Texts<'_> {
     fn word(&self, row: usize) -> Option<&str> {
@@ -177,6 +184,12 @@ impl Unsigned<'_> {
     }
 }
 
+impl Long<'_> {
+    fn at(&self, row: usize) -> Option<u64> {
+        self.0.filter(|column| !column.is_null(row)).map(|column| column.value(row))
+    }
+}
+
 /// The columns of a batch that may be missing.
 struct Columns<'a> {
     batch: &'a Batch,
@@ -194,6 +207,10 @@ impl<'a> Columns<'a> {
 
     fn u32(&self, name: &str) -> Result<Unsigned<'a>, String> {
         Ok(Unsigned(self.batch.column_if_any(name)?))
+    }
+
+    fn u64(&self, name: &str) -> Result<Long<'a>, String> {
+        Ok(Long(self.batch.column_if_any(name)?))
     }
 }
 
@@ -230,7 +247,8 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
     let (kind, name, names) = (text("kind")?, text("name")?, of.names);
     let (tid, tgid, comm) = (of.i32("tid")?, of.i32("tgid")?, of.text("comm")?);
     let (class, priority, nice) = (of.text("class")?, of.u32("priority")?, of.i32("nice")?);
-    let (uid, cgroup) = (of.u32("uid")?, of.text("cgroup")?);
+    let (uid, space, cgroup) = (of.u32("uid")?, of.text("space")?, of.text("cgroup")?);
+    let (quota_us, period_us) = (of.u64("quota_us")?, of.u64("period_us")?);
     let (function, workqueue) = (of.text("function")?, of.text("workqueue")?);
     let (irq, vector, softirq) = (of.u32("irq")?, of.text("vector")?, of.u32("softirq")?);
     let (timer, bank, idle_state) = (of.text("timer")?, of.u32("bank")?, of.u32("idle_state")?);
@@ -248,7 +266,10 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
             priority: priority.at(row).and_then(|n| u8::try_from(n).ok()),
             nice: nice.at(row).and_then(|n| i8::try_from(n).ok()),
             uid: uid.at(row),
+            space: space.at(row),
             cgroup: cgroup.at(row),
+            quota_us: quota_us.at(row),
+            period_us: period_us.at(row),
             function: function.at(row),
             workqueue: workqueue.at(row),
             irq: irq.at(row),

@@ -32,6 +32,8 @@ pub enum Column {
     I32OrNull,
     /// Unsigned, 32 bits, may be null.
     U32OrNull,
+    /// Unsigned, 64 bits, may be null.
+    U64OrNull,
 }
 
 /// One table: file, and its columns with type and meaning, in order.
@@ -69,7 +71,10 @@ pub const SCHEMA: [Table; 3] = [
             ("priority", Column::U32OrNull, "of a real-time thread: as the user sets it"),
             ("nice", Column::I32OrNull, "of a fair thread"),
             ("uid", Column::U32OrNull, "the user whose it is, where known"),
-            ("cgroup", Column::TextOrNull, "its control group, where known"),
+            ("space", Column::TextOrNull, "of a thread: kernel or user by its flags, where known"),
+            ("cgroup", Column::TextOrNull, "its control group, where known; of a CPU quota: whose it is"),
+            ("quota_us", Column::U64OrNull, "of a CPU quota: time granted, microseconds"),
+            ("period_us", Column::U64OrNull, "of a CPU quota: in each of these, microseconds"),
             ("function", Column::TextOrNull, "of work, a timer, a call, an NMI: the kernel function"),
             ("workqueue", Column::TextOrNull, "of work: the queue, where seen"),
             ("irq", Column::U32OrNull, "of a device's interrupt: its number"),
@@ -129,6 +134,7 @@ pub(crate) fn schema(file: &str) -> Arc<Schema> {
             Column::TextOrNull => (DataType::Utf8, true),
             Column::I32OrNull => (DataType::Int32, true),
             Column::U32OrNull => (DataType::UInt32, true),
+            Column::U64OrNull => (DataType::UInt64, true),
         };
         Field::new(*name, data, nullable)
     };

@@ -35,6 +35,7 @@ enum Plan {
     StatRuntime { tid: NumberField, runtime: NumberField },
     TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
     TaskRename { tid: NumberField, by: NumberField, comm: BytesField },
+    StopSignal { tid: NumberField },
     IrqEntry { irq: NumberField, action: BytesField },
     IrqExit { irq: NumberField },
     SoftirqEntry { vec: NumberField },
@@ -134,6 +135,8 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
         ("task", "task_rename") => {
             Plan::TaskRename { tid: b.number("pid"), by: b.number("common_pid"), comm: b.bytes("newcomm") }
         }
+        // Those of other signals are filtered away.
+        ("signal", "signal_generate") => Plan::StopSignal { tid: b.number("pid") },
         ("irq", "irq_handler_entry") => Plan::IrqEntry { irq: b.number("irq"), action: b.bytes("name") },
         ("irq", "irq_handler_exit") => Plan::IrqExit { irq: b.number("irq") },
         ("irq", "softirq_entry") => Plan::SoftirqEntry { vec: b.number("vec") },
@@ -235,6 +238,7 @@ impl Compiled {
                 tid: if tid.is_present() { tid.i32(e) } else { by.i32(e) },
                 comm: comm.comm(e),
             },
+            Plan::StopSignal { tid } => EventKind::StopSignal { tid: tid.i32(e) },
             Plan::IrqEntry { irq, action } => {
                 EventKind::IrqEntry { irq: irq.u32(e), action: names.get(action.text(e)) }
             }

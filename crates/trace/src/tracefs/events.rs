@@ -75,12 +75,16 @@ pub(super) enum Target {
     Work,
     /// No target: a field that must be at least this.
     AtLeast(&'static str, u64),
+    /// No target: a field that must lie between these, both included.
+    Between(&'static str, u64, u64),
 }
 
 /// A thread is moved.
 pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was moved to the CPU");
 /// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
 pub(super) const MIGRATE_EITHER: Target = Target::Either("dest_cpu", "orig_cpu");
+/// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
+pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
 
 /// Recorded on all CPUs, filtered by target.
 pub(super) const SENDERS: &[(Wanted, Target)] = &[
@@ -93,6 +97,8 @@ pub(super) const SENDERS: &[(Wanted, Target)] = &[
     (want("sched", "sched_waking", "who woke a thread"), Target::Cpu("target_cpu")),
     (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
     (MIGRATE, Target::Cpu("dest_cpu")),
+    // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
+    (want("signal", "signal_generate", "who stopped a thread"), Target::Between("sig", 19, 22)),
 ];
 
 /// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether

@@ -2,7 +2,7 @@
 
 use super::Tracefs;
 use super::control::{Control, Live};
-use crate::context::TraceContext;
+use crate::context::{FormatText, TraceContext};
 use jitterscope_platform::{FileError, Machine};
 use rustix::io::Errno;
 use std::path::Path;
@@ -30,6 +30,23 @@ pub(super) struct FakeControl {
     /// `system:event` that new instances lack.
     lacking: Vec<String>,
     cpus: u32,
+}
+
+/// Events that the recorded fixture does not have, for it was made before they were recorded.
+fn later_events() -> [FormatText; 2] {
+    let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
+        let mut text = format!("name: {event}\nID: {id}\nformat:\n");
+        let common = ["unsigned short common_type", "unsigned char common_flags", "int common_pid"];
+        for (at, field) in common.iter().chain(fields).enumerate() {
+            text += &format!("\tfield:{field};\toffset:{};\tsize:4;\tsigned:1;\n", at * 4);
+            text += if at + 1 == common.len() { "\n" } else { "" };
+        }
+        FormatText { system: system.into(), event: event.into(), text }
+    };
+    [
+        of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
+        of("task", "task_newtask", 9002, &["pid_t pid"]),
+    ]
 }
 
 /// `/proc/PID/stat` of a process.
@@ -128,7 +145,7 @@ impl Control for FakeControl {
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
         file("events/header_page", &context.header_page);
-        for format in &context.formats {
+        for format in context.formats.iter().chain(&later_events()) {
             if self.lacking.contains(&format!("{}:{}", format.system, format.event)) {
                 continue;
             }

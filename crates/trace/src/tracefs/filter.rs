@@ -45,6 +45,11 @@ pub(super) fn at_least(format: &EventFormat, field: &str, value: u64) -> Vec<Str
     if format.has(field) { vec![format!("{field} >= {value}")] } else { Vec::new() }
 }
 
+/// A filter for a field that must lie between two values, both included.
+pub(super) fn between(format: &EventFormat, field: &str, (low, high): (u64, u64)) -> Vec<String> {
+    if format.has(field) { vec![format!("{field} >= {low} && {field} <= {high}")] } else { Vec::new() }
+}
+
 /// Filters for a field that is a CPU number.
 fn number(field: &str, measured: &CpuSet) -> Vec<String> {
     let set = format!("{field} & CPUS{{{measured}}}");

@@ -1,6 +1,6 @@
 //! A recording of kernel events: both instances, from start to removal.
 
-use super::events::{FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, SENDERS, Target, Wanted};
+use super::events::{FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, SENDERS, Target, Wanted};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
@@ -77,7 +77,10 @@ impl Recorder {
             let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
             (*wanted, Some(target))
         };
-        let births = watch.then_some((NEW_TASK, None));
+        let births = match settings.follow_threads {
+            true => watch.then_some((NEW_TASK, None)),
+            false => Some((NEWBORN, None)),
+        };
         let mut senders = Side::prepare(
             tracefs,
             &Plan {

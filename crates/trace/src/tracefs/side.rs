@@ -128,6 +128,9 @@ impl Side {
         let format = EventFormat::parse(system, event, &text).map_err(drop)?;
         let candidates = match (target, plan.targets) {
             (Some(Target::AtLeast(field, value)), _) => Some(filter::at_least(&format, field, value)),
+            (Some(Target::Between(field, low, high)), _) => {
+                Some(filter::between(&format, field, (low, high)))
+            }
             (Some(target), Some(targets)) => Some(filter::candidates(&format, target, targets, plan.last)),
             _ => None,
         };

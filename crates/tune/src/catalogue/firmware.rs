@@ -6,8 +6,10 @@ use crate::in_force::InForce;
 use crate::knob::{Control, Fact, Group, Knob, Risk, Weight};
 use jitterscope_model::{CulpritKind, Verdict};
 
-/// Time at the edges of what the kernel recorded, where a host may have run something else.
-const EDGES: &[Verdict] = &[Verdict::BetweenEvents, Verdict::BeforeFirstEvent, Verdict::AfterLastEvent];
+/// Time without any kernel event, and at the edges of what the kernel recorded, where a host may have run something
+/// else.
+const UNSEEN: &[Verdict] =
+    &[Verdict::NoEventInVm, Verdict::BetweenEvents, Verdict::BeforeFirstEvent, Verdict::AfterLastEvent];
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -42,7 +44,7 @@ pub(super) const KNOBS: &[Knob] = &[
         boot: &[],
         answers: &[
             Answer::removes(Target::VerdictsOf(CulpritKind::Hypervisor)),
-            Answer::perhaps(Target::Verdicts(EDGES)),
+            Answer::perhaps(Target::Verdicts(UNSEEN)),
         ],
         profiles: &[],
         risk: Risk::Low,

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::answer::Effect;
     use crate::knob::{Control, Place, Risk};
-    use jitterscope_model::{About, Name, Subject, Task, Verdict, Work};
+    use jitterscope_model::{About, Name, Quota, Subject, Task, Verdict, Work};
     use std::collections::BTreeSet;
 
     #[test]
@@ -137,6 +137,7 @@ mod tests {
             (Subject::Throttle(Task::default()), "rt-runtime"),
             (Subject::verdict(Verdict::Smi), "smi"),
             (Subject::verdict(Verdict::CpuTaken), "host-vcpu"),
+            (Subject::Quota(Quota { cgroup: "/pod".into(), limit: None }), "cfs-quota"),
             (Subject::PageFault { user: true }, "prefault"),
             (thread("rcu_preempt"), "kthread-aff"),
             (thread("chrome"), "cpuset-part"),

@@ -123,7 +123,11 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Throttling of a group that used up its quota, and the timer that refills it.",
         control: Control::Look(observed::cpu_quota),
         boot: &[],
-        answers: &[Answer::removes(Target::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"]))],
+        answers: &[
+            Answer::removes(Target::Quotas),
+            Answer::removes(Target::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"])),
+            Answer::perhaps(Target::Verdicts(&[Verdict::RunnableIdle])),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "The group's limit: it may take all of its CPUs.",

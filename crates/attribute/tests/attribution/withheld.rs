@@ -1,0 +1,128 @@
+//! A spinning victim that could run, or was stopped, and was not let.
+
+use crate::common::*;
+use jitterscope_attribute::Attributor;
+use jitterscope_model::{
+    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, Subject, TaskRef, ThrottledGroup,
+    Ticks,
+};
+
+fn idle() -> TaskRef {
+    task(0, "swapper/1", 120)
+}
+
+fn leaves(time: u64, prev: TaskRef, prev_state: u64, next: TaskRef) -> KernelEvent {
+    at(time, EventKind::SchedSwitch { prev, prev_state, next })
+}
+
+fn throttled(until: u64, groups: &[&str]) -> DrainTurn {
+    let group = |name: &&str| ThrottledGroup {
+        cgroup: (*name).into(),
+        quota_us: 70_000,
+        period_us: 100_000,
+        times: 1,
+        throttled_us: 30_000,
+    };
+    DrainTurn {
+        quotas_read: Ticks(until),
+        members: vec![(VICTIM, vec!["/box".into()])],
+        throttled: groups.iter().map(group).collect(),
+        ..DrainTurn::default()
+    }
+}
+
+fn with_quota(until: u64, groups: &[&str]) -> Attributor {
+    let mut a = attributor(false);
+    a.quotas(&throttled(1, &[]), true);
+    a.quotas(&throttled(until, groups), true);
+    a
+}
+
+fn certainty(attribution: &Attribution) -> Vec<(Confidence, Evidence)> {
+    attribution.parts.iter().map(|part| (part.confidence, part.evidence.clone())).collect()
+}
+
+#[test]
+fn a_fair_victim_that_idle_took_over_from_was_throttled_if_a_quota_above_it_was_counted() {
+    let mut a = with_quota(31_000_000, &["/box"]);
+    let tick = [enter(11_000_000, "local_timer"), exit(11_002_000, "local_timer")];
+    let events = [
+        leaves(1_000_000, victim(), 0, idle()),
+        tick[0].clone(),
+        tick[1].clone(),
+        leaves(31_000_000, idle(), 0, victim()),
+    ];
+    let got = attribute(&mut a, &stall(1_000_000, 31_000_000), &events);
+    assert_eq!(shown(&got), ["quota/CPU quota 29998000", "timer/local_timer 2000"]);
+    let Subject::Quota(quota) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts) };
+    let limit = quota.limit.unwrap();
+    assert_eq!((&*quota.cgroup, limit.quota_us, limit.period_us), ("/box", 70_000, 100_000));
+    assert_eq!(certainty(&got)[0], (Confidence::Medium, Evidence::QuotaCount));
+    assert_eq!(a.throttled().map(|sum| sum.times).sum::<u64>(), 1);
+}
+
+#[test]
+fn without_a_count_that_rose_it_is_not_explained_and_no_idle_latency() {
+    let events = [leaves(1000, victim(), 0, idle()), leaves(31_000_000, idle(), 0, victim())];
+    // No quota, one of others, and one that was not used up.
+    for groups in [&[][..], &["/other"][..]] {
+        let got = attribute(&mut with_quota(31_000_000, groups), &stall(1000, 31_000_000), &events);
+        assert_eq!(shown(&got), ["unresolved/runnable but idle 30999000"]);
+        assert_eq!(certainty(&got)[0].0, Confidence::Low);
+    }
+    // One that was used up before.
+    let got = attribute(&mut with_quota(900, &["/box"]), &stall(1000, 31_000_000), &events);
+    assert_eq!(shown(&got), ["unresolved/runnable but idle 30999000"]);
+}
+
+#[test]
+fn while_another_thread_has_the_cpu_a_quota_is_but_a_possibility() {
+    let other = task(200, "make", 120);
+    let events = [leaves(1000, victim(), 0, other), leaves(31_000_000, other, 0, victim())];
+    let got = attribute(&mut with_quota(31_000_000, &["/box"]), &stall(1000, 31_000_000), &events);
+    assert_eq!(shown(&got), ["thread/make 30999000"]);
+    assert_eq!(certainty(&got)[0], (Confidence::Medium, Evidence::SwitchRecordsWhileThrottled));
+    let got = attribute(&mut with_quota(31_000_000, &[]), &stall(1000, 31_000_000), &events);
+    assert_eq!(certainty(&got)[0], (Confidence::High, Evidence::SwitchRecords));
+}
+
+#[test]
+fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
+    for (prio, told) in
+        [(10, "rt_throttle/RT throttling 49999000"), (-1, "rt_throttle/deadline budget 49999000")]
+    {
+        let own = task(VICTIM, "js-spin/1", prio);
+        let events = [leaves(1000, own, 0, idle()), leaves(50_000_000, idle(), 0, own)];
+        // A quota does not concern them.
+        let got = attribute(&mut with_quota(50_000_000, &["/box"]), &stall(1000, 50_000_000), &events);
+        assert_eq!(shown(&got), [told]);
+    }
+    // Among threads of its class a deadline thread is not throttled.
+    let own = task(VICTIM, "js-spin/1", -1);
+    let other = task(300, "dl", -1);
+    let events = [leaves(1000, own, 0, other), leaves(5000, other, 1, own)];
+    let got = attribute(&mut attributor(false), &stall(1000, 5000), &events);
+    assert_eq!(shown(&got), ["thread/dl 4000"]);
+}
+
+#[test]
+fn a_stopped_victim_is_told_as_stopped_whoever_has_the_cpu_and_by_whom() {
+    let other = task(200, "make", 120);
+    let events = [
+        leaves(1000, victim(), 4, idle()),
+        leaves(400_000, idle(), 0, other),
+        leaves(600_000, other, 1, idle()),
+        leaves(1_000_000, idle(), 0, victim()),
+    ];
+    let mut a = attributor(true);
+    let stop = KernelEvent { tid: 77, ..at(900, EventKind::StopSignal { tid: VICTIM }) };
+    a.sender_event(&stop);
+    let got = attribute(&mut a, &stall(1000, 1_000_000), &events);
+    assert_eq!(shown(&got), ["stopped/stopped by a signal 999000"]);
+    let sender = got.parts[0].culprit.sender.as_ref().unwrap();
+    assert_eq!((sender.tid, sender.comm.as_deref()), (77, Some("task77")));
+    // A tracer's stop is another matter.
+    let events = [leaves(1000, victim(), 8, idle()), leaves(1_000_000, idle(), 0, victim())];
+    let got = attribute(&mut attributor(true), &stall(1000, 1_000_000), &events);
+    assert_eq!(shown(&got), ["stopped/stopped by a tracer 999000"]);
+}

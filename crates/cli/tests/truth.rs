@@ -1,0 +1,289 @@
+//! Threads that are kept from running on the real machine: by a quota, by a signal, by throttling, by a trap. None of
+//! it may be told as an idle CPU's latency or as the host's doing.
+
+mod live;
+
+use live::{can_trace, jitterscope, json, program, stderr, turn};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A control group of version 1 with a quota. Whatever is in it moves up, and it is removed.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None`, and a line on stderr, where there is no such controller.
+    fn make(name: &str, quota_us: u32) -> Option<Group> {
+        let root = Path::new("/sys/fs/cgroup/cpu");
+        if !root.join("cpu.cfs_quota_us").exists() {
+            eprintln!("skipped: no control group of version 1 with a cpu controller");
+            return None;
+        }
+        let folder = root.join(format!("jitterscope-test-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let group = Group(folder);
+        fs::write(group.0.join("cpu.cfs_period_us"), "100000").unwrap();
+        fs::write(group.0.join("cpu.cfs_quota_us"), quota_us.to_string()).unwrap();
+        Some(group)
+    }
+
+    fn name(&self) -> String {
+        format!("/{}", self.0.file_name().unwrap().to_string_lossy())
+    }
+
+    /// A command whose process goes into the group before it begins.
+    fn enter(&self, mut command: Command) -> Command {
+        let tasks = self.0.join("cgroup.procs");
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("echo $$ > {} && exec \"$@\"", tasks.display())).arg("sh");
+        shell.arg(command.get_program()).args(command.get_args());
+        for (key, value) in command.get_envs() {
+            if let Some(value) = value {
+                shell.env(key, value);
+            }
+        }
+        command.stdin(Stdio::null());
+        shell.stdin(Stdio::null());
+        shell
+    }
+
+    /// Periods in which it was throttled.
+    fn throttled(&self) -> u64 {
+        let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap();
+        let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")).unwrap();
+        line.parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for tid in fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write("/sys/fs/cgroup/cpu/cgroup.procs", tid);
+        }
+        // The last process may still be on its way out.
+        let until = Instant::now() + Duration::from_secs(5);
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// A process that is ended with its owner.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap().success());
+}
+
+fn highest_cpu() -> u32 {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap()
+}
+
+/// All culprits and classes of a report: kind, name, time.
+fn culprits(report: &Value) -> Vec<(String, String, u64)> {
+    let attribution = &report["attribution"];
+    let rows = [&attribution["culprits"], &attribution["unexplained"]["classes"]].into_iter();
+    let told = |row: &Value| {
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        (text("kind"), text("name"), row["total_ns"].as_u64().unwrap())
+    };
+    rows.flat_map(|rows| rows.as_array().unwrap()).map(told).collect()
+}
+
+fn total(culprits: &[(String, String, u64)], kind: &str) -> u64 {
+    culprits.iter().filter(|(of, ..)| of == kind).map(|(.., ns)| ns).sum()
+}
+
+fn warns(report: &Value, id: &str) -> bool {
+    report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == id)
+}
+
+/// A stored run says the same when it is attributed again.
+fn assert_replays(runs: &Path, report: &Value) {
+    let id = report["run"]["id"].as_str().unwrap();
+    let again = jitterscope(runs, &["report", id, "--reattribute", "--json"]);
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(culprits(&json(&again)), culprits(report));
+}
+
+#[test]
+fn a_followed_process_under_a_quota_is_told_so_and_not_that_it_left_idle_states() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(group) = Group::make("attach", 10_000) else { return };
+    let mut busy = Command::new("sh");
+    busy.args(["-c", "while :; do :; done"]);
+    let busy = Owned(group.enter(busy).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(500));
+    let runs = tempfile::tempdir().unwrap();
+    let before = group.throttled();
+    let pid = busy.0.id().to_string();
+    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(group.throttled() > before + 10, "the quota did not bite");
+    let report = json(&output);
+    let told = culprits(&report);
+    let quota = total(&told, "quota");
+    let idle: u64 = told.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
+    println!("quota {quota} ns, idle exit {idle} ns, perhaps the quota's {} ns", perhaps(&report));
+    // On a busy machine others have its CPU while it is throttled.
+    assert!(quota + perhaps(&report) > 10 * idle, "{told:?}");
+    assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
+    assert!(quota == 0 || output_names(&report, &group.name()), "{:#}", report["attribution"]);
+    assert_replays(runs.path(), &report);
+}
+
+/// Time of the longest stalls in which another thread ran and the quota was counted.
+fn perhaps(report: &Value) -> u64 {
+    let worst = report["worst"].as_array().unwrap().iter();
+    let parts = worst.flat_map(|stall| stall["parts"].as_array().unwrap());
+    let may_be = |part: &&Value| part["evidence"].as_str().unwrap().contains("perhaps of this thread");
+    parts.filter(may_be).map(|part| part["net_ns"].as_u64().unwrap()).sum()
+}
+
+fn output_names(report: &Value, group: &str) -> bool {
+    let culprits = report["attribution"]["culprits"].as_array().unwrap();
+    culprits.iter().any(|row| row["kind"] == "quota" && row["cgroup"] == group && row["quota_us"] == 10_000)
+}
+
+#[test]
+fn a_recording_under_a_quota_is_told_so_and_its_knob_is_the_quotas() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(group) = Group::make("record", 20_000) else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let mut command = Command::new(program());
+    command.env("JITTERSCOPE_RUNS", runs.path());
+    command.args(["record", "--cpus", &cpu, "-d", "3s", "--json", "-q"]);
+    let output = group.enter(command).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let told = culprits(&report);
+    let quota = total(&told, "quota");
+    println!("quota {quota} ns, perhaps the quota's {} ns", perhaps(&report));
+    assert!(quota + perhaps(&report) > 0, "{told:?}");
+    assert!(!told.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")), "{told:?}");
+    assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn a_recording_that_is_stopped_for_a_second_says_by_whom() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let recorder = Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs.path())
+        .args(["record", "--cpus", &cpu, "-d", "4s", "--json", "-q"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    signal(recorder.id(), "STOP");
+    std::thread::sleep(Duration::from_secs(1));
+    signal(recorder.id(), "CONT");
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let told = culprits(&report);
+    println!("{told:?}");
+    let stopped = total(&told, "stopped");
+    assert!(stopped > 500_000_000, "{told:?}");
+    assert!(!told.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")), "{told:?}");
+    let rows = report["attribution"]["culprits"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["kind"] == "stopped").unwrap();
+    assert_eq!(row["sender"]["comm"], "kill", "{row:#}");
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn two_recordings_on_one_cpu_are_refused() {
+    let _turn = turn();
+    let runs = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let first = Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs.path())
+        .args(["record", "--cpus", &cpu, "-d", "30s", "--no-trace", "-q"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let first = Owned(first);
+    std::thread::sleep(Duration::from_millis(1500));
+    let second = jitterscope(runs.path(), &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"]);
+    assert!(!second.status.success());
+    let said = stderr(&second);
+    assert!(said.contains("being measured by another recording"), "{said}");
+    assert!(said.contains(&format!("process {}", first.0.id())), "{said}");
+    drop(first);
+    let third = jitterscope(runs.path(), &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"]);
+    assert!(third.status.success(), "{}", stderr(&third));
+}
+
+#[test]
+fn a_followed_real_time_thread_is_told_as_throttled() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let number = |name: &str| -> i64 {
+        fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap().trim().parse().unwrap()
+    };
+    let (runtime, period) = (number("sched_rt_runtime_us"), number("sched_rt_period_us"));
+    if !(0..period).contains(&runtime) {
+        eprintln!("skipped: kernel.sched_rt_runtime_us throttles nothing");
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let busy = Command::new("chrt")
+        .args(["-f", "5", "taskset", "-c", &cpu, "sh", "-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .spawn();
+    let Ok(busy) = busy else {
+        eprintln!("skipped: there is no chrt");
+        return;
+    };
+    let busy = Owned(busy);
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = busy.0.id().to_string();
+    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "4s", "--json", "-q"]);
+    drop(busy);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let told = culprits(&report);
+    println!("{told:?}");
+    let waited = report["threads"][0]["waiting_ns"].as_u64().unwrap();
+    let throttled = total(&told, "rt_throttle");
+    if waited < 20_000_000 {
+        eprintln!("skipped: this kernel did not throttle it");
+        return;
+    }
+    // All but what more urgent threads took, and interrupts.
+    assert!(throttled * 10 > waited * 8, "waited for {waited} ns: {told:?}");
+    assert!(!told.iter().any(|(_, name, _)| name == "idle exit"), "{told:?}");
+    assert_replays(runs.path(), &report);
+}

@@ -1,0 +1,245 @@
+//! Experiments on a machine that is made up.
+
+#[path = "../../report/tests/common/mod.rs"]
+mod common;
+
+use common::{Scenario, part};
+use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Verdict};
+use jitterscope_experiment::{
+    Arm, Change, Ended, Experiment, ExperimentError, Header, InForceIn, Outcome, Rules, SESSION_VERSION,
+    Session, Subject, Verified, order, run,
+};
+use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit};
+use jitterscope_testing::SplitMix64;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A machine whose `vmstat_update` runs once a second unless the knob is set.
+#[derive(Clone)]
+struct Fake {
+    applied: Rc<Cell<bool>>,
+    /// What was done to it, in order.
+    done: Rc<RefCell<Vec<&'static str>>>,
+    undoing: InForceIn,
+    /// The apply that fails.
+    fails_at: Option<usize>,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        Fake { applied: Rc::default(), done: Rc::default(), undoing: InForceIn::Now, fails_at: None }
+    }
+}
+
+impl Change for Fake {
+    fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
+        self.applied.set(true);
+        self.done.borrow_mut().push("apply");
+        let applies = self.done.borrow().iter().filter(|what| **what == "apply").count();
+        if self.fails_at == Some(applies) {
+            return Err(ExperimentError::NotApplied("half of it".into()));
+        }
+        Ok(InForceIn::Now)
+    }
+
+    fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
+        if self.applied.replace(false) {
+            self.done.borrow_mut().push("revert");
+        }
+        Ok(InForceIn::Now)
+    }
+
+    fn undoing(&self) -> InForceIn {
+        self.undoing.clone()
+    }
+
+    fn knobs(&self) -> Vec<String> {
+        vec!["vmstat".into()]
+    }
+
+    fn describe(&self) -> String {
+        "vmstat".into()
+    }
+}
+
+struct Bench {
+    machine: Fake,
+    random: SplitMix64,
+    made: BTreeMap<String, ComparedRun>,
+    /// Runs of A in which the culprit has not come back, by number.
+    missing: Vec<usize>,
+    of_a: usize,
+    stop_after: Option<usize>,
+    /// How much longer other stalls are with the change.
+    costs: f64,
+    arms: Vec<Arm>,
+}
+
+impl Bench {
+    fn of(machine: &Fake, seed: u64) -> Bench {
+        Bench {
+            machine: machine.clone(),
+            random: SplitMix64(seed),
+            made: BTreeMap::new(),
+            missing: Vec::new(),
+            of_a: 0,
+            stop_after: None,
+            costs: 1.0,
+            arms: Vec::new(),
+        }
+    }
+}
+
+impl Subject for Bench {
+    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
+        assert_eq!(self.machine.applied.get(), arm == Arm::B, "the change is there in B, and only there");
+        self.arms.push(arm);
+        if self.stop_after.is_some_and(|after| self.arms.len() > after) {
+            stop.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let with = arm == Arm::A && !self.missing.contains(&self.of_a);
+        self.of_a += usize::from(arm == Arm::A);
+        let mut scenario = Scenario::new(&[1]);
+        for second in 0..10u64 {
+            if with {
+                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
+                let length = 4_000 + self.random.below(2_000);
+                let part = part(CulpritKind::Kworker, "vmstat_update", detail, length);
+                scenario.stall(1, second * 1_000_000 + 100, vec![part]);
+            }
+            for n in 0..20 {
+                let cost = if arm == Arm::B { self.costs } else { 1.0 };
+                let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64;
+                let part = part(CulpritKind::Thread, "rival", "pid 99", length);
+                scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
+            }
+        }
+        let scenario = scenario.finish();
+        let path = format!("run-{}", self.made.len());
+        let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(&path));
+        for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+            builder.stall(stall, attribution);
+        }
+        let run = builder.finish();
+        self.made.insert(path, run.clone());
+        Ok(Some(run))
+    }
+
+    fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {
+        Ok(self.made[&path.display().to_string()].clone())
+    }
+}
+
+fn answers(knob: &str, culprit: &Culprit) -> bool {
+    knob == "vmstat" && culprit.name() == "vmstat_update"
+}
+
+fn session() -> Session {
+    Session::in_memory(Header {
+        version: SESSION_VERSION,
+        asked: String::new(),
+        seed: 11,
+        started_realtime_ns: 0,
+        boot_id: String::new(),
+    })
+}
+
+const RULES: Rules =
+    Rules { looks: Looks::DEFAULT, margin: 0.1, longest_wait: Nanos(1), most_void: 4, deadline: None };
+
+fn experiment(
+    machine: &mut Fake,
+    bench: &mut Bench,
+    session: &mut Session,
+) -> Result<Outcome, ExperimentError> {
+    let stop = AtomicBool::new(false);
+    run(Experiment {
+        change: machine,
+        subject: bench,
+        session,
+        rules: RULES,
+        answers: &answers,
+        observer: &mut (),
+        stop: &stop,
+    })
+}
+
+#[test]
+fn what_the_knob_removes_is_verified_and_the_machine_is_put_back() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 1), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
+    let culprit = outcome.decisions.iter().find(|d| d.what == "kworker vmstat_update").unwrap();
+    assert_eq!((culprit.verdict, culprit.pairs), (Verdict::Better, 8));
+    assert!(!machine.applied.get());
+    // Each pair has one of each, in the order that was drawn.
+    let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
+    assert_eq!(bench.arms, drawn);
+    assert_eq!(session.pairs.len(), 8);
+}
+
+#[test]
+fn a_total_that_is_worse_is_not_verified_whatever_became_of_the_culprit() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 2), session());
+    bench.costs = 1.5;
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!(outcome.verified, Verified::No);
+    assert!(outcome.decisions.iter().any(|d| d.what == "total" && d.verdict == Verdict::Worse));
+}
+
+#[test]
+fn a_pair_in_which_the_culprit_is_not_back_is_void() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 3), session());
+    bench.missing = vec![2, 5];
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.pairs, outcome.void.len(), session.pairs.len()), (8, 2, 10));
+    assert!(session.pairs[2].void.is_some() && session.pairs[5].void.is_some());
+    // Where it never comes back there is an end.
+    let (mut bench, mut session) = (Bench::of(&machine, 3), self::session());
+    bench.missing = (1..100).collect();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs), (Ended::Void, 1));
+}
+
+#[test]
+fn a_stopped_experiment_goes_on_where_it_was() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 4), session());
+    bench.stop_after = Some(7);
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, session.pairs.len()), (Ended::Stopped, 3, 3));
+    assert!(!machine.applied.get());
+    bench.stop_after = None;
+    bench.arms.clear();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs), (Ended::Decided, 8));
+    assert_eq!(bench.arms.len(), 10, "five pairs more");
+}
+
+#[test]
+fn a_change_that_fails_half_way_is_undone() {
+    let mut machine = Fake { fails_at: Some(2), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 5), session());
+    let error = experiment(&mut machine, &mut bench, &mut session).unwrap_err();
+    assert!(error.to_string().contains("half of it"), "{error}");
+    assert!(!machine.applied.get());
+    assert_eq!(machine.done.borrow().last(), Some(&"revert"));
+}
+
+#[test]
+fn what_takes_too_long_to_undo_is_not_interleaved() {
+    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.interleaved, outcome.pairs), (false, 8));
+    assert_eq!(machine.done.borrow()[..], ["apply", "revert"]);
+    assert_eq!(bench.arms[..8], [Arm::A; 8]);
+}

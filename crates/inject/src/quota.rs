@@ -1,0 +1,137 @@
+//! A CPU quota above the measuring thread, used up in no time: its control group (version 1, where single threads
+//! can be in groups) has a quota that is never used up, and for each injection a tight one for a moment.
+
+use super::protocol::{DisturbSettings, Expectation, Injection};
+use super::{DisturbError, Injector, needs_helper, pace};
+use jitterscope_model::{CulpritKind, Nanos};
+use jitterscope_platform::{Machine, clock, monotonic_now};
+use std::time::Duration;
+
+/// Where version 1 has its cpu controller.
+const ROOTS: [&str; 2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
+/// How our groups' names begin; the process id of the child follows.
+const NAME: &str = "jitterscope-selftest-";
+/// More than a thread can use: two CPUs.
+const AMPLE: &str = "40000";
+const PERIOD: &str = "20000";
+/// A tenth of a CPU.
+const TIGHT: &str = "2000";
+/// A recorder looks once a second which groups threads are in.
+const UNTIL_SEEN: Duration = Duration::from_millis(1300);
+
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+    needs_helper(settings)?;
+    if settings.victim_tid.is_none() {
+        return Err("the thread that measures is not known".into());
+    }
+    let root = root(machine).ok_or("there is no control group of version 1 with a cpu controller")?;
+    match std::fs::OpenOptions::new().write(true).open(machine.path(format!("{root}/tasks"))) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{root}/tasks: {error}; moving a thread needs root")),
+    }
+}
+
+fn root(machine: &Machine) -> Option<&'static str> {
+    ROOTS.into_iter().find(|root| machine.exists(format!("{root}/cpu.cfs_quota_us")))
+}
+
+/// The folder of a thread's own group.
+fn own_group(machine: &Machine, root: &str, tid: i32) -> Option<String> {
+    let text = machine.read(format!("/proc/{tid}/cgroup")).ok()?;
+    let path = text.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next()?;
+        let path = fields.next()?;
+        controllers.split(',').any(|controller| controller == "cpu").then_some(path)
+    })?;
+    let outside = path.split('/').any(|component| component == "..");
+    (!outside).then(|| format!("{root}{}", path.trim_end_matches('/')))
+}
+
+/// See the module.
+pub(super) struct Quota {
+    settings: DisturbSettings,
+    machine: Machine,
+    victim: i32,
+    /// Where the thread was.
+    before: String,
+    group: String,
+    waited: bool,
+}
+
+impl Quota {
+    pub(super) fn new(settings: &DisturbSettings) -> Result<Quota, DisturbError> {
+        let machine = Machine::host();
+        let missing =
+            || DisturbError::Unavailable("the measuring thread's control group is not known".into());
+        let victim = settings.victim_tid.ok_or_else(missing)?;
+        let root = root(&machine).ok_or_else(missing)?;
+        remove_leftover_groups(&machine);
+        let before = own_group(&machine, root, victim).ok_or_else(missing)?;
+        let group = format!("{before}/{NAME}{}", std::process::id());
+        std::fs::create_dir(machine.path(&group))
+            .map_err(|source| jitterscope_platform::FileError { path: machine.path(&group), source })?;
+        // From here on the drop puts everything back.
+        let quota = Quota { settings: settings.clone(), machine, victim, before, group, waited: false };
+        quota.machine.write(format!("{}/cpu.cfs_period_us", quota.group), PERIOD)?;
+        quota.set(AMPLE)?;
+        quota.machine.write(format!("{}/tasks", quota.group), &victim.to_string())?;
+        Ok(quota)
+    }
+
+    fn set(&self, quota: &str) -> Result<(), DisturbError> {
+        Ok(self.machine.write(format!("{}/cpu.cfs_quota_us", self.group), quota)?)
+    }
+}
+
+impl Injector for Quota {
+    fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
+        Expectation { kind: CulpritKind::Quota, name: "CPU quota".into(), sender: None }
+    }
+
+    fn begin(&mut self) -> Result<(), DisturbError> {
+        let until = Nanos(u64::try_from(UNTIL_SEEN.as_nanos()).unwrap_or(u64::MAX));
+        self.waited = pace::sleep_until(monotonic_now() + until)?;
+        Ok(())
+    }
+
+    fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
+        if !self.waited || !pace::sleep_until(deadline)? {
+            return Ok(None);
+        }
+        let start_ticks = clock::now(self.settings.clock);
+        self.set(TIGHT)?;
+        let slept = pace::sleep_until(monotonic_now() + self.settings.length);
+        self.set(AMPLE)?;
+        let end_ticks = clock::now(self.settings.clock);
+        slept?;
+        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // Where the thread has ended, there is nothing to move.
+        let _ = self.machine.write(format!("{}/tasks", self.before), &self.victim.to_string());
+        let _ = std::fs::remove_dir(self.machine.path(&self.group));
+    }
+}
+
+/// Moves a thread of ours out of the group of a child that was killed, and removes groups that are left over: the
+/// kernel removes none that has a thread in it.
+pub fn remove_leftover_groups(machine: &Machine) {
+    let Some(root) = root(machine) else { return };
+    let pid = i32::try_from(std::process::id()).ok();
+    let Some(own) = pid.and_then(|pid| own_group(machine, root, pid)) else { return };
+    for name in machine.list(&own) {
+        let Some(pid) = name.strip_prefix(NAME).filter(|pid| pid.parse::<u32>().is_ok()) else { continue };
+        if machine.exists(format!("/proc/{pid}")) {
+            continue;
+        }
+        let group = format!("{own}/{name}");
+        for tid in machine.read(format!("{group}/tasks")).unwrap_or_default().lines() {
+            let _ = machine.write(format!("{own}/tasks"), tid);
+        }
+        let _ = std::fs::remove_dir(machine.path(&group));
+    }
+}

@@ -1,0 +1,110 @@
+//! The measuring thread stopped for a known time, as a debugger does: that thread alone, for a stop signal would
+//! stop its whole process, the recorder included. Should this child be killed, the kernel lets the thread go on.
+
+use super::protocol::{DisturbSettings, Expectation, Injection};
+use super::{DisturbError, Injector, needs_helper, pace};
+use jitterscope_model::{CulpritKind, Nanos, Verdict};
+use jitterscope_platform::{Machine, clock, monotonic_now};
+use rustix::io::Errno;
+
+/// `CAP_SYS_PTRACE` (`include/uapi/linux/capability.h`).
+const CAP_SYS_PTRACE: u32 = 19;
+
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+    needs_helper(settings)?;
+    if settings.victim_tid.is_none() {
+        return Err("the thread that measures is not known".into());
+    }
+    match super::has_capability(machine, CAP_SYS_PTRACE) {
+        true => Ok(()),
+        false => Err("stopping another process's thread needs CAP_SYS_PTRACE".into()),
+    }
+}
+
+/// See the module.
+pub(super) struct Stop {
+    settings: DisturbSettings,
+    victim: libc::pid_t,
+}
+
+impl Stop {
+    pub(super) fn new(settings: &DisturbSettings) -> Result<Stop, DisturbError> {
+        let victim = settings.victim_tid.ok_or_else(|| {
+            DisturbError::Arguments("there is no thread to stop: victim_tid is missing".into())
+        })?;
+        // Whether it can be done shows now.
+        let stopped = Stopped::new(victim).map_err(DisturbError::refused("tracing the measuring thread"))?;
+        drop(stopped);
+        Ok(Stop { settings: settings.clone(), victim })
+    }
+}
+
+/// A thread that does not run until this is dropped. It is traced no longer than that: a signal for a traced thread
+/// would wait for us.
+struct Stopped {
+    thread: libc::pid_t,
+    /// The signal that stopped it in our stead, which it is still to get.
+    signal: libc::c_int,
+}
+
+impl Stopped {
+    fn new(thread: libc::pid_t) -> Result<Stopped, Errno> {
+        request(libc::PTRACE_SEIZE, thread, 0)?;
+        let mut status = 0;
+        request(libc::PTRACE_INTERRUPT, thread, 0)?;
+        loop {
+            // SAFETY: `status` is a valid place for the state, and the thread is traced by us, so that waiting for
+            // it concerns no child of anybody else.
+            let waited = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
+            match waited {
+                0.. => break,
+                _ if last_error() == Errno::INTR => {}
+                _ => return Err(last_error()),
+            }
+        }
+        let by_us = status >> 16 == libc::PTRACE_EVENT_STOP;
+        let signal = if by_us || !libc::WIFSTOPPED(status) { 0 } else { libc::WSTOPSIG(status) };
+        Ok(Stopped { thread, signal })
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // If the thread has ended meanwhile, there is nothing to let go.
+        let _ = request(libc::PTRACE_DETACH, self.thread, self.signal);
+    }
+}
+
+impl Injector for Stop {
+    fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
+        let name = Verdict::StoppedByTracer.as_str().into();
+        Expectation { kind: CulpritKind::Stopped, name, sender: None }
+    }
+
+    fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
+        if !pace::sleep_until(deadline)? {
+            return Ok(None);
+        }
+        let start_ticks = clock::now(self.settings.clock);
+        let stopped =
+            Stopped::new(self.victim).map_err(DisturbError::refused("stopping the measuring thread"))?;
+        // Asked to end in the middle, it was stopped for less.
+        let slept = pace::sleep_until(monotonic_now() + self.settings.length);
+        drop(stopped);
+        let end_ticks = clock::now(self.settings.clock);
+        slept?;
+        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+    }
+}
+
+/// A request without an address, with a number for data.
+fn request(request: libc::c_uint, tid: libc::pid_t, data: libc::c_int) -> Result<(), Errno> {
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: these requests take no address, their data is a number, and they touch no memory of ours.
+    let done = unsafe { libc::ptrace(request, tid, none, libc::c_long::from(data)) };
+    if done < 0 { Err(last_error()) } else { Ok(()) }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,117 @@
+//! Page faults of the measuring threads: those that the kernel counts beside those that it recorded.
+
+use jitterscope_model::{CpuId, EventKind, KernelEvent};
+use jitterscope_platform::Machine;
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+struct Victim {
+    cpu: CpuId,
+    /// As counted when its watching began.
+    at_start: u64,
+    counted: u64,
+    recorded: u64,
+    told: u64,
+}
+
+/// Counts them.
+pub(crate) struct FaultWatch {
+    machine: Machine,
+    victims: BTreeMap<i32, Victim>,
+}
+
+impl FaultWatch {
+    pub(crate) fn new(machine: &Machine) -> FaultWatch {
+        FaultWatch { machine: machine.clone(), victims: BTreeMap::new() }
+    }
+
+    /// Watches the thread that measures a CPU.
+    pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
+        if let Some(at_start) = self.count(tid) {
+            self.victims.insert(tid, Victim { cpu, at_start, counted: 0, recorded: 0, told: 0 });
+        }
+    }
+
+    /// Before the records of a turn are read: what is counted by now is among them, if it was recorded.
+    pub(crate) fn read(&mut self) {
+        for (tid, victim) in &mut self.victims {
+            let now = count(&self.machine, *tid).unwrap_or(0);
+            victim.counted = victim.counted.max(now.saturating_sub(victim.at_start));
+        }
+    }
+
+    /// A record of the turn.
+    pub(crate) fn event(&mut self, event: &KernelEvent) {
+        if let EventKind::PageFault { .. } = event.kind
+            && let Some(victim) = self.victims.get_mut(&event.tid)
+        {
+            victim.recorded += 1;
+        }
+    }
+
+    /// Faults that left no record since the last call, of CPUs where there were some.
+    pub(crate) fn take(&mut self) -> Vec<(CpuId, u64)> {
+        let mut found = Vec::new();
+        for victim in self.victims.values_mut() {
+            let unrecorded = victim.counted.saturating_sub(victim.recorded);
+            if unrecorded > victim.told {
+                found.push((victim.cpu, unrecorded - victim.told));
+                victim.told = unrecorded;
+            }
+        }
+        found
+    }
+
+    fn count(&self, tid: i32) -> Option<u64> {
+        count(&self.machine, tid)
+    }
+}
+
+/// Minor and major faults of a thread of this process.
+fn count(machine: &Machine, tid: i32) -> Option<u64> {
+    let stat = machine.read(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The name may hold anything, parentheses too.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let minor: u64 = fields.nth(7)?.parse().ok()?;
+    let major: u64 = fields.nth(1)?.parse().ok()?;
+    Some(minor.saturating_add(major))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{ExecutionContext, Ticks};
+
+    #[test]
+    fn a_fault_that_is_counted_and_not_recorded_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("proc/self/task/42");
+        std::fs::create_dir_all(&folder).unwrap();
+        let write = |minor: u64, major: u64| {
+            let text = format!("42 (js-spin/1) R 1 1 1 0 -1 4194304 {minor} 5 {major} 6 0 0\n");
+            std::fs::write(folder.join("stat"), text).unwrap();
+        };
+        write(100, 3);
+        let mut watch = FaultWatch::new(&Machine::at(dir.path()));
+        watch.watch(CpuId(1), 42);
+        let fault = KernelEvent {
+            time: Ticks(1),
+            cpu: CpuId(1),
+            tid: 42,
+            context: ExecutionContext::Thread,
+            kind: EventKind::PageFault { user: true, address: 1, ip: 2 },
+        };
+        write(101, 4);
+        watch.read();
+        watch.event(&fault);
+        assert_eq!(watch.take(), [(CpuId(1), 1)]);
+        // Recorded before it is counted.
+        watch.event(&fault);
+        watch.read();
+        assert_eq!(watch.take(), []);
+        write(102, 4);
+        watch.read();
+        assert_eq!(watch.take(), []);
+    }
+}

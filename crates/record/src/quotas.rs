@@ -1,0 +1,193 @@
+//! The CPU quotas above measured and followed threads, and what the kernel counts of them turn by turn.
+
+use jitterscope_model::{ClockKind, DrainTurn, Name, ThrottledGroup, Ticks};
+use jitterscope_platform::{CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether threads are in other groups by now, and whether those have other quotas.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Threads that are looked at again.
+const LOOKED_AT: usize = 64;
+/// Groups with a quota that are watched.
+const MOST_GROUPS: usize = 256;
+/// Threads whose groups are remembered.
+const MOST_THREADS: usize = 1 << 16;
+/// Sets of groups that are remembered.
+const MOST_SETS: usize = 1024;
+
+struct Group {
+    folder: String,
+    unified: bool,
+    counted: Throttling,
+}
+
+/// Reads them.
+pub(crate) struct QuotaWatch {
+    machine: Machine,
+    clock: ClockKind,
+    groups: BTreeMap<Name, Group>,
+    /// The groups with a quota, by the text of a `/proc/PID/cgroup`.
+    sets: HashMap<String, Vec<Name>>,
+    /// Those of threads, as they were told.
+    threads: HashMap<i32, Vec<Name>>,
+    /// The first threads that were watched.
+    again: Vec<i32>,
+    looked: Instant,
+    /// Not yet told.
+    members: Vec<(i32, Vec<Name>)>,
+}
+
+impl QuotaWatch {
+    pub(crate) fn new(machine: &Machine, clock: ClockKind) -> QuotaWatch {
+        QuotaWatch {
+            machine: machine.clone(),
+            clock,
+            groups: BTreeMap::new(),
+            sets: HashMap::new(),
+            threads: HashMap::new(),
+            again: Vec::new(),
+            looked: Instant::now(),
+            members: Vec::new(),
+        }
+    }
+
+    /// Watches the quotas above a thread from now on.
+    pub(crate) fn watch(&mut self, tid: i32) {
+        if self.again.len() < LOOKED_AT && !self.again.contains(&tid) {
+            self.again.push(tid);
+        }
+        self.look(tid);
+    }
+
+    fn look(&mut self, tid: i32) {
+        let Ok(text) = self.machine.read(format!("/proc/{tid}/cgroup")) else { return };
+        if !self.sets.contains_key(&text) {
+            if self.sets.len() >= MOST_SETS {
+                self.sets.clear();
+            }
+            let quotas = cpu_quotas(&self.machine, &text);
+            let names = quotas.into_iter().filter_map(|quota| self.group(quota)).collect();
+            self.sets.insert(text.clone(), names);
+        }
+        let names = self.sets.get(&text).cloned().unwrap_or_default();
+        let before = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
+        if before != names {
+            if self.threads.len() >= MOST_THREADS {
+                self.threads.clear();
+            }
+            self.threads.insert(tid, names.clone());
+            self.members.push((tid, names));
+        }
+    }
+
+    /// Watches a group, counting from now on.
+    fn group(&mut self, quota: CpuQuota) -> Option<Name> {
+        let name = Name::from(quota.cgroup);
+        if !self.groups.contains_key(&name) {
+            if self.groups.len() >= MOST_GROUPS {
+                return None;
+            }
+            let counted = read_throttling(&self.machine, &quota.folder)?;
+            let group = Group { folder: quota.folder, unified: quota.unified, counted };
+            self.groups.insert(name.clone(), group);
+        }
+        Some(name)
+    }
+
+    /// What was counted since the last call, into what is kept of a turn.
+    pub(crate) fn read(&mut self, turn: &mut DrainTurn) {
+        if self.looked.elapsed() >= LOOK_AGAIN {
+            self.looked = Instant::now();
+            // Quotas are set and taken away while we look.
+            self.sets.clear();
+            for tid in std::mem::take(&mut self.again) {
+                self.look(tid);
+                self.again.push(tid);
+            }
+        }
+        turn.members.append(&mut self.members);
+        if self.groups.is_empty() {
+            return;
+        }
+        for (cgroup, group) in &mut self.groups {
+            let Some(now) = read_throttling(&self.machine, &group.folder) else { continue };
+            let before = std::mem::replace(&mut group.counted, now);
+            let times = now.times.saturating_sub(before.times);
+            let throttled_us = now.throttled_us.saturating_sub(before.throttled_us);
+            if (times, throttled_us) == (0, 0) {
+                continue;
+            }
+            // Without a limit by now: it had one, or it was not throttled.
+            let limit = read_limit(&self.machine, &group.folder, group.unified);
+            turn.throttled.push(ThrottledGroup {
+                cgroup: cgroup.clone(),
+                quota_us: limit.map_or(0, |limit| limit.quota_us),
+                period_us: limit.map_or(0, |limit| limit.period_us),
+                times,
+                throttled_us,
+            });
+        }
+        turn.quotas_read = clock::now(self.clock).max(Ticks(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Version 2, which this project's machines do not have mounted with a CPU controller.
+    #[test]
+    fn a_rise_of_a_unified_groups_counts_is_told_with_its_members_and_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let stat = |times: u64| {
+            let text = format!(
+                "usage_usec 1\nnr_periods 9\nnr_throttled {times}\nthrottled_usec {}\n",
+                times * 70_000
+            );
+            write(root, "sys/fs/cgroup/kubepods/pod1/cpu.stat", &text);
+        };
+        stat(5);
+        write(root, "sys/fs/cgroup/kubepods/pod1/cpu.max", "30000 100000\n");
+        write(root, "proc/42/cgroup", "0::/kubepods/pod1\n");
+        write(root, "proc/43/cgroup", "0::/\n");
+        let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        watch.watch(43);
+        watch.watch(44);
+        let mut read = || {
+            let mut turn = DrainTurn::default();
+            watch.read(&mut turn);
+            turn
+        };
+        let first = read();
+        assert_eq!(first.members, [(42, vec!["/kubepods/pod1".into()])]);
+        assert!(first.quotas_read > Ticks(0) && first.throttled.is_empty());
+        stat(7);
+        let second = read();
+        let group = &second.throttled[0];
+        assert_eq!((group.times, group.throttled_us, group.quota_us), (2, 140_000, 30_000));
+        assert!(second.members.is_empty() && read().throttled.is_empty());
+    }
+
+    #[test]
+    fn without_a_quota_nothing_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "proc/42/cgroup", "0::/a\n");
+        write(dir.path(), "sys/fs/cgroup/a/cpu.max", "max 100000\n");
+        let mut watch = QuotaWatch::new(&Machine::at(dir.path()), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        let mut turn = DrainTurn::default();
+        watch.read(&mut turn);
+        assert_eq!(turn, DrainTurn::default());
+    }
+}
