@@ -283,6 +283,7 @@ impl<'m> SummaryBuilder<'m> {
                 .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec, &ours))),
             worst: self.worst.finish(manifest, &groups),
             threads: manifest.threads.clone(),
+            passive: manifest.passive.clone(),
             machine: self.machine.map(Box::new),
             simultaneous,
             history: self.history.finish(),

@@ -12,7 +12,7 @@ pub struct RunLine {
     pub started_realtime_ns: u64,
     /// The user's name for the configuration.
     pub label: String,
-    /// `spin`, `wakeup`, `pipeline` or `attach`.
+    /// `spin`, `wakeup`, `pipeline`, `attach` or `passive`.
     pub probe: String,
     /// CPUs measured, that the pipeline could run on, or that followed threads ran on.
     pub cpus: CpuSet,

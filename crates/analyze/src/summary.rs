@@ -3,7 +3,7 @@
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, ExecutionContext, MachineState, Name, Nanos,
-    Part, RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
+    Part, PassiveCpu, RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub struct RunSummary {
     /// What became of the time of the threads that were followed; absent when none was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadAccount>,
+    /// What became of the time of CPUs that were watched without a probe; absent when none was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passive: Vec<PassiveCpu>,
     /// Stalls that began together on several CPUs; null when one CPU was measured.
     pub simultaneous: Option<Simultaneous>,
     /// Stolen time over the run.
@@ -83,7 +86,7 @@ pub struct RunFacts {
 /// What the probe measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbeSummary {
-    /// `spin`, `wakeup` or `pipeline`.
+    /// `spin`, `wakeup`, `pipeline`, `attach` or `passive`.
     pub kind: String,
     /// Deltas at or above this are stalls.
     pub threshold_ns: Nanos,

@@ -93,6 +93,14 @@ fn manifest() -> RunManifest {
         }],
         ..ThreadAccount::default()
     };
+    let watched = PassiveCpu {
+        threads: vec![BelongingThread { comm: text(), ..BelongingThread::default() }],
+        chosen: Some(ChosenThread { comm: text(), ..ChosenThread::default() }),
+        ran_instead: account.ran_instead.clone(),
+        ran_beside: account.ran_instead.clone(),
+        ended_early: Some(text()),
+        ..PassiveCpu::default()
+    };
     let wakeup = WakeupResult { ended_early: Some(text()), ..WakeupResult::default() };
     let result = wakeup.as_probe_result(Nanos(1), Ticks(1), TickRate::NANOSECONDS);
     RunManifest {
@@ -176,6 +184,7 @@ fn manifest() -> RunManifest {
                 ended: Some(JournalEnd { disk_full: true, why: text() }),
             }),
         }),
+        passive: vec![watched],
         attributed: true,
         sources: vec![SourceReport {
             name: text(),

@@ -74,6 +74,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         results,
         wakeups: Vec::new(),
         threads: Vec::new(),
+        passive: Vec::new(),
         pipeline: None,
         attributed,
         sources: vec![],

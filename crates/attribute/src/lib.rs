@@ -5,7 +5,7 @@
 //!
 //! One machine a CPU (`occupancy`) keeps its stack and says whose each nanosecond was. `windows` ask it: a
 //! spinning probe's gap, whose edges (lead, holes, trail) are granted to their neighbours up to a measured
-//! cost, a late wake-up, a thread's wait, a slow message. `threads` is a second stage over all CPUs: who could
+//! cost, a late wake-up, a thread's wait, a slow message, a CPU that is only watched. `threads` is a second stage over all CPUs: who could
 //! run and did not. What no record explains is classified by exclusion. See `docs/attribution.md`.
 #![forbid(unsafe_code)]
 
@@ -14,8 +14,10 @@ mod bandwidth;
 mod costs;
 mod culprits;
 mod feed;
+mod instead;
 mod lexicon;
 mod occupancy;
+mod passive;
 mod senders;
 mod tally;
 mod threads;
@@ -26,6 +28,7 @@ pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use bandwidth::{Bandwidth, GroupThrottled};
 pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use lexicon::Lexicon;
+pub use passive::{Belonging, PassiveSettings, PassiveStall, PassiveWatch, Shares};
 pub use senders::Senders;
 pub use tally::EventTally;
 pub use threads::{Episode, EpisodeKind, FollowerSettings, Following, Start, ThreadFollower};

@@ -62,6 +62,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         wakeups: vec![],
         threads: vec![],
         pipeline: None,
+        passive: Vec::new(),
         attributed: true,
         sources: vec![source("tracefs"), source(&mark("source"))],
         counters: vec![CounterTotal { cpu: CpuId(1), name: mark("counter"), total: 3, correlation: None }],

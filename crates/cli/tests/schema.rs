@@ -82,6 +82,19 @@ fn stored_runs_are_printed_as_described() {
 }
 
 #[test]
+fn a_watched_cpu_is_printed_as_described() {
+    let run_of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/fixtures/passive");
+    let run_of = run_of.to_str().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let text = run(&["report", run_of, "--json"], dir.path());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(!report["passive"].as_array().unwrap().is_empty());
+    hold(&schema("report"), &report, "passive");
+    let text = run(&["report", run_of, "--stall", "1", "--json"], dir.path());
+    hold(&schema("stall"), &serde_json::from_str(&text).unwrap(), "stall");
+}
+
+#[test]
 fn every_number_in_a_schema_says_its_unit() {
     fn walk(schema: &Value, at: &str, wrong: &mut Vec<String>) {
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {

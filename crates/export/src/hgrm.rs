@@ -3,7 +3,9 @@
 use crate::error::ExportError;
 use crate::output::Output;
 use hdrhistogram::Histogram;
-use jitterscope_model::{CpuId, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError};
+use jitterscope_model::{
+    CpuId, Delivery, IntervalRow, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError,
+};
 use std::fmt::Write;
 
 /// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
@@ -60,7 +62,7 @@ impl Sink for Hgrm {
             let (path, cpus) = (self.output.path().to_path_buf(), facts.cpus.clone());
             return Err(ExportError::NoSuchCpu { path, cpu, cpus }.into());
         }
-        if facts.probe == "pipeline" && self.cpu.is_none() {
+        if ProbeKind::from_word(&facts.probe) == Some(ProbeKind::Pipeline) && self.cpu.is_none() {
             self.of.get_or_insert(OF_PIPELINE.into());
         }
         // What is asked for by its tag may not be there; the file is left alone until that is known.

@@ -17,8 +17,10 @@ mod journal;
 mod kernel_source;
 mod machine;
 mod manifest;
+mod passive_result;
 mod pipeline_properties;
 mod pipeline_result;
+mod probe_kind;
 mod probe_result;
 mod rows;
 mod run_head;
@@ -54,11 +56,13 @@ pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
     ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
 };
+pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};
 pub use pipeline_result::{
     JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
+pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use rows::{Delivery, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};

@@ -23,7 +23,7 @@ pub struct ClockReading {
 /// How the probe was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSettings {
-    /// `spin`, `wakeup` or `pipeline`.
+    /// A word of [`crate::ProbeKind`].
     pub kind: String,
     /// CPUs measured.
     pub cpus: CpuSet,
@@ -46,6 +46,14 @@ pub struct ProbeSettings {
     /// How the wake-up probe was set; `None` for the others, and for runs of version 0.1.
     #[serde(default)]
     pub wakeup: Option<crate::WakeupConditions>,
+}
+
+impl ProbeSettings {
+    /// What kind of recording it was; `None` for one of a newer version.
+    #[must_use]
+    pub fn kind(&self) -> Option<crate::ProbeKind> {
+        crate::ProbeKind::from_word(&self.kind)
+    }
 }
 
 /// What a spinning probe's own doing takes, on the worst of its CPUs: nothing as short as that can be told
@@ -221,6 +229,9 @@ pub struct RunManifest {
     /// What the pipeline measured, where it was the probe; `results` is empty then.
     #[serde(default)]
     pub pipeline: Option<crate::PipelineResult>,
+    /// What became of the time of CPUs that were watched without a probe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passive: Vec<crate::PassiveCpu>,
     /// Whether stalls were attributed by kernel events (else only counted).
     pub attributed: bool,
     /// Sources of evidence, with their losses.
@@ -257,10 +268,12 @@ impl RunManifest {
         }
         let spun = self.results.iter().map(|r| (r.start, r.end));
         let followed = self.threads.iter().map(|thread| (thread.from, thread.until));
-        let met = spun.chain(followed).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let watched = self.passive.iter().map(|cpu| (cpu.from_ticks, cpu.until_ticks));
+        let met = spun.chain(followed).chain(watched).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         // Who waited in vain for threads has looked for them all that time.
         met.or_else(|| {
-            (self.probe.kind == "attach").then_some((self.clock_start.ticks, self.clock_end.ticks))
+            (self.probe.kind() == Some(crate::ProbeKind::Attach))
+                .then_some((self.clock_start.ticks, self.clock_end.ticks))
         })
     }
 
@@ -280,6 +293,9 @@ impl RunManifest {
     /// The time in which stalls were looked for, summed over CPUs where a probe had each for itself.
     #[must_use]
     pub fn measured_time(&self) -> Nanos {
+        if !self.passive.is_empty() {
+            return self.passive.iter().map(crate::PassiveCpu::watched_ns).sum();
+        }
         if self.results.is_empty() {
             let (first, last) = self.span().unwrap_or_default();
             return self.rate.nanos(last.since(first));

@@ -1,6 +1,6 @@
 //! The head of a run: what a list of runs needs of it, in a file that is read in microseconds.
 
-use crate::{CpuSet, Nanos, ProbeResult, ProbeSettings, RunManifest, Ticks};
+use crate::{CpuSet, Nanos, ProbeKind, ProbeResult, ProbeSettings, RunManifest, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// The version of the run directory. 1 had everything in `manifest.json`; 2 has the head there and the rest
@@ -44,11 +44,12 @@ pub struct RunFigures {
     /// Stalls of all CPUs, or slow messages of all consumers; none for followed threads, of which the
     /// manifest has no number.
     pub stalls: Option<u64>,
-    /// Stolen time, of the measured time of all CPUs; none where no probe spun: lateness, and messages that
-    /// wait side by side, are not time that was stolen.
+    /// Stolen time, of the measured time of all CPUs; none where no probe spun and no CPU was watched:
+    /// lateness, and messages that wait side by side, are not time that was stolen.
     pub stolen_fraction: Option<f64>,
-    /// The longest delta, the longest that a message took from its intended time, or the longest that a
-    /// followed thread waited for a CPU; none when nothing was measured.
+    /// The longest delta, the longest that a message took from its intended time, the longest that a
+    /// followed thread waited for a CPU, or the longest that something took a watched CPU; none when nothing
+    /// was measured.
     pub max_ns: Option<Nanos>,
 }
 
@@ -81,21 +82,35 @@ impl RunFigures {
         let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
         let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
         let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
-        let waited = waited.filter(|_| manifest.probe.kind == "attach");
+        let kind = manifest.probe.kind();
+        let waited = waited.filter(|_| kind == Some(ProbeKind::Attach));
+        let passive = || manifest.passive.iter();
+        let taken = passive().map(|cpu| cpu.longest_ns).max();
         RunFigures {
             cpus: match &manifest.pipeline {
                 Some(_) => manifest.probe.cpus.clone(),
                 None => {
                     let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
-                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).collect()
+                    let watched = passive().map(|cpu| cpu.cpu);
+                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).chain(watched).collect()
                 }
             },
             duration_ns: manifest.duration(),
-            stalls: (manifest.probe.kind != "attach")
-                .then(|| sum(|r| r.stalls).saturating_add(consumers().map(|c| c.slow).sum::<u64>())),
-            stolen_fraction: (manifest.probe.kind == "spin")
-                .then(|| share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0))),
-            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited),
+            stalls: (kind != Some(ProbeKind::Attach)).then(|| {
+                let slow = consumers().map(|c| c.slow).chain(passive().map(|cpu| cpu.stalls));
+                slow.fold(sum(|r| r.stalls), u64::saturating_add)
+            }),
+            stolen_fraction: match kind {
+                Some(ProbeKind::Spin) => {
+                    Some(share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0)))
+                }
+                Some(ProbeKind::Passive) => {
+                    let stolen: Nanos = passive().map(crate::PassiveCpu::stolen_ns).sum();
+                    Some(share(stolen.0, manifest.measured_time().0))
+                }
+                _ => None,
+            },
+            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited).or(taken),
         }
     }
 }

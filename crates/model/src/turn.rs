@@ -232,6 +232,36 @@ pub enum Setup {
         /// Whether it slept then, as far as that was known.
         asleep: bool,
     },
+    /// How CPUs are watched without a probe.
+    Watching {
+        /// Which.
+        cpus: crate::CpuSet,
+        /// Stretches of stolen time no further apart count as one.
+        join_within: Ticks,
+        /// Whether threads that a belonging process makes belong, too.
+        new_threads: bool,
+        /// Threads of these names belong wherever they are met.
+        names: Vec<String>,
+    },
+    /// A thread belongs on the watched CPUs from here on.
+    Belongs {
+        /// Which.
+        tid: i32,
+        /// Its name.
+        comm: String,
+        /// Only on this CPU; on all of them where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<CpuId>,
+        /// Whether it slept then, as far as that was known.
+        asleep: bool,
+    },
+    /// A watched CPU was found to be offline.
+    Gone {
+        /// Which.
+        cpu: CpuId,
+        /// When: it wrote no record later, unless it came back.
+        at: Ticks,
+    },
     /// Set by a newer version.
     #[serde(other)]
     Unknown,

@@ -62,6 +62,25 @@ pub enum RecordError {
         /// What to do.
         fix: String,
     },
+    /// Nobody spins, so only the kernel's events tell.
+    #[error("without a probe only kernel events tell what took a CPU, and there are none: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]
+    NothingToWatch {
+        /// Why there are none.
+        reason: String,
+        /// What to do.
+        fix: String,
+    },
+    /// Nothing was seen to belong anywhere.
+    #[error(
+        "no thread but the kernel's own had CPU {cpus} in the look of {look} before the measurement, so nothing \
+         is known to belong there; name it with --for NAME or --for PID, or make the look longer with --warmup"
+    )]
+    NobodyBelongs {
+        /// Where.
+        cpus: jitterscope_model::CpuSet,
+        /// For how long it was looked.
+        look: Nanos,
+    },
     /// A histogram cannot be made.
     #[error("a histogram cannot be made: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),

@@ -4,7 +4,7 @@ use crate::feed::PageFeed;
 use crate::names::LiveNames;
 use crate::quotas::QuotaWatch;
 use jitterscope_model::{
-    ClockKind, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
+    ClockKind, CpuId, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
     SourceReport, SourceStatus, SourceTurn, Ticks,
 };
 use jitterscope_platform::Machine;
@@ -37,7 +37,10 @@ pub(crate) struct KernelEvents {
     turns: u64,
     symbols_report: SourceReport,
     asked_kernel: Instant,
-    /// CPUs whose buffer is gone: they went offline.
+    machine: Machine,
+    /// Measured CPUs that are offline as of the last look.
+    pub(crate) offline: CpuSet,
+    /// Measured CPUs that were at any look.
     pub(crate) gone: CpuSet,
     pub(crate) leftovers_removed: usize,
 }
@@ -78,6 +81,8 @@ impl KernelEvents {
             turns: 0,
             symbols_report,
             asked_kernel: Instant::now(),
+            machine: machine.clone(),
+            offline: CpuSet::new(),
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
         })
@@ -103,6 +108,18 @@ impl KernelEvents {
         (turn.quotas_read, turn.throttled, turn.members) = (quotas_read, throttled, members);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
+    }
+
+    /// The kernel keeps the buffer of a CPU that goes offline, and reads it as one without records: whether
+    /// the CPU is there is asked for itself.
+    fn look_for_offline(&mut self, unreadable: &CpuSet) {
+        let text = self.machine.read_trimmed("/sys/devices/system/cpu/online");
+        // What cannot be read tells nothing.
+        let online = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
+        let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
+        let measured = self.recorder.cpus(Role::Local);
+        self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();
+        self.gone = self.gone.iter().chain(self.offline.iter()).collect();
     }
 
     /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
@@ -136,7 +153,7 @@ impl Source for KernelEvents {
         keep: &mut dyn Sink,
         take: &mut dyn FnMut(Record<'_>),
     ) -> Result<Option<SourceTurn>, SinkError> {
-        let mut kept = Ok(());
+        let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
                 let (feed, names) = (&mut self.feed, &self.names);
@@ -153,12 +170,13 @@ impl Source for KernelEvents {
                         kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
                     }
                 };
-                // A CPU that went offline sends nothing; the local side reports it.
+                // A CPU whose buffer cannot be read sends nothing; the local side reports it.
                 if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
-                    self.gone.insert(cpu);
+                    unreadable.insert(cpu);
                 }
             }
         }
+        self.look_for_offline(&unreadable);
         if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
             self.asked_kernel = Instant::now();
             self.names.learn_all(self.tracefs.saved_comms());

@@ -15,8 +15,8 @@ use crate::threshold::{self, Threshold};
 use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
-    WakeupConditions,
+    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
+    TickRate, Ticks, WakeupConditions,
 };
 use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
@@ -272,7 +272,8 @@ impl Running for Probed<'_> {
 }
 
 fn probe_kind(settings: &RecordSettings) -> &'static str {
-    if settings.wakeup.is_some() { "wakeup" } else { "spin" }
+    let kind = if settings.wakeup.is_some() { ProbeKind::Wakeup } else { ProbeKind::Spin };
+    kind.as_str()
 }
 
 fn job(settings: &RecordSettings, cpu: CpuId, threshold: Threshold, rate: TickRate) -> Job {

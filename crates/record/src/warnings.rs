@@ -16,6 +16,12 @@ pub(crate) enum Circumstance {
     NoFreeCpu { measured: CpuSet },
     /// Our own threads share the CPUs of the threads that are followed.
     NoFreeCpuForAttach,
+    /// Our own threads share the CPUs that are watched.
+    NoFreeCpuToWatch { watched: CpuSet },
+    /// Nothing was seen to belong on some of the CPUs.
+    NobodyBelongs { cpus: CpuSet, look: Nanos },
+    /// Nothing that belongs there was ever met.
+    NeverMet { whom: String },
     /// The command that was followed ended badly.
     CommandFailed { status: String },
     /// Some threads were not followed.
@@ -28,7 +34,7 @@ pub(crate) enum Circumstance {
     Folded { time: Nanos },
     /// A control group used up its CPU quota.
     Throttled { cgroup: String, limit: Option<QuotaLimit>, times: u64, time: Nanos },
-    /// CPUs went offline, with their trace buffers.
+    /// CPUs went offline.
     CpusGone { cpus: CpuSet },
     /// No thread was met.
     NobodyMet,
@@ -127,6 +133,24 @@ impl Circumstance {
                 "The followed threads may run on every CPU that we may use, so our own reading of the trace \
                  took time from them, too; it is named where it did. Keep jitterscope apart with taskset."
                     .into(),
+            ),
+            Circumstance::NoFreeCpuToWatch { watched } => (
+                "no-free-cpu",
+                format!(
+                    "Every usable CPU ({watched}) is watched, so our own reading of the trace ran there, too; it \
+                     is named where it did. Leave a CPU out of --cpus."
+                ),
+            ),
+            Circumstance::NobodyBelongs { cpus, look } => (
+                "nobody-belongs",
+                format!(
+                    "No thread but the kernel's own had CPU {cpus} in the look of {look} before the \
+                     measurement, so nothing counts as stolen there. Name what belongs there with --for."
+                ),
+            ),
+            Circumstance::NeverMet { whom } => (
+                "nobody-met",
+                format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen."),
             ),
             Circumstance::CommandFailed { status } => {
                 ("command-failed", format!("The command ended with {status}."))

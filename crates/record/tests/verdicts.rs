@@ -127,6 +127,7 @@ fn verdicts(kind: &str) -> Value {
     .unwrap();
     let mut again = manifest.clone();
     again.threads = replayed.threads.unwrap_or_default();
+    again.passive = replayed.passive.unwrap_or_default();
     again.events_in_gaps = replayed.events_in_gaps.unwrap_or_default();
     let again = RunReader::open(&writer.finish(again).unwrap()).unwrap();
 
@@ -137,11 +138,15 @@ fn verdicts(kind: &str) -> Value {
         told::stall(&stall, attribution.as_ref(), kind)
     });
     let stalls: Vec<Value> = stalls.collect();
-    json!({
+    let mut told = json!({
         "stalls": stalls,
         "threads": again.manifest().threads.iter().map(told::thread).collect::<Vec<_>>(),
         "events_in_gaps": again.manifest().events_in_gaps,
-    })
+    });
+    if !again.manifest().passive.is_empty() {
+        told["passive"] = serde_json::to_value(&again.manifest().passive).unwrap();
+    }
+    told
 }
 
 /// A line for each stall, part and thread, so that differences are read easily.
@@ -166,8 +171,11 @@ fn lines(verdicts: &Value) -> String {
         .map(|t| serde_json::to_string_pretty(t).unwrap())
         .collect();
     text += &threads.join(",\n");
-    text += &format!("],\n\"events_in_gaps\": {}\n}}\n", verdicts["events_in_gaps"]);
-    text
+    text += &format!("],\n\"events_in_gaps\": {}", verdicts["events_in_gaps"]);
+    if let Some(cpus) = verdicts.get("passive") {
+        text += &format!(",\n\"passive\": {}", serde_json::to_string_pretty(cpus).unwrap());
+    }
+    text + "\n}\n"
 }
 
 fn check(kind: &str) {
@@ -208,6 +216,11 @@ fn pipeline() {
     check("pipeline");
 }
 
+#[test]
+fn passive() {
+    check("passive");
+}
+
 /// Stalls of which attribution says something else by now than when the fixtures were recorded, and why.
 fn changed(kind: &str, stall: u64) -> Option<&'static str> {
     match (kind, stall) {
@@ -238,7 +251,7 @@ fn not_the_hosts(told: &mut Value) {
 /// What the recorder said live is what its pages say.
 #[test]
 fn the_fixtures_replay_as_they_were_recorded() {
-    for kind in ["spin", "wakeup", "attach", "pipeline"] {
+    for kind in ["spin", "wakeup", "attach", "pipeline", "passive"] {
         let run = RunReader::open(&fixture(kind)).unwrap();
         let mut attributions = run.attributions().unwrap().map(Result::unwrap);
         let mut stalls = run.stalls().unwrap().map(Result::unwrap);

@@ -62,8 +62,9 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
             ));
         }
         if unstolen {
-            let text = "stolen: only a spinning probe can tell. worst: the longest stall, latest wake-up, slowest \
-                        message, or longest wait of a followed thread.";
+            let text = "stolen: only a spinning probe can tell, or a CPU that was watched as far as its records do. \
+                        worst: the longest stall, latest wake-up, slowest message, or longest wait of a \
+                        followed thread.";
             for line in wrap(text, style.columns()) {
                 out.push_str(&style.paint(Tone::Dim, &line));
                 out.push('\n');

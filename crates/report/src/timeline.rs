@@ -6,7 +6,7 @@ use crate::number::{moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words;
 use fold::{Line, fold};
-use jitterscope_model::{CpuId, Nanos, Part, StallId, TimelineRow};
+use jitterscope_model::{CpuId, Nanos, Part, ProbeKind, StallId, TimelineRow};
 
 /// What a stall was to its victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,17 +20,20 @@ pub enum StallKind {
     SlowMessage,
     /// A followed thread that wanted to run and did not.
     Wait,
+    /// Something else ran on a watched CPU than what belongs there.
+    Taken,
 }
 
 impl StallKind {
     /// Of the runs of a probe.
     #[must_use]
     pub fn of_probe(probe: &str) -> StallKind {
-        match probe {
-            "wakeup" => StallKind::LateWakeup,
-            "pipeline" => StallKind::SlowMessage,
-            "attach" => StallKind::Wait,
-            _ => StallKind::Gap,
+        match ProbeKind::from_word(probe) {
+            Some(ProbeKind::Wakeup) => StallKind::LateWakeup,
+            Some(ProbeKind::Pipeline) => StallKind::SlowMessage,
+            Some(ProbeKind::Attach) => StallKind::Wait,
+            Some(ProbeKind::Passive) => StallKind::Taken,
+            Some(ProbeKind::Spin) | None => StallKind::Gap,
         }
     }
 
@@ -41,6 +44,7 @@ impl StallKind {
             StallKind::LateWakeup => ("late wake-up", "of", "the deadline", "awake"),
             StallKind::SlowMessage => ("slow message", "read by", "intended publication", "dealt with"),
             StallKind::Wait => ("wait", "of", "it could run from here on", "it ran"),
+            StallKind::Taken => ("stolen time", "from", "it could run from here on", "it ran again"),
         }
     }
 }

@@ -643,3 +643,66 @@ fn a_timeline_of_several_cpus_says_where_each_row_was() {
     assert!(place("CPU 0") < place("thread writer"), "{text}");
     assert_eq!(told.iter().filter(|line| line.contains("CPU")).count(), 2, "{text}");
 }
+
+/// CPUs that were watched, with all that may be said of them.
+fn watched(cpus: &[u32], whose: usize) -> RunSummary {
+    let mut summary = busy(&cpus[..1]).summary();
+    summary.probe.cpus.clear();
+    summary.probe.kind = ProbeKind::Passive.as_str().into();
+    let of = |(n, cpu): (usize, &u32)| PassiveCpu {
+        cpu: CpuId(*cpu),
+        threads: (0..whose as i32)
+            .map(|tid| BelongingThread {
+                tid: 4_194_300 - tid,
+                comm: "matching-engine".into(),
+                ..Default::default()
+            })
+            .collect(),
+        thread_count: whose as u64,
+        running_ns: Nanos(9_000_000_000),
+        interrupted_ns: Nanos(300_000_000 - n as u64),
+        waiting_ns: Nanos(300_000_000),
+        beside_ns: Nanos(100_000_000),
+        idle_ns: Nanos(100_000_000),
+        unknown_ns: Nanos(200_000_000),
+        stretches: 2600,
+        stalls: 2500,
+        longest_ns: Nanos(2_000_000),
+        ended_early: Some("the CPU went offline".into()),
+        ..PassiveCpu::default()
+    };
+    summary.passive = cpus.iter().enumerate().map(of).collect();
+    summary
+}
+
+#[test]
+fn watched_cpus_on_one_screen() {
+    let mut one = watched(&[1], 1);
+    let screen = one_screen(&one);
+    for part in [
+        "What belongs on CPU 1 could have used 9.60 s of 10.0 s and was kept from 6.25 %",
+        "CPU 1 belongs to matching-engine (tid 4194300). That ran 90.0 %",
+        "The longest, ",
+        "Of 200 ms of that time no record tells",
+        "CPU 1 was not watched to the end",
+        "by whom",
+    ] {
+        let unfolded = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unfolded.contains(part), "{part} is not in {screen}");
+    }
+    assert!(!screen.contains("kernel events fell into stalls"), "{screen}");
+    one.passive[0].chosen = Some(ChosenThread {
+        tid: 7,
+        comm: "matching-engine".into(),
+        share: 0.9731,
+        look_ns: Nanos(1_000_000_000),
+    });
+    assert!(one_screen(&one).contains("matching-engine (tid 7), which had 97.3 %"));
+    // Those that lost most, and the rest in a line.
+    let several = one_screen(&watched(&[0, 1, 2, 3, 64, 65, 127], 5));
+    assert!(several.contains("  4 more, which lost less"), "{several}");
+    let mut quiet = watched(&[0], 1);
+    quiet.passive[0] = PassiveCpu { threads: Vec::new(), idle_ns: Nanos(1_000_000), ..PassiveCpu::default() };
+    (quiet.attribution, quiet.worst) = (None, Vec::new());
+    assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 could run there"));
+}

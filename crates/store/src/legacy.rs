@@ -3,7 +3,7 @@
 
 use jitterscope_model::{
     About, CpuId, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Name, Nanos, Part, Phase,
-    RunManifest, SchedClass, Subject, Task, TimerSource, Verdict, Work, Worker, softirq_name,
+    ProbeKind, RunManifest, SchedClass, Subject, Task, TimerSource, Verdict, Work, Worker, softirq_name,
 };
 use serde_json::{Map, Value};
 
@@ -20,9 +20,9 @@ pub(crate) enum Wording {
 
 impl Wording {
     pub(crate) fn of(manifest: &RunManifest) -> Wording {
-        match (manifest.wakeups.is_empty(), &*manifest.probe.kind) {
+        match (manifest.wakeups.is_empty(), manifest.probe.kind()) {
             (false, _) => Wording::Wakeup,
-            (true, "pipeline" | "attach") => Wording::Follow,
+            (true, Some(ProbeKind::Pipeline | ProbeKind::Attach)) => Wording::Follow,
             (true, _) => Wording::Spin,
         }
     }

@@ -3,7 +3,7 @@
 use super::condition::{Percentile, Quantity};
 use crate::RunSummary;
 use crate::summary::Percentiles;
-use jitterscope_model::{CulpritKind, Nanos, SourceStatus, Subject, Verdict};
+use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, SourceStatus, Subject, Verdict};
 
 /// A value, and why it may be too low; or why there is none.
 pub(super) struct Measured {
@@ -74,6 +74,11 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             };
             let (waiting, interrupted) = (sum(|t| t.waiting_ns), sum(|t| t.interrupted_ns));
             let active = sum(|t| t.running_ns) + waiting;
+            if active == Nanos::ZERO && wanted(run) > Nanos::ZERO {
+                let stolen: Nanos = run.passive.iter().map(PassiveCpu::stolen_ns).sum();
+                let value = stolen.0 as f64 / wanted(run).0 as f64;
+                return Ok(Measured { value, at_least: doubts(run) });
+            }
             if active == Nanos::ZERO {
                 return Err("no thread was followed that had work".into());
             }
@@ -123,16 +128,26 @@ fn max(run: &RunSummary) -> Option<Nanos> {
     let messages = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
     let slowest = messages.filter(|c| c.from_intended.count > 0).map(|c| c.from_intended.max_ns).max();
     let waited = run.threads.iter().map(|thread| thread.longest_wait_ns).max();
-    run.probe.total.max_ns.or(slowest).or(waited)
+    let kept_off = run.passive.iter().map(|cpu| cpu.longest_ns).max();
+    run.probe.total.max_ns.or(slowest).or(waited).or(kept_off)
+}
+
+/// What belongs on watched CPUs had of them or could have had.
+fn wanted(run: &RunSummary) -> Nanos {
+    run.passive.iter().map(|cpu| cpu.running_ns + cpu.stolen_ns()).sum()
 }
 
 fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, String> {
     run.attribution.as_ref().ok_or_else(|| "no kernel events were recorded, and nobody is named".to_owned())
 }
 
-/// What culprits took, of the measured time; of followed threads, of the time that they had work.
+/// What culprits took, of the measured time; of followed threads and of watched CPUs, of the time that there
+/// was work.
 fn of_culprits(run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
-    let (taken, all): (Nanos, Nanos) = if run.threads.is_empty() {
+    let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
+        let rows = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
+        (rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum(), wanted(run))
+    } else if run.threads.is_empty() {
         let attribution = attributed(run)?;
         let rows = attribution.culprits.iter().chain(&attribution.unexplained.classes);
         let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();

@@ -12,9 +12,10 @@ mod words;
 
 use crate::phrase;
 use jitterscope_model::{
-    Attribution, Comm, CounterTotal, Culprit, HostFacts, JournalEnd, MachineAudit, Part, PipelineJournal,
-    PipelineResult, PipelineSetup, PipelineThread, ProbeResult, ProbeSettings, RanInstead, RunHead,
-    RunManifest, Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
+    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, HostFacts, JournalEnd,
+    MachineAudit, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
+    ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest, Sender, SourceReport,
+    SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
 };
 use std::collections::HashMap;
 
@@ -97,6 +98,7 @@ impl Redactor {
             wakeups: manifest.wakeups.iter().map(wakeup).collect(),
             threads: manifest.threads.iter().map(|thread| self.account(thread)).collect(),
             pipeline: manifest.pipeline.as_ref().map(|pipeline| self.pipeline(pipeline)),
+            passive: manifest.passive.iter().map(|cpu| self.passive(cpu)).collect(),
             attributed: manifest.attributed,
             sources: manifest.sources.iter().map(source).collect(),
             counters: manifest.counters.iter().map(|counter| self.counter(counter)).collect(),
@@ -137,7 +139,8 @@ impl Redactor {
         let words = ["pipeline", "inter", "lateness", "transit", "from", "intended"];
         let known = |word: &str| {
             let cpu = word.strip_prefix("cpu").is_some_and(is_number);
-            cpu || [words.as_slice(), words::ROLES, words::PROBES].iter().any(|list| list.contains(&word))
+            cpu || [words.as_slice(), words::ROLES].iter().any(|list| list.contains(&word))
+                || ProbeKind::from_word(word).is_some()
         };
         if tag.split('-').all(known) { tag.to_owned() } else { self.histograms.of(tag, "histogram") }
     }
@@ -195,14 +198,6 @@ impl Redactor {
     }
 
     fn account(&mut self, thread: &ThreadAccount) -> ThreadAccount {
-        let ran = |this: &mut Redactor, ran: &RanInstead| RanInstead {
-            subject: subject::redacted(this, &ran.subject),
-            threads: ran.threads,
-            count: ran.count,
-            min_ns: ran.min_ns,
-            max_ns: ran.max_ns,
-            total_ns: ran.total_ns,
-        };
         ThreadAccount {
             tid: thread.tid,
             comm: self.thread(&thread.comm),
@@ -224,7 +219,53 @@ impl Redactor {
             page_faults: thread.page_faults,
             longest_wait_ns: thread.longest_wait_ns,
             cpus: thread.cpus.clone(),
-            ran_instead: thread.ran_instead.iter().map(|row| ran(self, row)).collect(),
+            ran_instead: thread.ran_instead.iter().map(|row| self.ran(row)).collect(),
+        }
+    }
+
+    fn ran(&mut self, ran: &RanInstead) -> RanInstead {
+        RanInstead {
+            subject: subject::redacted(self, &ran.subject),
+            threads: ran.threads,
+            count: ran.count,
+            min_ns: ran.min_ns,
+            max_ns: ran.max_ns,
+            total_ns: ran.total_ns,
+        }
+    }
+
+    fn passive(&mut self, cpu: &PassiveCpu) -> PassiveCpu {
+        let thread = |this: &mut Redactor, thread: &BelongingThread| BelongingThread {
+            tid: thread.tid,
+            comm: this.thread(&thread.comm),
+            runs: thread.runs,
+            running_ns: thread.running_ns,
+        };
+        PassiveCpu {
+            cpu: cpu.cpu,
+            from_ticks: cpu.from_ticks,
+            until_ticks: cpu.until_ticks,
+            threads: cpu.threads.iter().map(|row| thread(self, row)).collect(),
+            thread_count: cpu.thread_count,
+            chosen: cpu.chosen.as_ref().map(|chosen| ChosenThread {
+                tid: chosen.tid,
+                comm: self.thread(&chosen.comm),
+                share: chosen.share,
+                look_ns: chosen.look_ns,
+            }),
+            running_ns: cpu.running_ns,
+            interrupted_ns: cpu.interrupted_ns,
+            waiting_ns: cpu.waiting_ns,
+            beside_ns: cpu.beside_ns,
+            idle_ns: cpu.idle_ns,
+            unknown_ns: cpu.unknown_ns,
+            stretches: cpu.stretches,
+            stalls: cpu.stalls,
+            longest_ns: cpu.longest_ns,
+            page_faults: cpu.page_faults,
+            ran_instead: cpu.ran_instead.iter().map(|row| self.ran(row)).collect(),
+            ran_beside: cpu.ran_beside.iter().map(|row| self.ran(row)).collect(),
+            ended_early: cpu.ended_early.as_ref().map(|_| LEFT_OUT.into()),
         }
     }
 
@@ -291,7 +332,7 @@ impl Redactor {
 
 fn probe(probe: &ProbeSettings) -> ProbeSettings {
     ProbeSettings {
-        kind: listed(words::PROBES, &probe.kind).unwrap_or_else(|| LEFT_OUT.into()),
+        kind: probe.kind().map_or(LEFT_OUT, ProbeKind::as_str).to_owned(),
         cpus: probe.cpus.clone(),
         cpus_chosen_because: None,
         duration_ns: probe.duration_ns,

@@ -300,8 +300,5 @@ pub(super) const SOURCES: &[&str] = &[
     "perf",
 ];
 
-/// Kinds of probes.
-pub(super) const PROBES: &[&str] = &["spin", "wakeup", "pipeline", "attach", "none", "passive"];
-
 /// Roles of threads.
 pub(super) const ROLES: &[&str] = &["producer", "accumulator", "journaller"];

@@ -79,7 +79,6 @@ impl Machine {
     }
 
     /// Whose turn it is, as far as is known: the frame at the bottom.
-    #[cfg(test)]
     pub(crate) fn turn(&self) -> &Frame {
         self.ring.root()
     }

@@ -1,33 +1,12 @@
 //! The sums of one thread's time.
 
 use super::{Episode, EpisodeKind};
-use jitterscope_model::{
-    CpuId, CpuShare, CulpritSums, KeyLevel, RanInstead, Subject, ThreadAccount, ThreadRef, TickRate, Ticks,
-};
+use crate::instead::Instead;
+use jitterscope_model::{CpuId, CpuShare, Subject, ThreadAccount, ThreadRef, TickRate, Ticks};
 use std::collections::BTreeMap;
 
-/// Culprits told apart a thread; the rest share a row a kind.
-const MOST_CULPRITS: usize = 2048;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Turns {
-    count: u64,
-    min: Ticks,
-    max: Ticks,
-    sum: Ticks,
-}
-
-impl Turns {
-    fn add(&mut self, length: Ticks) {
-        self.min = if self.count == 0 { length } else { self.min.min(length) };
-        self.max = self.max.max(length);
-        self.sum = self.sum + length;
-        self.count += 1;
-    }
-}
-
 /// What counts in ticks until the end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) running: Ticks,
     pub(super) interrupted: Ticks,
@@ -42,28 +21,7 @@ pub(super) struct Account {
     pub(super) page_faults: u64,
     longest_wait: Ticks,
     cpus: BTreeMap<CpuId, (u64, Ticks)>,
-    instead: CulpritSums<(), Turns>,
-}
-
-impl Default for Account {
-    fn default() -> Account {
-        Account {
-            running: Ticks(0),
-            interrupted: Ticks(0),
-            waiting: Ticks(0),
-            preempted: Ticks(0),
-            blocked: Ticks(0),
-            unknown: Ticks(0),
-            runs: 0,
-            voluntary: 0,
-            involuntary: 0,
-            migrations: 0,
-            page_faults: 0,
-            longest_wait: Ticks(0),
-            cpus: BTreeMap::new(),
-            instead: CulpritSums::new(KeyLevel::Program, MOST_CULPRITS),
-        }
-    }
+    instead: Instead,
 }
 
 impl Account {
@@ -98,26 +56,13 @@ impl Account {
             turn.1 = turn.1 + slice.end.since(slice.start);
         }
         for (subject, length) in turns.into_values() {
-            self.instead.of((), subject).add(length);
+            self.instead.add(subject, length);
         }
     }
 
     /// In nanoseconds, for the report.
     pub(super) fn sum_up(&self, thread: ThreadRef, role: Option<&str>, rate: TickRate) -> ThreadAccount {
         let ns = |ticks: Ticks| rate.nanos(ticks);
-        let mut ran_instead: Vec<RanInstead> = self
-            .instead
-            .rows()
-            .map(|row| RanInstead {
-                subject: row.subject.clone(),
-                threads: row.threads(),
-                count: row.value.count,
-                min_ns: ns(row.value.min),
-                max_ns: ns(row.value.max),
-                total_ns: ns(row.value.sum),
-            })
-            .collect();
-        ran_instead.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
         let share = |(cpu, (runs, time)): (&CpuId, &(u64, Ticks))| CpuShare {
             cpu: *cpu,
             runs: *runs,
@@ -141,7 +86,7 @@ impl Account {
             page_faults: self.page_faults,
             longest_wait_ns: ns(self.longest_wait),
             cpus: self.cpus.iter().map(share).collect(),
-            ran_instead,
+            ran_instead: self.instead.rows(rate),
             ..ThreadAccount::default()
         }
     }

@@ -1,10 +1,12 @@
 //! Windows on a CPU's time: each a pure function of one window's slices, which adds what only it knows, as the
-//! edges of a spinning probe's gap, the phases of a late wake-up, or the stalls of a message's two threads.
+//! edges of a spinning probe's gap, the phases of a late wake-up, the stalls of a message's two threads, or what was
+//! theft on a CPU that is only watched.
 
 pub(crate) mod gap;
 pub(crate) mod late_wakeup;
 mod message;
 mod named;
+pub(crate) mod passive;
 pub(crate) mod wait;
 
 pub use message::{MessageWindow, split_message};

@@ -38,7 +38,7 @@ pub(crate) fn slices(named: &Named<'_>) -> Vec<Slice> {
 }
 
 /// The turn that a frame belongs to: the outermost frame around it of the same culprit.
-fn turn(owner: u32, named: &Named<'_>) -> usize {
+pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
     let own = culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
     around.filter(|outer| culprit(*outer, named) == own).last().unwrap_or(owner) as usize
@@ -47,7 +47,7 @@ fn turn(owner: u32, named: &Named<'_>) -> usize {
 /// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread in
 /// a runnable thread's stead is the way out of idle: unless idle took over while the thread could run, or lasted
 /// longer than that takes while a quota was counted.
-fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
+pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
     let frame = named.frame(owner);
     if frame.is_turn() && frame.tid == 0 && !named.is_withheld(owner) {
         let quota = culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);

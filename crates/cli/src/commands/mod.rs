@@ -21,6 +21,7 @@ pub mod leftovers;
 pub mod list;
 mod machine_tuning;
 mod outputs;
+mod passive;
 pub mod pictures;
 pub mod pipeline;
 mod pipeline_args;

@@ -3,6 +3,7 @@
 use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
+use super::passive;
 use super::pipeline::{self, PipelineArgs};
 use super::recording_args::trace_buffer;
 use super::report::{Form, print_run};
@@ -33,6 +34,8 @@ pub enum ProbeKind {
     Spin,
     /// Sleeps to deadlines and looks how late it wakes
     Wakeup,
+    /// Runs nothing: watches who takes the CPUs from what belongs there
+    None,
 }
 
 /// The probe that has arguments of its own.
@@ -51,6 +54,19 @@ pub struct RecordArgs {
     /// The probe
     #[arg(value_enum, default_value = "spin")]
     pub probe: ProbeKind,
+    /// The same as the first argument
+    #[arg(
+        long = "probe",
+        value_enum,
+        value_name = "PROBE",
+        conflicts_with = "probe",
+        hide_possible_values = true
+    )]
+    pub named_probe: Option<ProbeKind>,
+    /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
+    /// later [default: on each CPU the thread that has most of it during the warm-up]
+    #[arg(long = "for", value_name = "COMM|PID")]
+    pub owner: Option<String>,
     /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: the isolated ones, else the
     /// highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
@@ -58,7 +74,7 @@ pub struct RecordArgs {
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
-    /// How long to spin before that; what happens then does not count
+    /// How long to spin, or to look, before that; what happens then does not count
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
     pub warmup: Nanos,
     #[command(flatten)]
@@ -138,16 +154,22 @@ fn period(text: &str) -> Result<Nanos, String> {
 }
 
 /// Refuses what only a sleeping probe can do, when the spinning one was chosen.
-fn only_for_wakeup(args: &RecordArgs) -> Result<(), UsageError> {
+fn only_for_wakeup(args: &RecordArgs, probe: ProbeKind) -> Result<(), UsageError> {
     let given = [
         ("--period", args.period.is_some()),
         ("--hold-latency", args.hold_latency),
         ("--idle-control", args.idle_control),
     ];
-    match (args.probe, given.iter().find(|(_, given)| *given)) {
+    match (probe, given.iter().find(|(_, given)| *given)) {
         (ProbeKind::Spin, Some((option, _))) => {
             Err(UsageError(format!("{option} goes with 'record wakeup'; the spin probe never sleeps")))
         }
+        (ProbeKind::None, Some((option, _))) => Err(UsageError(format!(
+            "{option} goes with 'record wakeup'; without a probe nothing of ours sleeps"
+        ))),
+        (ProbeKind::Spin | ProbeKind::Wakeup, None) if args.owner.is_some() => Err(UsageError(
+            "--for goes with 'record --probe none': a probe is itself what its CPU belongs to".into(),
+        )),
         _ => Ok(()),
     }
 }
@@ -160,7 +182,8 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(OtherProbe::Pipeline(args)) = &args.other {
         return pipeline::run(args, places);
     }
-    only_for_wakeup(args)?;
+    let probe = args.named_probe.unwrap_or(args.probe);
+    only_for_wakeup(args, probe)?;
     beside_a_report(&args.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
@@ -176,13 +199,16 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
+    if matches!(probe, ProbeKind::None) {
+        return passive::run(args, places, (&machine, &stop), cpus);
+    }
     let control = match args.idle_control {
         true => Some(idle_control(&cpus.cpus, &topology, &allowed).ok_or_else(|| no_control(&cpus.cpus))?),
         false => None,
     };
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
-    let wakeup = match args.probe {
-        ProbeKind::Spin => None,
+    let wakeup = match probe {
+        ProbeKind::Spin | ProbeKind::None => None,
         ProbeKind::Wakeup => Some(WakeupChoice {
             period: args.period.unwrap_or(PERIOD),
             hold_latency: args.hold_latency,
@@ -203,7 +229,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(&machine, &measured),
-        label: args.label.clone().unwrap_or_else(|| default_label(args.probe)),
+        label: args.label.clone().unwrap_or_else(|| default_label(probe)),
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };

@@ -98,6 +98,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         wakeups: Vec::new(),
         threads: Vec::new(),
         pipeline: None,
+        passive: Vec::new(),
         attributed: true,
         sources: Vec::new(),
         counters: Vec::new(),

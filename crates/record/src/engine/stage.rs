@@ -186,6 +186,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             wakeups: Vec::new(),
             threads: Vec::new(),
             pipeline: None,
+            passive: Vec::new(),
             attributed: false,
             sources: Vec::new(),
             counters: Vec::new(),

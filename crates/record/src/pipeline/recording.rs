@@ -23,8 +23,8 @@ use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeSettings, Row, RunManifest,
-    Sink, SinkError, TickRate, Ticks,
+    ClockKind, ClockReading, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings, Row,
+    RunManifest, Sink, SinkError, TickRate, Ticks,
 };
 use jitterscope_platform::{
     self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
@@ -460,7 +460,7 @@ fn planned(settings: &PipelineRecordSettings) -> Nanos {
 
 fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSettings {
     ProbeSettings {
-        kind: "pipeline".into(),
+        kind: ProbeKind::Pipeline.as_str().into(),
         cpus,
         cpus_chosen_because: None,
         duration_ns: planned(settings),

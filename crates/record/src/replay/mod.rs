@@ -2,6 +2,7 @@
 
 mod breaks;
 mod old;
+mod passive;
 mod probes;
 mod steps;
 mod summary;
@@ -11,7 +12,9 @@ mod timeline;
 pub use summary::reattributed;
 pub use timeline::stall_timeline;
 
-use jitterscope_model::{Attribution, EventsInGaps, IntervalRow, SinkError, Stall, ThreadAccount};
+use jitterscope_model::{
+    Attribution, EventsInGaps, IntervalRow, PassiveCpu, ProbeKind, SinkError, Stall, ThreadAccount,
+};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_trace::{ContextError, TraceContext};
 
@@ -52,7 +55,7 @@ pub enum ReplayError {
 }
 
 /// What a replay came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replayed {
     /// Stalls handed over.
     pub stalls: u64,
@@ -60,7 +63,9 @@ pub struct Replayed {
     pub without_trace: u64,
     /// What became of the threads' time, where threads were followed and all of the trace was kept.
     pub threads: Option<Vec<ThreadAccount>>,
-    /// The intervals, where they follow from the trace: of threads that were attached to.
+    /// What became of the CPUs' time, where CPUs were watched and all of the trace was kept.
+    pub passive: Option<Vec<PassiveCpu>>,
+    /// The intervals, where they follow from the trace: of threads that were attached to, and of CPUs that were watched.
     pub intervals: Option<Vec<IntervalRow>>,
     /// The proof of the correlation, where all of the trace was kept.
     pub events_in_gaps: Option<EventsInGaps>,
@@ -71,8 +76,8 @@ pub type StallSink<'a> = &'a mut dyn FnMut(&Stall, Option<Attribution>);
 
 /// Attributes every stall of a run again, in order of their numbers, from its raw trace: with the attribution
 /// of this version, on any machine. The recorder's steps are taken again one by one, so that the same
-/// attribution says the same as it said live. Of threads that were attached to, the stalls themselves are
-/// found again.
+/// attribution says the same as it said live. Of threads that were attached to and of CPUs
+/// that were watched, the stalls themselves are found again.
 ///
 /// Runs of before recorders kept their steps are attributed from what they kept: those of spinning and of
 /// sleeping probes with small differences near the beginning, others not at all.
@@ -83,13 +88,16 @@ pub fn replay(run: &RunReader, sink: StallSink<'_>) -> Result<Replayed, ReplayEr
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
     let manifest = run.manifest();
     let old = context.setup.is_empty();
-    match &*manifest.probe.kind {
-        "attach" | "pipeline" if old => Err(ReplayError::TooOld {
-            version: manifest.tool_version.clone(),
-            kind: manifest.probe.kind.clone(),
-        }),
-        "attach" => threads::attach(run, &context, sink),
-        "pipeline" => threads::pipeline(run, &context, sink),
+    match manifest.probe.kind() {
+        Some(ProbeKind::Attach | ProbeKind::Pipeline | ProbeKind::Passive) if old => {
+            Err(ReplayError::TooOld {
+                version: manifest.tool_version.clone(),
+                kind: manifest.probe.kind.clone(),
+            })
+        }
+        Some(ProbeKind::Attach) => threads::attach(run, &context, sink),
+        Some(ProbeKind::Pipeline) => threads::pipeline(run, &context, sink),
+        Some(ProbeKind::Passive) => passive::passive(run, &context, sink),
         _ if old => old::probes(run, &context, sink),
         _ => probes::probes(run, &context, sink),
     }

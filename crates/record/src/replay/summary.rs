@@ -75,6 +75,9 @@ fn manifest(stored: &RunManifest, replayed: &Replayed) -> RunManifest {
     if let Some(threads) = &replayed.threads {
         manifest.threads.clone_from(threads);
     }
+    if let Some(cpus) = &replayed.passive {
+        manifest.passive.clone_from(cpus);
+    }
     if let Some(events) = replayed.events_in_gaps {
         manifest.events_in_gaps = events;
     }

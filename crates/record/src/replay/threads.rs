@@ -98,9 +98,9 @@ fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
 }
 
 /// Rows as they come of a replay.
-struct Found<'a> {
-    stall: &'a mut dyn FnMut(&Stall, &Attribution),
-    intervals: Vec<IntervalRow>,
+pub(super) struct Found<'a> {
+    pub(super) stall: &'a mut dyn FnMut(&Stall, &Attribution),
+    pub(super) intervals: Vec<IntervalRow>,
 }
 
 impl Sink for Found<'_> {

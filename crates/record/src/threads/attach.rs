@@ -14,8 +14,8 @@ use crate::observer::{Observer, Progress};
 use crate::warnings::Circumstance;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, DrainTurn, EventsInGaps, Nanos, ProbeSettings, RunManifest, ThreadRef,
-    TickRate, Ticks,
+    ClockReading, Comm, CpuSet, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings, RunManifest,
+    ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::sync::atomic::AtomicBool;
@@ -80,7 +80,7 @@ impl<'a> Subject for Attaching<'a> {
             shared: None,
             measured: topology.online.clone(),
             probe: ProbeSettings {
-                kind: "attach".into(),
+                kind: ProbeKind::Attach.as_str().into(),
                 cpus: topology.online.clone(),
                 cpus_chosen_because: None,
                 duration_ns: settings.duration.unwrap_or_default(),

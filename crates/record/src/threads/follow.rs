@@ -13,9 +13,61 @@ enum Entry {
     Lost(CpuId, Ticks),
 }
 
+/// Takes records of all CPUs in order of time.
+pub(crate) trait TakesRecords {
+    fn measure(&mut self, from: Ticks, until: Ticks);
+
+    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon);
+
+    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon);
+
+    /// What its recorder set, in a replay.
+    fn set(&mut self, step: &Setup);
+
+    /// What was counted of CPU quotas up to the end of the records that are handed over next.
+    fn quotas(&mut self, _turn: &DrainTurn) {}
+
+    /// Threads whose quotas are to be counted from now on.
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        Vec::new()
+    }
+}
+
+impl TakesRecords for ThreadFollower {
+    fn measure(&mut self, from: Ticks, until: Ticks) {
+        ThreadFollower::measure(self, from, until);
+    }
+
+    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+        ThreadFollower::event(self, event, names);
+    }
+
+    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
+        ThreadFollower::lost(self, cpu, from, to, names);
+    }
+
+    fn set(&mut self, step: &Setup) {
+        let Setup::Follow { at, tid, comm, role, asleep } = step else { return };
+        let following = Following {
+            thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+            role: role.map(PipelineRole::as_str),
+            start: if *asleep { Start::Asleep } else { Start::Unknown },
+        };
+        self.follow(following, *at);
+    }
+
+    fn quotas(&mut self, turn: &DrainTurn) {
+        ThreadFollower::quotas(self, turn);
+    }
+
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        ThreadFollower::take_newly_followed(self)
+    }
+}
+
 /// Puts the records of all CPUs in order for a follower: the same while recording and in a replay.
-pub(crate) struct InOrder {
-    pub(crate) follower: ThreadFollower,
+pub(crate) struct InOrder<F = ThreadFollower> {
+    pub(crate) follower: F,
     /// Not yet handed over, by time.
     waiting: Vec<(Ticks, Entry)>,
     from: Ticks,
@@ -25,8 +77,14 @@ pub(crate) struct InOrder {
 
 impl InOrder {
     pub(crate) fn new(settings: FollowerSettings) -> InOrder {
+        InOrder::of(ThreadFollower::new(settings))
+    }
+}
+
+impl<F: TakesRecords> InOrder<F> {
+    pub(crate) fn of(follower: F) -> InOrder<F> {
         InOrder {
-            follower: ThreadFollower::new(settings),
+            follower,
             waiting: Vec::new(),
             from: Ticks(u64::MAX),
             until: Ticks(u64::MAX),
@@ -47,15 +105,7 @@ impl InOrder {
             }
             Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
             Record::Setup(Setup::Measure { from, until }) => self.measure(*from, *until),
-            Record::Setup(Setup::Follow { at, tid, comm, role, asleep }) => {
-                let following = Following {
-                    thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
-                    role: role.map(PipelineRole::as_str),
-                    start: if *asleep { Start::Asleep } else { Start::Unknown },
-                };
-                self.follower.follow(following, *at);
-            }
-            Record::Setup(Setup::Following { .. } | Setup::Unknown) => {}
+            Record::Setup(step) => self.follower.set(step),
         }
     }
 
@@ -82,25 +132,17 @@ impl InOrder {
 }
 
 /// Threads being followed. Dropping it ends the recording of events.
-pub(crate) struct Follow {
+pub(crate) struct Follow<F = ThreadFollower> {
     pub(crate) events: KernelEvents,
-    records: InOrder,
+    records: InOrder<F>,
     /// How far the records of the turn under way were handed over.
     now: Ticks,
 }
 
 impl Follow {
-    pub(crate) fn new(mut events: KernelEvents, settings: FollowerSettings) -> Follow {
-        events.set(kept(&settings));
-        Follow { events, records: InOrder::new(settings), now: Ticks(0) }
-    }
-
-    pub(crate) fn follower(&self) -> &ThreadFollower {
-        &self.records.follower
-    }
-
-    pub(crate) fn follower_mut(&mut self) -> &mut ThreadFollower {
-        &mut self.records.follower
+    pub(crate) fn new(events: KernelEvents, settings: FollowerSettings) -> Follow {
+        let kept = kept(&settings);
+        Follow::of(events, kept, ThreadFollower::new(settings))
     }
 
     /// Follows a thread from `at` on.
@@ -114,6 +156,33 @@ impl Follow {
         });
         self.events.quotas.watch(who.thread.tid);
         self.records.follower.follow(who, at);
+    }
+
+    /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
+    pub(crate) fn finish(&mut self, at: Ticks, keep: &mut dyn Sink) -> Result<Vec<ThreadAccount>, SinkError> {
+        self.last_drain(keep)?;
+        Ok(self.records.follower.finish(at, &self.events.names))
+    }
+}
+
+impl<F: TakesRecords> Follow<F> {
+    /// `setup`: how the follower is set.
+    pub(crate) fn of(mut events: KernelEvents, setup: Setup, follower: F) -> Follow<F> {
+        events.set(setup);
+        Follow { events, records: InOrder::of(follower), now: Ticks(0) }
+    }
+
+    pub(crate) fn follower(&self) -> &F {
+        &self.records.follower
+    }
+
+    pub(crate) fn follower_mut(&mut self) -> &mut F {
+        &mut self.records.follower
+    }
+
+    /// The follower, and who knows names.
+    pub(crate) fn follower_and_names(&mut self) -> (&mut F, &dyn Lexicon) {
+        (&mut self.records.follower, &self.events.names)
     }
 
     /// Time between these counts.
@@ -141,11 +210,10 @@ impl Follow {
         self.events.end_turn(keep, DrainTurn { now: self.now, measuring: true, ..turn })
     }
 
-    /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
-    pub(crate) fn finish(&mut self, at: Ticks, keep: &mut dyn Sink) -> Result<Vec<ThreadAccount>, SinkError> {
+    /// Ends recording and takes in what the buffers still hold.
+    pub(crate) fn last_drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
         self.events.stop();
-        self.drain(Ticks(u64::MAX), keep)?;
-        Ok(self.records.follower.finish(at, &self.events.names))
+        self.drain(Ticks(u64::MAX), keep)
     }
 
     /// Kernel events of the measured time.

@@ -10,5 +10,6 @@ pub use attach::{attach, attach_to};
 pub use settings::{AttachSettings, Target};
 pub use target::TargetError;
 
-pub(crate) use follow::{Follow, InOrder};
+pub(crate) use follow::{Follow, InOrder, TakesRecords};
 pub(crate) use rows::EpisodeRows;
+pub(crate) use target::threads as threads_of;

@@ -2,7 +2,9 @@
 
 use crate::engine::Batch;
 use jitterscope_attribute::ThreadFollower;
-use jitterscope_model::{CpuId, IntervalRow, Nanos, Sink, SinkError, StallId, TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, CpuId, IntervalRow, Nanos, Sink, SinkError, Stall, StallId, TickRate, Ticks,
+};
 use std::collections::BTreeMap;
 
 /// Length of a reporting interval.
@@ -12,6 +14,7 @@ pub(crate) const INTERVAL: Nanos = Nanos(1_000_000_000);
 pub(crate) struct EpisodeRows {
     threshold: Ticks,
     rate: TickRate,
+    interval: Ticks,
     pub(crate) next_id: u64,
     pub(crate) worst: Nanos,
     interval_start: Ticks,
@@ -31,12 +34,18 @@ impl EpisodeRows {
         EpisodeRows {
             threshold: rate.ticks(threshold),
             rate,
+            interval: rate.ticks(INTERVAL),
             next_id: 0,
             worst: Nanos::ZERO,
             interval_start: start,
             sums: BTreeMap::new(),
             batch: Batch::default(),
         }
+    }
+
+    /// With reporting intervals of another length.
+    pub(crate) fn every(self, interval: Nanos) -> EpisodeRows {
+        EpisodeRows { interval: self.rate.ticks(interval), ..self }
     }
 
     pub(crate) fn take_in(
@@ -46,24 +55,36 @@ impl EpisodeRows {
         sink: &mut dyn Sink,
     ) -> Result<(), SinkError> {
         for episode in follower.take_episodes() {
-            if episode.length() < self.threshold {
-                continue;
+            if episode.length() >= self.threshold {
+                self.stall(|id, rate| episode.as_stall(id, rate), sink)?;
             }
-            let (stall, attribution) = episode.as_stall(StallId(self.next_id), self.rate);
-            self.next_id += 1;
-            let length = self.rate.nanos(stall.length());
-            self.worst = self.worst.max(length);
-            if let Some(sums) = sums_of(&mut self.sums, stall.cpu) {
-                sums.count += 1;
-                sums.max = sums.max.max(length);
-                sums.stolen += length;
-                sums.lengths.saturating_record(length.0);
-            }
-            self.batch.stall(sink, stall, Some(attribution))?;
         }
+        self.until(now, sink)
+    }
+
+    /// One more stall, with its attribution.
+    pub(crate) fn stall(
+        &mut self,
+        make: impl FnOnce(StallId, TickRate) -> (Stall, Attribution),
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
+        let (stall, attribution) = make(StallId(self.next_id), self.rate);
+        self.next_id += 1;
+        let length = self.rate.nanos(stall.length());
+        self.worst = self.worst.max(length);
+        if let Some(sums) = sums_of(&mut self.sums, stall.cpu) {
+            sums.count += 1;
+            sums.max = sums.max.max(length);
+            sums.stolen += length;
+            sums.lengths.saturating_record(length.0);
+        }
+        self.batch.stall(sink, stall, Some(attribution))
+    }
+
+    /// The stalls of a turn are all there: writes them, and the interval under way if it is over by now.
+    pub(crate) fn until(&mut self, now: Ticks, sink: &mut dyn Sink) -> Result<(), SinkError> {
         self.batch.flush(sink)?;
-        let interval = self.rate.ticks(INTERVAL);
-        if now.since(self.interval_start) >= interval {
+        if now.since(self.interval_start) >= self.interval {
             self.close_interval(now, sink)?;
         }
         Ok(())

@@ -37,13 +37,13 @@ pub enum TargetError {
 }
 
 /// A thread and where it may run.
-pub(super) struct Found {
-    pub(super) following: Following,
-    pub(super) allowed: CpuSet,
+pub(crate) struct Found {
+    pub(crate) following: Following,
+    pub(crate) allowed: CpuSet,
 }
 
 /// The threads that a target has now. Those of a command are none yet.
-pub(super) fn threads(machine: &Machine, target: &Target) -> Result<Vec<Found>, TargetError> {
+pub(crate) fn threads(machine: &Machine, target: &Target) -> Result<Vec<Found>, TargetError> {
     match target {
         Target::Process(pid) => {
             let found: Vec<Found> =

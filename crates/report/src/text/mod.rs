@@ -6,6 +6,7 @@ mod cpus;
 mod culprits;
 pub(crate) mod headline;
 mod over_time;
+mod passive;
 mod percentiles;
 pub(crate) mod periods;
 pub(crate) mod threads;
@@ -20,7 +21,7 @@ pub use periods::periods_table;
 
 use crate::style::{Style, Tone, fit, wrap};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, ProbeKind};
 
 /// With more CPUs than this, they are shown as a table and percentiles of all together.
 const FEW_CPUS: usize = 4;
@@ -28,8 +29,10 @@ const FEW_CPUS: usize = 4;
 /// The whole report, each line within `style`'s width.
 #[must_use]
 pub fn render(summary: &RunSummary, style: Style) -> String {
-    if summary.probe.kind == "attach" {
-        return followed(summary, style);
+    match ProbeKind::from_word(&summary.probe.kind) {
+        Some(ProbeKind::Attach) => return followed(summary, style),
+        Some(ProbeKind::Passive) => return watched(summary, style),
+        _ => {}
     }
     if let Some(pipeline) = &summary.pipeline {
         return crate::pipeline::render(summary, pipeline, &[crate::pipeline::Format::Long], style);
@@ -93,9 +96,13 @@ impl Told {
 pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
     let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
+    let kind = ProbeKind::from_word(&summary.probe.kind);
     match &summary.wakeup {
         Some(wakeup) => wakeup::headline(&mut page, summary, wakeup),
-        None if summary.pipeline.is_some() || cpus.is_empty() => {}
+        // Of these nothing was measured by a probe.
+        None if summary.pipeline.is_some() => {}
+        None if kind == Some(ProbeKind::Passive) => passive::headline(&mut page, summary),
+        None if cpus.is_empty() => {}
         None => headline::stolen(&mut page, summary, &cpus),
     }
     page.told.unwrap_or_default()
@@ -105,10 +112,28 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
 pub(crate) fn trust(summary: &RunSummary) -> Vec<Told> {
     let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
     match summary.probe.cpus.is_empty() {
+        true if !summary.passive.is_empty() => trust::of_watched(&mut page, summary),
         true => trust::of_followed(&mut page, summary),
         false => trust::render(&mut page, summary),
     }
     page.told.unwrap_or_default()
+}
+
+/// Of CPUs that were watched: whose they are, what was taken from that, by whom.
+fn watched(summary: &RunSummary, style: Style) -> String {
+    let mut page = Page::new(style);
+    let cpus: CpuSet = summary.passive.iter().map(|cpu| cpu.cpu).collect();
+    headline::title(&mut page, summary, &cpus);
+    headline::doubts(&mut page, summary);
+    passive::render(&mut page, summary);
+    over_time::render(&mut page, summary);
+    if let Some(attribution) = &summary.attribution {
+        culprits::render(&mut page, summary, attribution);
+    }
+    worst::render(&mut page, summary);
+    trust::of_watched(&mut page, summary);
+    page.warnings(summary);
+    page.into_text()
 }
 
 fn cpus_text(cpus: &CpuSet) -> String {

@@ -124,16 +124,16 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
             page.prose(Some(Tone::Dim), 12, &format!("{} more CPUs", thread.cpus.len() - CPUS));
         }
     }
-    instead(page, &thread.ran_instead);
+    instead(page, &thread.ran_instead, "ran in its stead");
 }
 
 /// Count, shortest, mean and longest of each that had the CPU in the thread's stead.
-fn instead(page: &mut Page, ran: &[RanInstead]) {
+pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
     if ran.is_empty() {
         return;
     }
-    let head = "       count      min      avg      max     total  ran in its stead";
-    page.line(&page.style.paint(Tone::Dim, head));
+    let head = format!("       count      min      avg      max     total  {what}");
+    page.line(&page.style.paint(Tone::Dim, &head));
     for one in ran.iter().take(INSTEAD) {
         let numbers = format!(
             "{:>12} {:>8} {:>8} {:>8} {:>9}  ",

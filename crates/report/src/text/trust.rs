@@ -53,9 +53,23 @@ fn limited(page: &mut Page, summary: &RunSummary) {
     }
 }
 
+/// The same of CPUs that were only watched.
+pub(super) fn of_watched(page: &mut Page, summary: &RunSummary) {
+    page.heading("HOW FAR TO TRUST IT", "");
+    let text = "not visible passively: the way into the kernel before a record and out of it after one, \
+                stalls without any record (hypervisor, firmware), and the time of page faults; 'record' \
+                with a probe measures those";
+    fact(page, None, "no probe", text);
+    without_probe(page, summary);
+}
+
 /// The same of threads that were followed, of which no probe measured anything.
 pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
+    without_probe(page, summary);
+}
+
+fn without_probe(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
     fact(page, None, "clock", &clock(summary));
     if let Some(attribution) = &summary.attribution

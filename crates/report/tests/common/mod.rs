@@ -234,6 +234,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         wakeups: Vec::new(),
         threads: Vec::new(),
         pipeline: None,
+        passive: Vec::new(),
         attributed: true,
         sources: vec![
             source("tracefs", SourceStatus::Available, 0),

@@ -43,9 +43,12 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("mce", "mce_record", ""),
 ];
 
+/// The beginning of a thread.
+pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning of threads");
+
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
-    (want("task", "task_newtask", "the beginning of threads"), None),
+    (NEW_TASK, None),
     (want("task", "task_rename", "threads that come by exec"), None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
@@ -64,6 +67,8 @@ pub(super) const VECTORS_LOSE: &str = "interrupt vectors: the local timer and in
 pub(super) enum Target {
     /// A field that is a CPU number.
     Cpu(&'static str),
+    /// Two fields that are CPU numbers, of which either may be meant.
+    Either(&'static str, &'static str),
     /// A field that is a set of CPUs.
     Mask(&'static str),
     /// The CPU number of a work item: also "any CPU".
@@ -74,6 +79,10 @@ pub(super) enum Target {
     Between(&'static str, u64, u64),
 }
 
+/// A thread is moved.
+pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was moved to the CPU");
+/// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
+pub(super) const MIGRATE_EITHER: Target = Target::Either("dest_cpu", "orig_cpu");
 /// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
 pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
 
@@ -87,7 +96,7 @@ pub(super) const SENDERS: &[(Wanted, Target)] = &[
     (want("csd", "csd_queue_cpu", "who called a function on the CPU (Linux 6.5)"), Target::Cpu("cpu")),
     (want("sched", "sched_waking", "who woke a thread"), Target::Cpu("target_cpu")),
     (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
-    (want("sched", "sched_migrate_task", "who was moved to the CPU"), Target::Cpu("dest_cpu")),
+    (MIGRATE, Target::Cpu("dest_cpu")),
     // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
     (want("signal", "signal_generate", "who stopped a thread"), Target::Between("sig", 19, 22)),
 ];

@@ -20,6 +20,10 @@ pub(super) fn candidates(
         // Sets of CPUs in filters came with Linux 6.6.
         Target::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
         Target::Cpu(field) if format.has(field) => number(field, measured),
+        Target::Either(one, other) if format.has(one) && format.has(other) => {
+            let filters = number(one, measured).into_iter().zip(number(other, measured));
+            filters.map(|(one, other)| format!("{one} || {other}")).collect()
+        }
         Target::Work => {
             let Some(field) = ["cpu", "req_cpu"].into_iter().find(|field| format.has(field)) else {
                 return Vec::new();
@@ -77,6 +81,15 @@ mod tests {
         assert_eq!(of(Target::Cpu("cpu"), "1-40"), ["cpu & CPUS{1-40}"]);
         assert_eq!(of(Target::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
         assert!(of(Target::Cpu("gone"), "3").is_empty());
+        assert!(of(Target::Either("cpu", "gone"), "3").is_empty());
+        let two = "\tfield:int from;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:int to;\toffset:12;\tsize:4;\tsigned:1;\n";
+        let f = self::format(two);
+        let of = |list: &str| candidates(&f, Target::Either("to", "from"), &list.parse().unwrap(), CpuId(63));
+        assert_eq!(of("3"), ["to == 3 || from == 3"]);
+        assert_eq!(
+            of("1-2"),
+            ["to & CPUS{1-2} || from & CPUS{1-2}", "to == 1 || to == 2 || from == 1 || from == 2"]
+        );
         assert!(of(Target::Mask("gone"), "3").is_empty());
     }
 

@@ -1,6 +1,6 @@
 //! A recording of kernel events: both instances, from start to removal.
 
-use super::events::{FOLLOWING, LOCAL, NEWBORN, SENDERS};
+use super::events::{FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, SENDERS, Target, Wanted};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
@@ -54,8 +54,12 @@ impl Recorder {
             return Err(TraceError::NoCpu { cpu, source: io::Error::other("it is not online") });
         }
         let last = settings.online.last().unwrap_or_default();
+        let everywhere = settings.measured == settings.online;
+        // Threads that belong on some CPUs only begin on others, and leave for others.
+        let watch = settings.follow_threads && !everywhere;
         let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
-        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.iter().copied());
+        let following = following.iter().filter(|(wanted, _)| !watch || *wanted != NEW_TASK);
+        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.copied());
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -69,7 +73,14 @@ impl Recorder {
                 last,
             },
         )?;
-        let everywhere = settings.measured == settings.online;
+        let of_sender = |(wanted, target): &(Wanted, Target)| {
+            let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
+            (*wanted, Some(target))
+        };
+        let births = match settings.follow_threads {
+            true => watch.then_some((NEW_TASK, None)),
+            false => Some((NEWBORN, None)),
+        };
         let mut senders = Side::prepare(
             tracefs,
             &Plan {
@@ -77,11 +88,7 @@ impl Recorder {
                 clock: settings.clock,
                 cpus: &settings.online,
                 kb_per_cpu: (settings.buffer_kb_per_cpu / SENDERS_SHARE).max(SENDERS_LEAST_KB),
-                events: SENDERS
-                    .iter()
-                    .map(|(wanted, target)| (*wanted, Some(*target)))
-                    .chain((!settings.follow_threads).then_some((NEWBORN, None)))
-                    .collect(),
+                events: SENDERS.iter().map(of_sender).chain(births).collect(),
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,

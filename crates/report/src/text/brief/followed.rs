@@ -1,11 +1,10 @@
 //! Threads that were followed: how much of their time they waited, and for how long at worst.
 
 use super::Ranking;
-use crate::number::{moment, percent, span};
-use crate::style::{Tone, tame};
+use crate::number::{percent, span};
+use crate::style::Tone;
 use crate::text::Page;
 use crate::text::threads::{followed, head, lost, name, row};
-use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, ThreadAccount};
 
@@ -29,29 +28,11 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ran
     );
     let bad = waited.0 as f64 >= 0.01 * wanted.0.max(1) as f64;
     page.prose(Some(if bad { Tone::Bad } else { Tone::Strong }), 0, &text);
-    longest(page, summary);
+    super::longest(page, summary);
     if threads.len() > 1 {
         table(page, &threads);
     }
     summary.attribution.as_ref().and_then(|attribution| Ranking::of_culprits(summary, attribution))
-}
-
-fn longest(page: &mut Page, summary: &RunSummary) {
-    let Some(worst) = summary.worst.first() else { return };
-    let mut text = format!(
-        "The longest, {}, was that of {}, {} after the start",
-        worst.duration_ns,
-        tame(&worst.victim),
-        moment(worst.start_offset_ns)
-    );
-    if let Some(part) = worst.parts.first() {
-        text += &format!(
-            ": {} {}",
-            percent(part.net.0 as f64 / worst.duration_ns.0.max(1) as f64),
-            words::kind_and_name(&part.culprit.subject)
-        );
-    }
-    page.prose(None, 0, &(text + "."));
 }
 
 /// Those that lost most; those that never wanted a CPU take one line together.

@@ -5,10 +5,12 @@ mod followed;
 mod pipeline;
 mod ranking;
 mod trust;
+mod watched;
 
 use super::{Page, cpus_text, headline, unattributed, wakeup};
-use crate::number::{percent, span, utc};
+use crate::number::{moment, percent, span, utc};
 use crate::style::{Style, Tone, fit, tame};
+use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos};
 use ranking::Ranking;
@@ -43,6 +45,7 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
     let ranking = match (&summary.pipeline, summary.threads.is_empty()) {
         (Some(measured), _) => pipeline::render(&mut head, summary, measured),
         (None, false) => followed::render(&mut head, summary),
+        (None, true) if !summary.passive.is_empty() => watched::render(&mut head, summary),
         (None, true) => measured(&mut head, summary),
     };
     headline::doubts(&mut head, summary);
@@ -83,8 +86,28 @@ fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>>
 fn cpus(summary: &RunSummary) -> CpuSet {
     match &summary.wakeup {
         Some(sleeper) => wakeup::measured(sleeper),
+        None if !summary.passive.is_empty() => summary.passive.iter().map(|cpu| cpu.cpu).collect(),
         None => summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect(),
     }
+}
+
+/// The worst that happened to a thread, and what most of it was.
+fn longest(page: &mut Page, summary: &RunSummary) {
+    let Some(worst) = summary.worst.first() else { return };
+    let mut text = format!(
+        "The longest, {}, was that of {}, {} after the start",
+        worst.duration_ns,
+        tame(&worst.victim),
+        moment(worst.start_offset_ns)
+    );
+    if let Some(part) = worst.parts.first() {
+        text += &format!(
+            ": {} {}",
+            percent(part.net.0 as f64 / worst.duration_ns.0.max(1) as f64),
+            words::kind_and_name(&part.culprit.subject)
+        );
+    }
+    page.prose(None, 0, &(text + "."));
 }
 
 /// Which of several CPUs lost most, and which least.

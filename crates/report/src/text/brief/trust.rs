@@ -2,9 +2,10 @@
 
 use crate::number::{count, percent};
 use crate::style::{Tone, fit, wrap};
-use crate::text::Page;
 use crate::text::trust::{COVERED, SOUND};
+use crate::text::{Page, cpus_text};
 use jitterscope_analyze::RunSummary;
+use jitterscope_model::CpuSet;
 
 /// Warnings told, each by its first sentence.
 const WARNINGS: usize = 2;
@@ -45,7 +46,7 @@ fn line(summary: &RunSummary) -> (bool, String) {
             "recorded kernel activity explains {} of the time",
             percent(attribution.explained_fraction)
         ));
-        let spins = summary.wakeup.is_none() && summary.threads.is_empty();
+        let spins = summary.wakeup.is_none() && summary.threads.is_empty() && summary.passive.is_empty();
         if let Some(inside) = attribution.events_in_gaps_fraction.filter(|inside| spins && *inside < SOUND) {
             facts.push(off(format!("only {} of the kernel events fell into stalls", percent(inside))));
         }
@@ -61,6 +62,15 @@ fn line(summary: &RunSummary) -> (bool, String) {
     });
     if trust.floor_ticks.is_some() && trust.coverage < COVERED {
         facts.push(off(format!("the probe covered only {} of the time", percent(trust.coverage))));
+    }
+    let ended: CpuSet =
+        summary.passive.iter().filter(|cpu| cpu.ended_early.is_some()).map(|cpu| cpu.cpu).collect();
+    if !ended.is_empty() {
+        let was = if ended.len() == 1 { "was" } else { "were" };
+        facts.push(off(format!("{} {was} not watched to the end", cpus_text(&ended))));
+    }
+    if !summary.passive.is_empty() {
+        facts.push("stalls without a record are not visible passively".to_owned());
     }
     if trust.helpers_on_measured {
         facts.push(off("our own helper threads had to use measured CPUs".to_owned()));

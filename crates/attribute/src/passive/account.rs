@@ -1,0 +1,97 @@
+//! The sums of one watched CPU's time.
+
+use crate::instead::Instead;
+use jitterscope_model::{BelongingThread, CpuId, Nanos, PassiveCpu, ThreadRef, TickRate, Ticks};
+use std::collections::BTreeMap;
+
+/// Threads that belong and are told apart.
+const MOST_THREADS: usize = 4096;
+
+#[derive(Debug)]
+struct Own {
+    thread: ThreadRef,
+    runs: u64,
+    ran: Ticks,
+}
+
+/// What counts in ticks until the end.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    running: Ticks,
+    pub(super) interrupted: Ticks,
+    pub(super) waiting: Ticks,
+    pub(super) beside: Ticks,
+    pub(super) idle: Ticks,
+    pub(super) unknown: Ticks,
+    pub(super) stretches: u64,
+    pub(super) stalls: u64,
+    pub(super) longest: Ticks,
+    pub(super) page_faults: u64,
+    pub(super) instead: Instead,
+    pub(super) beside_by: Instead,
+    threads: BTreeMap<i32, Own>,
+}
+
+impl Account {
+    /// A thread that belongs had the CPU.
+    pub(super) fn ran(&mut self, thread: ThreadRef, length: Ticks) {
+        self.running = self.running + length;
+        if let Some(own) = self.of(thread) {
+            (own.ran, own.thread.comm) = (own.ran + length, thread.comm);
+        }
+    }
+
+    /// It was put on the CPU.
+    pub(super) fn run_begins(&mut self, thread: ThreadRef) {
+        if let Some(own) = self.of(thread) {
+            own.runs += 1;
+        }
+    }
+
+    fn of(&mut self, thread: ThreadRef) -> Option<&mut Own> {
+        if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&thread.tid) {
+            return None;
+        }
+        Some(self.threads.entry(thread.tid).or_insert(Own { thread, runs: 0, ran: Ticks(0) }))
+    }
+
+    /// In nanoseconds, for the report.
+    pub(super) fn sum_up(&self, cpu: CpuId, (from, until): (Ticks, Ticks), rate: TickRate) -> PassiveCpu {
+        let ns = |ticks: Ticks| rate.nanos(ticks);
+        let mut threads: Vec<BelongingThread> = self
+            .threads
+            .values()
+            .filter(|own| own.ran > Ticks(0))
+            .map(|own| BelongingThread {
+                tid: own.thread.tid,
+                comm: own.thread.comm.to_string(),
+                runs: own.runs,
+                running_ns: ns(own.ran),
+            })
+            .collect();
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.running_ns), thread.tid));
+        let thread_count = threads.len() as u64;
+        threads.truncate(PassiveCpu::MOST_THREADS);
+        PassiveCpu {
+            cpu,
+            from_ticks: from,
+            until_ticks: until,
+            threads,
+            thread_count,
+            chosen: None,
+            running_ns: ns(self.running),
+            interrupted_ns: ns(self.interrupted),
+            waiting_ns: ns(self.waiting),
+            beside_ns: ns(self.beside),
+            idle_ns: ns(self.idle),
+            unknown_ns: ns(self.unknown),
+            stretches: self.stretches,
+            stalls: self.stalls,
+            longest_ns: if self.stretches > 0 { ns(self.longest) } else { Nanos::ZERO },
+            page_faults: self.page_faults,
+            ran_instead: self.instead.rows(rate),
+            ran_beside: self.beside_by.rows(rate),
+            ended_early: None,
+        }
+    }
+}

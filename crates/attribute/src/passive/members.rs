@@ -1,0 +1,127 @@
+//! The threads that belong on watched CPUs, and what each is doing.
+
+use jitterscope_model::{Comm, CpuId, Phase, ThreadRef, Ticks};
+use std::collections::BTreeMap;
+
+/// A thread that belongs on the watched CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Belonging {
+    /// Which.
+    pub thread: ThreadRef,
+    /// Only on this CPU; on all of them where there is none.
+    pub on: Option<CpuId>,
+    /// Whether it sleeps, as far as is known.
+    pub asleep: bool,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing tells, or it is on a CPU that is not watched.
+    Unknown,
+    /// It sleeps.
+    Asleep,
+    /// It has this CPU; when it was woken last, though it had not left the CPU.
+    Running { cpu: CpuId, woken: Option<Ticks> },
+    /// It waits for this CPU, by one of the CPU's waits. `guessed`: that rests on a wake-up which came just
+    /// before it went to sleep.
+    Waiting { cpu: CpuId, guessed: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) id: ThreadRef,
+    on: Option<CpuId>,
+    pub(super) state: State,
+}
+
+impl Member {
+    pub(super) fn belongs_on(&self, cpu: CpuId) -> bool {
+        self.on.is_none_or(|only| only == cpu)
+    }
+}
+
+/// A thread's wait for a CPU.
+#[derive(Clone, Debug)]
+pub(super) struct Wait {
+    pub(super) tid: i32,
+    pub(super) since: Ticks,
+    pub(super) until: Option<Ticks>,
+    pub(super) phase: Phase,
+    /// Who woke it: CPU and thread.
+    pub(super) woken_by: Option<(CpuId, i32)>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Members {
+    threads: BTreeMap<i32, Member>,
+    names: Vec<Comm>,
+    most: usize,
+    pub(super) refused: u64,
+    pub(super) ever: bool,
+}
+
+impl Members {
+    pub(super) fn new(names: Vec<Comm>, most: usize) -> Members {
+        Members { threads: BTreeMap::new(), names, most, refused: 0, ever: false }
+    }
+
+    /// One more. One that is known stays as it is.
+    pub(super) fn add(&mut self, who: Belonging) {
+        if self.threads.contains_key(&who.thread.tid) || who.thread.tid == 0 {
+            return;
+        }
+        if self.threads.len() >= self.most {
+            self.refused += 1;
+            return;
+        }
+        self.ever = true;
+        let state = if who.asleep { State::Asleep } else { State::Unknown };
+        self.threads.insert(who.thread.tid, Member { id: who.thread, on: who.on, state });
+    }
+
+    /// A record names a thread: threads of a wanted name belong from then on, and threads rename themselves.
+    pub(super) fn meet(&mut self, tid: i32, comm: Comm) {
+        if let Some(member) = self.threads.get_mut(&tid) {
+            member.id.comm = comm;
+        } else if self.names.contains(&comm) {
+            self.add(Belonging { thread: ThreadRef { tid, comm }, on: None, asleep: false });
+        }
+    }
+
+    /// Whether threads of this name belong.
+    pub(super) fn is_wanted(&self, comm: Comm) -> bool {
+        self.names.contains(&comm)
+    }
+
+    pub(super) fn get(&self, tid: i32) -> Option<&Member> {
+        self.threads.get(&tid)
+    }
+
+    pub(super) fn get_mut(&mut self, tid: i32) -> Option<&mut Member> {
+        self.threads.get_mut(&tid)
+    }
+
+    pub(super) fn remove(&mut self, tid: i32) -> Option<Member> {
+        self.threads.remove(&tid)
+    }
+
+    /// The thread, if it belongs on a CPU.
+    pub(super) fn on(&self, cpu: CpuId, tid: i32) -> Option<ThreadRef> {
+        self.threads.get(&tid).filter(|member| member.belongs_on(cpu)).map(|member| member.id)
+    }
+
+    /// What threads did on a CPU is not known any more.
+    pub(super) fn forget(&mut self, gone: CpuId) {
+        for member in self.threads.values_mut() {
+            let there = match member.state {
+                State::Running { cpu, .. } | State::Waiting { cpu, .. } => cpu == gone,
+                State::Unknown | State::Asleep => false,
+            };
+            if there {
+                member.state = State::Unknown;
+            }
+        }
+    }
+}

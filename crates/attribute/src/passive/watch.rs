@@ -1,0 +1,453 @@
+//! Who waits for which watched CPU, and what that makes of its time.
+
+use super::cpu::Cpu;
+use super::members::{Belonging, Member, Members, State, Wait};
+use super::stall::PassiveStall;
+use crate::bandwidth::Bandwidth;
+use crate::culprits::Naming;
+use crate::lexicon::Lexicon;
+use crate::occupancy::{NameTable, Record, Window};
+use crate::senders::Senders;
+use crate::windows::Named;
+use crate::windows::passive::{Change, Piece, Waiting, pieces};
+use jitterscope_model::{
+    Comm, CpuId, CpuSet, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, TickRate,
+    Ticks,
+};
+use std::collections::BTreeMap;
+
+/// Sleep states of a switch; the bit above them marks a preempted thread, which is runnable.
+const TASK_STATES: u64 = 0xff;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
+const ENDED: u64 = 0x30;
+/// A wake-up this long before its thread went to sleep may have come while it was on its way; a move this long
+/// after a wake-up, by the waker itself, is how the thread's CPU was chosen.
+const AT_ONCE: Nanos = Nanos(20_000);
+/// Waits of one window, beyond which it is closed.
+const MOST_WAITS: usize = 1024;
+/// The id of no thread.
+const NOBODY: i32 = -1;
+
+/// How CPUs are watched.
+#[derive(Clone, Debug)]
+pub struct PassiveSettings {
+    /// Ticks to nanoseconds.
+    pub rate: TickRate,
+    /// Which.
+    pub cpus: CpuSet,
+    /// Stretches of stolen time no further apart count as one.
+    pub join_within: Ticks,
+    /// Stretches of this length or longer are stalls; all count in sums.
+    pub threshold: Ticks,
+    /// Whether threads that a belonging process makes belong, too.
+    pub new_threads: bool,
+    /// Threads of these names belong wherever they are met.
+    pub names: Vec<Comm>,
+}
+
+/// Watches CPUs. Hand over the records of all CPUs in order of time.
+#[derive(Debug)]
+pub struct PassiveWatch {
+    settings: PassiveSettings,
+    cpus: BTreeMap<CpuId, Cpu>,
+    members: Members,
+    names: NameTable,
+    senders: Senders,
+    /// Quotas are not counted here.
+    bandwidth: Bandwidth,
+    window: Window,
+    finished: Vec<PassiveStall>,
+    from: Ticks,
+    until: Ticks,
+    now: Ticks,
+    folded: Ticks,
+}
+
+impl PassiveWatch {
+    /// Threads that can belong.
+    pub const MOST_THREADS: usize = 4096;
+
+    /// Nothing belongs anywhere yet.
+    #[must_use]
+    pub fn new(settings: PassiveSettings) -> PassiveWatch {
+        PassiveWatch {
+            cpus: settings.cpus.iter().map(|id| (id, Cpu::new(id, settings.rate))).collect(),
+            members: Members::new(settings.names.clone(), PassiveWatch::MOST_THREADS),
+            senders: Senders::new(settings.rate),
+            settings,
+            names: NameTable::default(),
+            bandwidth: Bandwidth::default(),
+            window: Window::default(),
+            finished: Vec::new(),
+            from: Ticks(u64::MAX),
+            until: Ticks(u64::MAX),
+            now: Ticks(0),
+            folded: Ticks(0),
+        }
+    }
+
+    /// Time from `from` to `until` counts; until then none does.
+    pub fn measure(&mut self, from: Ticks, until: Ticks) {
+        (self.from, self.until) = (from, until);
+    }
+
+    /// A thread belongs from now on.
+    pub fn belongs(&mut self, who: Belonging) {
+        self.members.add(who);
+    }
+
+    /// Whether anything ever belonged.
+    #[must_use]
+    pub fn met_anybody(&self) -> bool {
+        self.members.ever
+    }
+
+    /// Threads that do not count as belonging because there were too many.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.members.refused
+    }
+
+    /// Switches that must have been and are not recorded, by CPU.
+    #[must_use]
+    pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
+        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Time in which more happened than is kept in order.
+    #[must_use]
+    pub fn folded(&self) -> Ticks {
+        self.folded
+    }
+
+    /// A record, of the watched CPUs or of a sender.
+    pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+        self.now = self.now.max(event.time);
+        self.senders.note(event);
+        match &event.kind {
+            // These come from all CPUs, and concern whom they name.
+            EventKind::SchedWaking { task, target } => {
+                self.members.meet(task.tid, task.comm);
+                return self.woken(event, task.tid, *target, lexicon);
+            }
+            EventKind::SchedMigrate { task, from, to } => {
+                self.members.meet(task.tid, task.comm);
+                if let Some(cpu) = self.cpus.get_mut(to) {
+                    cpu.machine.arrived(task.tid, event.time);
+                }
+                return self.migrated(event, task.tid, (*from, *to), lexicon);
+            }
+            EventKind::TaskNew { tid, comm, thread } => return self.begun(event, *tid, *comm, *thread),
+            EventKind::CsdQueued { .. }
+            | EventKind::WorkQueued { .. }
+            | EventKind::IpiSendCpu { .. }
+            | EventKind::IpiSendCpumask { .. } => return,
+            _ => {}
+        }
+        self.on_cpu(event, lexicon);
+    }
+
+    fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+        let (id, at) = (event.cpu, event.time);
+        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        if cpu.gone.is_some_and(|gone| gone < at) {
+            // It is back.
+            let last = cpu.last;
+            cpu.gone = None;
+            self.lost(id, last, at, lexicon);
+        }
+        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        let record = Record::new(event, &mut self.names);
+        let was = cpu.machine.is_interrupted();
+        cpu.machine.record(&record);
+        cpu.last = cpu.last.max(at);
+        let ended = was && !cpu.machine.is_interrupted();
+        let turn = *cpu.machine.turn();
+        if let EventKind::SchedSwitch { prev, prev_state, next } = &event.kind {
+            self.members.meet(prev.tid, prev.comm);
+            self.members.meet(next.tid, next.comm);
+            return self.switched(event, (prev, *prev_state), next, lexicon);
+        }
+        let own = turn.is_turn() && self.members.on(id, turn.tid).is_some();
+        if own && matches!(event.kind, EventKind::PageFault { .. }) && self.counts(at) {
+            self.cpus.entry(id).and_modify(|cpu| cpu.account.page_faults += 1);
+        }
+        if own && self.members.get(turn.tid).is_some_and(|member| !is_running(member, id)) {
+            // No switch told that it was put on.
+            self.put_on(id, turn.tid, at);
+        }
+        if ended && own {
+            self.close(id, at, lexicon);
+        }
+    }
+
+    fn switched(
+        &mut self,
+        event: &KernelEvent,
+        (prev, prev_state): (&TaskRef, u64),
+        next: &TaskRef,
+        lexicon: &dyn Lexicon,
+    ) {
+        let (id, at) = (event.cpu, event.time);
+        let belongs = |tid: i32| self.members.on(id, tid).is_some();
+        let (left, came) = (belongs(prev.tid), belongs(next.tid));
+        let waits = self.cpus.get(&id).is_some_and(|cpu| cpu.waits.iter().any(|w| w.until.is_none()));
+        // A wait is one window, so that its culprits are named with all that is known of them; so is a turn of
+        // somebody else's.
+        if left || came || !waits {
+            self.close(id, at, lexicon);
+        }
+        if prev_state & ENDED != 0 {
+            if let Some(member) = self.members.remove(prev.tid) {
+                self.end_wait_of(&member, at);
+            }
+        } else if left {
+            self.switched_out(id, prev.tid, prev_state, at);
+        } else if let Some(member) = self.members.get_mut(prev.tid) {
+            // It belongs elsewhere.
+            member.state = State::Unknown;
+        }
+        if came {
+            self.put_on(id, next.tid, at);
+            let thread = self.members.on(id, next.tid).filter(|_| self.counts(at));
+            if let (Some(thread), Some(cpu)) = (thread, self.cpus.get_mut(&id)) {
+                cpu.account.run_begins(thread);
+            }
+        }
+    }
+
+    fn switched_out(&mut self, id: CpuId, tid: i32, prev_state: u64, at: Ticks) {
+        let Some(member) = self.members.get_mut(tid) else { return };
+        let woken = match member.state {
+            State::Running { woken, .. } => woken,
+            _ => None,
+        };
+        member.state = State::Asleep;
+        let at_once = self.settings.rate.ticks(AT_ONCE);
+        let phase = if prev_state & TASK_STATES == 0 {
+            Phase::Preempted
+        } else if woken.is_some_and(|woken| at.since(woken) <= at_once) {
+            Phase::WaitAfterWakeUp
+        } else {
+            return;
+        };
+        let guessed = phase == Phase::WaitAfterWakeUp;
+        self.wait(id, tid, at, phase, None, guessed);
+    }
+
+    /// A thread waits for a watched CPU.
+    fn wait(
+        &mut self,
+        id: CpuId,
+        tid: i32,
+        since: Ticks,
+        phase: Phase,
+        woken_by: Option<(CpuId, i32)>,
+        guessed: bool,
+    ) {
+        let Some(member) = self.members.get_mut(tid) else { return };
+        let Some(cpu) = self.cpus.get_mut(&id).filter(|_| member.belongs_on(id)) else {
+            member.state = State::Unknown;
+            return;
+        };
+        member.state = State::Waiting { cpu: id, guessed };
+        cpu.waits.push(Wait { tid, since, until: None, phase, woken_by });
+    }
+
+    fn end_wait_of(&mut self, member: &Member, at: Ticks) {
+        let State::Waiting { cpu, .. } = member.state else { return };
+        let waits = self.cpus.get_mut(&cpu).map(|cpu| &mut cpu.waits);
+        let open = |wait: &&mut Wait| wait.tid == member.id.tid && wait.until.is_none();
+        if let Some(wait) = waits.into_iter().flatten().find(open) {
+            wait.until = Some(at);
+        }
+    }
+
+    fn put_on(&mut self, id: CpuId, tid: i32, at: Ticks) {
+        let Some(member) = self.members.get(tid).copied() else { return };
+        self.end_wait_of(&member, at);
+        if let Some(member) = self.members.get_mut(tid) {
+            member.state = State::Running { cpu: id, woken: None };
+        }
+    }
+
+    fn woken(&mut self, event: &KernelEvent, tid: i32, target: CpuId, lexicon: &dyn Lexicon) {
+        let at = event.time;
+        let Some(member) = self.members.get(tid).copied() else { return };
+        let has = |cpu: &Cpu| cpu.machine.turn().is_turn() && cpu.machine.turn().tid == tid;
+        let running = self.cpus.iter().find(|(_, cpu)| has(cpu)).map(|(id, _)| *id);
+        match (member.state, running) {
+            (State::Running { cpu, .. }, _) | (State::Unknown, Some(cpu)) => {
+                if let Some(member) = self.members.get_mut(tid) {
+                    member.state = State::Running { cpu, woken: Some(at) };
+                }
+                return;
+            }
+            (State::Waiting { guessed: false, .. }, _) => return,
+            // It slept after all.
+            (State::Waiting { guessed: true, .. }, _) => self.end_wait_of(&member, at),
+            (State::Unknown | State::Asleep, _) => {}
+        }
+        self.wait(target, tid, at, Phase::WaitAfterWakeUp, Some((event.cpu, event.tid)), false);
+        self.close_if_long(target, at, lexicon);
+    }
+
+    fn migrated(&mut self, event: &KernelEvent, tid: i32, (from, to): (CpuId, CpuId), lexicon: &dyn Lexicon) {
+        let at = event.time;
+        let Some(member) = self.members.get(tid).copied() else { return };
+        let mut phase = Phase::WaitAfterWakeUp;
+        if let State::Waiting { cpu, .. } = member.state {
+            let at_once = self.settings.rate.ticks(AT_ONCE);
+            let by = (event.cpu, event.tid);
+            let waits = self.cpus.get_mut(&cpu).map(|cpu| &mut cpu.waits);
+            let found = waits.and_then(|waits| {
+                let index = waits.iter().position(|wait| wait.tid == tid && wait.until.is_none())?;
+                Some((waits, index))
+            });
+            if let Some((waits, index)) = found {
+                phase = waits[index].phase.clone();
+                if waits[index].woken_by == Some(by) && at.since(waits[index].since) <= at_once {
+                    // Its waker only now chose a CPU for it: it never waited here.
+                    waits.remove(index);
+                } else {
+                    waits[index].until = Some(at);
+                }
+            }
+        } else if matches!(member.state, State::Running { cpu, .. } if cpu != from) {
+            return;
+        }
+        // Only threads that can run are moved.
+        self.wait(to, tid, at, phase, None, false);
+        self.close_if_long(to, at, lexicon);
+    }
+
+    fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, thread: bool) {
+        for cpu in self.cpus.values_mut() {
+            cpu.machine.arrived(tid, event.time);
+        }
+        // Whoever bore this id before has ended unseen.
+        if let Some(before) = self.members.remove(tid) {
+            self.end_wait_of(&before, event.time);
+        }
+        let of_process = self.settings.new_threads && thread && self.members.get(event.tid).is_some();
+        if of_process || self.members.is_wanted(comm) {
+            self.members.add(Belonging { thread: ThreadRef { tid, comm }, on: None, asleep: false });
+        }
+    }
+
+    /// Records of a CPU were lost between `at` and `to`.
+    pub fn lost(&mut self, id: CpuId, at: Ticks, to: Ticks, lexicon: &dyn Lexicon) {
+        if !self.cpus.contains_key(&id) {
+            return;
+        }
+        self.close(id, at, lexicon);
+        self.members.forget(id);
+        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        if let Some(stall) = cpu.pending.as_mut().filter(|stall| stall.end >= at) {
+            stall.withhold();
+        }
+        cpu.waits.clear();
+        cpu.machine.lost(at, to);
+    }
+
+    /// A CPU was found to be offline at `at`, somewhat after its last record: from that on nothing is known of
+    /// it, unless it comes back.
+    pub fn gone(&mut self, id: CpuId, at: Ticks) {
+        if let Some(cpu) = self.cpus.get_mut(&id) {
+            cpu.gone = Some(at);
+        }
+    }
+
+    /// Whether a CPU was found to be offline, and wrote no record since.
+    #[must_use]
+    pub fn is_gone(&self, id: CpuId) -> bool {
+        self.cpus.get(&id).is_some_and(|cpu| cpu.gone.is_some())
+    }
+
+    /// Stalls that are complete by now. One is when a record has told what came after it.
+    pub fn take_stalls(&mut self) -> Vec<PassiveStall> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// What became of each CPU's time, as of `at`.
+    pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<PassiveCpu> {
+        let at = at.min(self.until);
+        let ids: Vec<CpuId> = self.cpus.keys().copied().collect();
+        let threshold = self.settings.threshold;
+        let mut results = Vec::new();
+        for id in ids {
+            if let Some(cpu) = self.cpus.get(&id).filter(|cpu| cpu.gone.is_some()) {
+                self.lost(id, cpu.last, cpu.last, lexicon);
+            }
+            self.close(id, at, lexicon);
+            let Some(cpu) = self.cpus.get_mut(&id) else { continue };
+            cpu.end_stall(threshold, &mut self.finished);
+            let watched = (self.from.min(at), at);
+            let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
+            result.ended_early = cpu.gone.map(|_| "the CPU went offline".to_owned());
+            results.push(result);
+        }
+        results
+    }
+
+    fn counts(&self, at: Ticks) -> bool {
+        self.from <= at && at <= self.until
+    }
+
+    fn close_if_long(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
+        if self.cpus.get(&id).is_some_and(|cpu| cpu.waits.len() >= MOST_WAITS) {
+            self.close(id, at, lexicon);
+        }
+    }
+
+    /// Ends the window of a CPU, takes in what it says, and begins the next.
+    fn close(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
+        let (measured_from, measured_until) = (self.from, self.until);
+        let PassiveWatch {
+            settings, cpus, members, names, senders, bandwidth, window, finished, folded, ..
+        } = self;
+        let Some(cpu) = cpus.get_mut(&id) else { return };
+        let Some(mark) = cpu.mark.take() else { return };
+        cpu.machine.close_mark(mark, at, window);
+        cpu.mark = Some(cpu.machine.open_mark(at));
+        *folded = *folded + window.folded();
+        let changes = changes(&cpu.waits, members);
+        cpu.waits.retain(|wait| wait.until.is_none());
+        if window.until <= measured_from {
+            return;
+        }
+        // Whom throttling keeps from the CPU.
+        let victim = cpu.waits.first().map_or(NOBODY, |wait| wait.tid);
+        let victim = changes.iter().find_map(|c| c.waiting.as_ref()).map_or(victim, |w| w.thread.tid);
+        let naming = Naming { cpu: id, victim, names, senders, lexicon, bandwidth, folded: false };
+        let named = Named::new(window, naming, &[], settings.rate);
+        let found = pieces(&named, &changes, |tid| members.on(id, tid));
+        let clipped = found.into_iter().filter_map(|piece| {
+            let (start, end) = (piece.start.max(measured_from), piece.end.min(measured_until));
+            (start < end).then_some(Piece { start, end, ..piece })
+        });
+        cpu.take_in(clipped.collect(), settings, finished);
+    }
+}
+
+fn is_running(member: &Member, on: CpuId) -> bool {
+    matches!(member.state, State::Running { cpu, .. } if cpu == on)
+}
+
+/// Who of all that wait comes first, over time.
+fn changes(waits: &[Wait], members: &Members) -> Vec<Change> {
+    let mut moments: Vec<Ticks> =
+        waits.iter().flat_map(|wait| [Some(wait.since), wait.until]).flatten().collect();
+    moments.sort_unstable();
+    moments.dedup();
+    let first = |at: Ticks| {
+        let open = |wait: &&Wait| wait.since <= at && wait.until.is_none_or(|until| at < until);
+        waits.iter().find(open).map(|wait| {
+            let thread = members.get(wait.tid).map(|member| member.id);
+            let thread = thread.unwrap_or(ThreadRef { tid: wait.tid, comm: Comm::default() });
+            Waiting { thread, phase: wait.phase.clone() }
+        })
+    };
+    moments.into_iter().map(|at| Change { at, waiting: first(at) }).collect()
+}

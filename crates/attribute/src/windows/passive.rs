@@ -1,0 +1,155 @@
+//! A CPU that is watched: what of its time what belongs there had, could have had, or did not want.
+//!
+//! Theft takes a victim: time is stolen when something that belongs on the CPU could use it and something else
+//! had it. That is so while a thread of it has the CPU and an interrupt runs on top, and while one waits for the
+//! CPU and none of its kind has it. What runs while all that belongs there sleeps takes nothing: it is beside,
+//! and idle time is idle, whoever interrupts it.
+//!
+//! What the records do not hold cannot be told: the way into the kernel before an entry's record and out of
+//! it after an exit's counts as the thread's own, and so does a page fault, which has no exit.
+
+use super::{Named, wait};
+use crate::occupancy::Class;
+use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
+
+/// What a stretch of a watched CPU's time was to what belongs there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It had the CPU.
+    Own(ThreadRef),
+    /// It could have had it.
+    Stolen { victim: ThreadRef, phase: Phase, culprit: Culprit },
+    /// It had no use for it, and somebody else had.
+    Beside(Culprit),
+    /// It had no use for it, and nobody had.
+    Idle,
+    /// No record tells.
+    Unknown,
+}
+
+/// A piece of a watched CPU's time. Pieces are in order, touch, and fill the window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    pub(crate) fate: Fate,
+    /// Pieces of the same turn, interrupt or softirq have the same number within their window.
+    pub(crate) turn: usize,
+}
+
+/// A thread that waits for the CPU, and since what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) thread: ThreadRef,
+    pub(crate) phase: Phase,
+}
+
+/// From a moment on this thread, the first of all that do, waits for the CPU; or none does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) at: Ticks,
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// Splits a window of a CPU. `changes` are in order of time, those from before the window first; `belongs` gives
+/// a thread's name if it belongs on the CPU.
+pub(crate) fn pieces(
+    named: &Named<'_>,
+    changes: &[Change],
+    belongs: impl Fn(i32) -> Option<ThreadRef>,
+) -> Vec<Piece> {
+    let mut found = Pieces { named, found: Vec::new() };
+    let mut waiting = None;
+    let mut changes = changes.iter().peekable();
+    for slice in &named.window.slices {
+        while let Some(change) = changes.next_if(|change| change.at <= slice.start) {
+            waiting = change.waiting.as_ref();
+        }
+        let (mut from, has) = (slice.start, Has::of(slice.frame, named, &belongs));
+        while let Some(change) = changes.next_if(|change| change.at < slice.end) {
+            found.add(from, change.at, &has, waiting);
+            (from, waiting) = (change.at, change.waiting.as_ref());
+        }
+        found.add(from, slice.end, &has, waiting);
+    }
+    found.found
+}
+
+/// Who has the CPU.
+enum Has {
+    /// A thread that belongs there; an interrupt or a softirq on top of it.
+    Own(ThreadRef, Option<u32>),
+    /// Something else.
+    Other(u32),
+    /// The idle thread.
+    Idle(u32),
+    /// A thread that no record names.
+    Unrecorded(u32),
+    /// Not known.
+    Unknown,
+}
+
+impl Has {
+    fn of(frame: u32, named: &Named<'_>, belongs: impl Fn(i32) -> Option<ThreadRef>) -> Has {
+        let root = named.window.root(frame);
+        let turn = named.frame(root);
+        match turn.class {
+            Class::Turn => {}
+            Class::Unrecorded => return Has::Unrecorded(root),
+            _ => return Has::Unknown,
+        }
+        // Faults are an affair of whoever faults, and so are idle states.
+        let counts = |at: &u32| {
+            let class = named.frame(*at).class;
+            class != Class::Idle && !class.is_endless()
+        };
+        let owner = named.window.chain(frame).find(counts).unwrap_or(root);
+        match belongs(turn.tid) {
+            Some(thread) => Has::Own(thread, Some(owner).filter(|owner| *owner != root)),
+            None if owner == root && turn.tid == 0 => Has::Idle(root),
+            None => Has::Other(owner),
+        }
+    }
+}
+
+struct Pieces<'a> {
+    named: &'a Named<'a>,
+    found: Vec<Piece>,
+}
+
+impl Pieces<'_> {
+    fn add(&mut self, start: Ticks, end: Ticks, has: &Has, waiting: Option<&Waiting>) {
+        if end <= start {
+            return;
+        }
+        let none = self.named.window.frames.len();
+        let told = |owner: u32| (wait::culprit(owner, self.named), wait::turn(owner, self.named));
+        let stolen = |waiting: &Waiting, culprit| Fate::Stolen {
+            victim: waiting.thread,
+            phase: waiting.phase.clone(),
+            culprit,
+        };
+        let (fate, turn) = match (has, waiting) {
+            (Has::Own(thread, None), _) => (Fate::Own(*thread), none),
+            (Has::Own(thread, Some(owner)), _) => {
+                let (culprit, turn) = told(*owner);
+                (Fate::Stolen { victim: *thread, phase: Phase::Interrupted, culprit }, turn)
+            }
+            (Has::Other(owner) | Has::Unrecorded(owner), Some(waiting)) => {
+                let (culprit, turn) = told(*owner);
+                (stolen(waiting, culprit), turn)
+            }
+            (Has::Idle(root), Some(waiting)) => (stolen(waiting, wait::culprit(*root, self.named)), none),
+            (Has::Other(owner), None) => {
+                let (culprit, turn) = told(*owner);
+                (Fate::Beside(culprit), turn)
+            }
+            (Has::Idle(_), None) => (Fate::Idle, none),
+            (Has::Unrecorded(_), None) | (Has::Unknown, _) => (Fate::Unknown, none),
+        };
+        match self.found.last_mut().filter(|last| last.fate == fate && last.turn == turn) {
+            Some(last) => last.end = end,
+            None => self.found.push(Piece { start, end, fate, turn }),
+        }
+    }
+}

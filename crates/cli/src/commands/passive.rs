@@ -1,0 +1,99 @@
+//! `record --probe none`: who takes the CPUs from what belongs there.
+
+use super::machine_tuning;
+use super::outputs::{of_recording, tell, told_by_target};
+use super::record::RecordArgs;
+use super::report::{Form, print_run};
+use crate::exit::{Exit, UnavailableError, UsageError};
+use crate::output;
+use crate::places::Places;
+use crate::progress::ProgressLine;
+use jitterscope_model::Nanos;
+use jitterscope_platform::{CpuChoice, Machine};
+use jitterscope_record::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
+use jitterscope_store::StoreError;
+use std::sync::atomic::AtomicBool;
+
+/// The shortest stall, unless the user says otherwise.
+const THRESHOLD: Nanos = Nanos(300);
+/// Unless the user says otherwise.
+const LABEL: &str = "passive";
+
+/// Runs it.
+///
+/// # Errors
+/// There are no kernel events, nothing belongs on the CPUs, or the report cannot be printed.
+pub(super) fn run(
+    args: &RecordArgs,
+    places: &Places,
+    (machine, stop): (&Machine, &AtomicBool),
+    cpus: CpuChoice,
+) -> anyhow::Result<Exit> {
+    let settings = PassiveRecordSettings {
+        owners: owners(args)?,
+        duration: args.duration,
+        look: args.warmup,
+        threshold: args.reading.threshold.unwrap_or(THRESHOLD),
+        interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
+        clock: args.reading.clock.kind(),
+        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
+        trace_limit_bytes: args.trace_limit,
+        tuning: machine_tuning::of(machine, &cpus.cpus),
+        label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
+        runs_dir: places.runs()?,
+        command_line: crate::args::given(),
+        cpus,
+    };
+    let mut line = ProgressLine::new(args.quiet);
+    let outcome = record_passive_to(machine, &settings, of_recording(&args.output), stop, &mut line);
+    line.clear();
+    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    args.gates.hold(args.fail_above, &summary, delivered)
+}
+
+/// Who belongs there; refuses what needs a probe.
+fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
+    if args.no_trace {
+        let text = "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
+        return Err(UsageError(text.into()));
+    }
+    if args.priority.is_some() {
+        return Err(UsageError("--priority is that of a probe, and there is none with --probe none".into()));
+    }
+    let Some(owner) = args.owner.as_deref() else {
+        if args.warmup == Nanos::ZERO {
+            let text =
+                "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
+            return Err(UsageError(text.into()));
+        }
+        return Ok(Owners::Largest);
+    };
+    if let Ok(pid) = owner.parse::<i32>() {
+        return if pid > 0 {
+            Ok(Owners::Process(pid))
+        } else {
+            Err(UsageError(format!("--for {owner}: there is no such process")))
+        };
+    }
+    if owner.is_empty() {
+        return Err(UsageError("--for needs a name or a process id".into()));
+    }
+    if owner.len() > 15 {
+        let cut: String = owner.chars().take(15).collect();
+        output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: looking for '{cut}'"));
+    }
+    Ok(Owners::Named(owner.to_owned()))
+}
+
+fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
+    match error {
+        RecordError::Store(StoreError::Label { .. })
+        | RecordError::Target(_)
+        | RecordError::NobodyBelongs { .. } => UsageError(error.to_string()).into(),
+        RecordError::Output(error) => told_by_target(error),
+        RecordError::NothingToWatch { .. } => UnavailableError(error.to_string()).into(),
+        other => other.into(),
+    }
+}

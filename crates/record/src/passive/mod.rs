@@ -1,0 +1,10 @@
+//! Recording without a probe: CPUs are watched while they do what they do.
+
+mod owners;
+mod recording;
+mod settings;
+
+pub use recording::{record_passive, record_passive_to};
+pub use settings::{Owners, PassiveRecordSettings};
+
+pub(crate) use recording::{take_in, watching};

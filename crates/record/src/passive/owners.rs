@@ -1,0 +1,97 @@
+//! Who belongs on a watched CPU: named by the user, or found by a look.
+
+use super::settings::Owners;
+use crate::threads::{Target, TargetError, threads_of};
+use jitterscope_attribute::{Belonging, Shares, Start};
+use jitterscope_model::{ChosenThread, Comm, CpuId, Nanos, ThreadRef, TickRate, Ticks};
+use jitterscope_platform::Machine;
+
+/// `PF_KTHREAD` of a thread's flags.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Position of the flags in `/proc/TID/stat` behind the name.
+const FLAGS: usize = 6;
+
+/// The threads that the user named, as they are now. One of a name need not be there yet.
+pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, TargetError> {
+    let target = match owners {
+        Owners::Largest => return Ok(Vec::new()),
+        Owners::Process(pid) => Target::Process(*pid),
+        Owners::Named(name) => Target::Named(name.clone()),
+    };
+    let found = threads_of(machine, &target)?.into_iter().map(|found| Belonging {
+        thread: found.following.thread,
+        on: None,
+        asleep: found.following.start == Start::Asleep,
+    });
+    Ok(found.collect())
+}
+
+/// The thread with the largest share of a CPU in a look; neither the kernel's own nor ours.
+pub(super) fn largest(
+    machine: &Machine,
+    shares: &Shares,
+    cpu: CpuId,
+    (from, until): (Ticks, Ticks),
+    rate: TickRate,
+) -> Option<(Belonging, ChosenThread)> {
+    let ours = machine.list("/proc/self/task");
+    let is_ours = |tid: i32| ours.iter().any(|name| name.parse() == Ok(tid));
+    let (thread, ran) = shares
+        .largest(cpu, until)
+        .into_iter()
+        .find(|(thread, _)| !is_ours(thread.tid) && !is_kernels(machine, thread.tid))?;
+    let mut thread = thread;
+    if thread.comm == Comm::default() {
+        // It had the CPU all along: no switch told its name.
+        let name = machine.read_trimmed(format!("/proc/{}/comm", thread.tid)).unwrap_or_default();
+        thread = ThreadRef { comm: Comm::new(&name), ..thread };
+    }
+    let look: Nanos = rate.nanos(until.since(from));
+    let share = rate.nanos(ran).0 as f64 / look.0.max(1) as f64;
+    let chosen =
+        ChosenThread { tid: thread.tid, comm: thread.comm.to_string(), share: share.min(1.0), look_ns: look };
+    Some((Belonging { thread, on: Some(cpu), asleep: false }, chosen))
+}
+
+/// Whether it is one of the kernel's own threads. One that has ended is taken for none.
+fn is_kernels(machine: &Machine, tid: i32) -> bool {
+    let Ok(stat) = machine.read(format!("/proc/{tid}/stat")) else { return false };
+    // A name may hold anything.
+    let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let flags = behind.split_ascii_whitespace().nth(FLAGS).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{EventKind, ExecutionContext, KernelEvent, TaskRef};
+    use std::fs;
+
+    fn switch(at: u64, prev: i32, next: i32) -> KernelEvent {
+        let task = |tid: i32| TaskRef { tid, comm: Comm::new(&format!("t{tid}")), prio: 120 };
+        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) };
+        KernelEvent { time: Ticks(at), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+    }
+
+    #[test]
+    fn the_largest_share_counts_but_for_the_kernels_threads_and_the_idle_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for (tid, flags) in [(7, 0x0020_8040_u64), (8, 0x40_0000), (9, 0x40_0000)] {
+            let folder = dir.path().join(format!("proc/{tid}"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("stat"), format!("{tid} (a) b) R 2 0 0 0 -1 {flags} 0 0")).unwrap();
+        }
+        let machine = Machine::at(dir.path());
+        let mut shares = Shares::new(Ticks(0));
+        // 7 for 500, idle for 300, 8 for 50, 9 for 150.
+        for event in [switch(500, 7, 0), switch(800, 0, 8), switch(850, 8, 9), switch(1000, 9, 0)] {
+            shares.event(&event);
+        }
+        let look = (Ticks(0), Ticks(1000));
+        let (who, chosen) = largest(&machine, &shares, CpuId(1), look, TickRate::NANOSECONDS).unwrap();
+        assert_eq!((who.thread.tid, who.on, chosen.comm.as_str()), (9, Some(CpuId(1)), "t9"));
+        assert!((chosen.share - 0.15).abs() < 1e-9, "{}", chosen.share);
+        assert!(largest(&machine, &shares, CpuId(0), look, TickRate::NANOSECONDS).is_none());
+    }
+}

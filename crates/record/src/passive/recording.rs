@@ -1,0 +1,391 @@
+//! Watching CPUs for a while.
+
+use super::owners;
+use super::settings::{Owners, PassiveRecordSettings};
+use crate::after;
+use crate::engine::{
+    Context, DRAIN_EVERY, Keep, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock,
+    run,
+};
+use crate::error::RecordError;
+use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::observer::{Observer, Progress};
+use crate::threads::{EpisodeRows, Follow, TakesRecords};
+use crate::warnings::Circumstance;
+use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
+use jitterscope_model::{
+    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, DrainTurn, EventsInGaps, KernelEvent, Nanos,
+    ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks,
+};
+use jitterscope_platform::{Machine, Topology, clock};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Stretches of stolen time no further apart than this are one stall.
+const JOIN_WITHIN: Nanos = Nanos(1_000);
+
+/// CPUs being watched, and what a look before that needs.
+struct Watched {
+    watch: PassiveWatch,
+    look: Option<Shares>,
+    cpus: CpuSet,
+    /// Kernel events of the measured time on watched CPUs.
+    events: u64,
+    measured: (Ticks, Ticks),
+}
+
+impl TakesRecords for Watched {
+    fn measure(&mut self, from: Ticks, until: Ticks) {
+        self.measured = (from, until);
+        self.watch.measure(from, until);
+    }
+
+    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+        if self.cpus.contains(event.cpu) {
+            self.events += u64::from(self.measured.0 <= event.time && event.time <= self.measured.1);
+            if let Some(look) = &mut self.look {
+                look.event(event);
+            }
+        }
+        self.watch.event(event, names);
+    }
+
+    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
+        self.watch.lost(cpu, from, to, names);
+    }
+
+    fn set(&mut self, step: &Setup) {
+        self.watch.set(step);
+    }
+}
+
+/// How CPUs are watched, to be kept.
+fn kept(settings: &PassiveSettings) -> Setup {
+    Setup::Watching {
+        cpus: settings.cpus.clone(),
+        join_within: settings.join_within,
+        new_threads: settings.new_threads,
+        names: settings.names.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// How CPUs are watched, from what was kept of it.
+pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Option<PassiveSettings> {
+    let Setup::Watching { cpus, join_within, new_threads, names } = setup else { return None };
+    Some(PassiveSettings {
+        rate,
+        cpus: cpus.clone(),
+        join_within: *join_within,
+        threshold: rate.ticks(threshold),
+        new_threads: *new_threads,
+        names: names.iter().map(|name| Comm::new(name)).collect(),
+    })
+}
+
+/// Watches CPUs, attributes what was stolen from what belongs there, writes a run. Ends early, keeping what was
+/// recorded, when `stop` becomes true. The calling thread is confined to other CPUs meanwhile.
+///
+/// # Errors
+/// The kernel's events cannot be had, nothing belongs there, or nothing can be written.
+pub fn record_passive(
+    machine: &Machine,
+    settings: &PassiveRecordSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
+    record_passive_to(machine, settings, Vec::new(), stop, observer)
+}
+
+/// As [`record_passive`], telling the rows to more than the run.
+///
+/// # Errors
+/// As [`record_passive`], and when an output cannot be opened or refuses.
+pub fn record_passive_to(
+    machine: &Machine,
+    settings: &PassiveRecordSettings,
+    outputs: Vec<Output<'_>>,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
+    run(Watching { settings, first: Vec::new() }, Context { machine, outputs, stop, observer })
+}
+
+/// CPUs that are to be watched.
+struct Watching<'a> {
+    settings: &'a PassiveRecordSettings,
+    /// Who belongs there by now, where the user named them.
+    first: Vec<Belonging>,
+}
+
+impl<'a> Subject for Watching<'a> {
+    type Error = RecordError;
+    type Running = Watch<'a>;
+
+    fn plan(&mut self, machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
+        let settings = self.settings;
+        self.first = owners::named(machine, &settings.owners)?;
+        Ok(Plan {
+            clock: choose_clock(machine, settings.clock)?,
+            leave: settings.cpus.cpus.clone(),
+            // It takes no CPU from anybody, a probe beside it included.
+            claimed: CpuSet::new(),
+            shared: None,
+            measured: settings.cpus.cpus.clone(),
+            probe: ProbeSettings {
+                kind: ProbeKind::Passive.as_str().into(),
+                cpus: settings.cpus.cpus.clone(),
+                cpus_chosen_because: settings.cpus.because.clone(),
+                duration_ns: settings.duration,
+                warmup_ns: settings.look,
+                threshold_ns: settings.threshold,
+                clock_costs: None,
+                interval_ns: settings.interval,
+                fifo_priority: None,
+                wakeup: None,
+            },
+            keep: Keep {
+                label: settings.label.clone(),
+                runs_dir: settings.runs_dir.clone(),
+                command_line: settings.command_line.clone(),
+                trace_limit_bytes: settings.trace_limit_bytes,
+                tuning: settings.tuning.clone(),
+            },
+        })
+    }
+
+    fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Watch<'a>, RecordError> {
+        let settings = self.settings;
+        let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
+        let online = &stage.topology.online;
+        let events = KernelEvents::start(stage.machine, cpus, online, kind, settings.trace_buffer_kib, true)
+            .map_err(nothing_to_watch)?;
+        stage.leftovers(events.leftovers_removed);
+        if stage.home.helpers.is_empty() {
+            stage.circumstances.push(Circumstance::NoFreeCpuToWatch { watched: cpus.clone() });
+        }
+        let watching = PassiveSettings {
+            rate,
+            cpus: cpus.clone(),
+            join_within: rate.ticks(JOIN_WITHIN),
+            threshold: rate.ticks(settings.threshold),
+            new_threads: matches!(settings.owners, Owners::Process(_)),
+            names: match &settings.owners {
+                Owners::Named(name) => vec![Comm::new(name)],
+                _ => Vec::new(),
+            },
+        };
+        let setup = kept(&watching);
+        let from = clock::now(kind);
+        let watched = Watched {
+            watch: PassiveWatch::new(watching),
+            look: (settings.owners == Owners::Largest).then(|| Shares::new(from)),
+            cpus: cpus.clone(),
+            events: 0,
+            measured: (Ticks(u64::MAX), Ticks(u64::MAX)),
+        };
+        let mut watch = Watch {
+            settings,
+            kind,
+            follow: Follow::of(events, setup, watched),
+            rows: EpisodeRows::new(settings.threshold, rate, Ticks(0)),
+            chosen: BTreeMap::new(),
+            start: Ticks(0),
+            now: from,
+            end: Ticks(u64::MAX),
+            over: false,
+        };
+        // Again: who began since is there now, and whose beginning comes next is on record.
+        let again = owners::named(stage.machine, &settings.owners).unwrap_or_default();
+        self.first.into_iter().chain(again).for_each(|who| belongs(&mut watch.follow, who));
+        watch.look(stage)?;
+        Ok(watch)
+    }
+}
+
+/// CPUs that are being watched.
+struct Watch<'a> {
+    settings: &'a PassiveRecordSettings,
+    kind: ClockKind,
+    follow: Follow<Watched>,
+    rows: EpisodeRows,
+    chosen: BTreeMap<CpuId, ChosenThread>,
+    start: Ticks,
+    now: Ticks,
+    end: Ticks,
+    /// Whether nothing more will come, or it was stopped.
+    over: bool,
+}
+
+impl Watch<'_> {
+    /// Looks for a while, and who has most of each CPU belongs there, unless the user named that.
+    fn look(&mut self, stage: &mut Stage<'_, '_>) -> Result<(), RecordError> {
+        let (rate, from) = (stage.rate(), self.now);
+        let until = from + rate.ticks(self.settings.look);
+        while self.now < until && !stage.stopped() {
+            let left = Duration::from_nanos(rate.nanos(until.since(self.now)).0);
+            std::thread::sleep(DRAIN_EVERY.min(left));
+            self.take_turn(&mut stage.outputs)?;
+        }
+        if stage.stopped() {
+            return Err(RecordError::InterruptedEarly);
+        }
+        let Some(look) = self.follow.follower_mut().look.take() else { return Ok(()) };
+        let cpus = &self.settings.cpus.cpus;
+        for cpu in cpus.iter() {
+            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, self.now), rate) {
+                belongs(&mut self.follow, who);
+                self.chosen.insert(cpu, how);
+            }
+        }
+        let look = self.settings.look;
+        if self.chosen.is_empty() {
+            return Err(RecordError::NobodyBelongs { cpus: cpus.clone(), look });
+        }
+        let strangers: CpuSet = cpus.iter().filter(|cpu| !self.chosen.contains_key(cpu)).collect();
+        if !strangers.is_empty() {
+            stage.circumstances.push(Circumstance::NobodyBelongs { cpus: strangers, look });
+        }
+        Ok(())
+    }
+
+    fn take_turn(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
+        self.now = clock::now(self.kind);
+        self.follow.drain(self.now, outputs)?;
+        take_in(&mut self.rows, &mut self.follow.follower_mut().watch, self.now.min(self.end), outputs)?;
+        self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
+        // CPUs that turned out to have gone are told so before the next turn. One that still wrote a record
+        // after it was told so, on its way, is told so again.
+        for cpu in self.follow.events.offline.clone().iter() {
+            if self.follow.follower().watch.is_gone(cpu) {
+                continue;
+            }
+            let gone = Setup::Gone { cpu, at: clock::now(self.kind) };
+            self.follow.follower_mut().set(&gone);
+            self.follow.events.set(gone);
+        }
+        Ok(())
+    }
+}
+
+impl Running for Watch<'_> {
+    type Error = RecordError;
+
+    fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
+        self.take_turn(outputs)
+    }
+
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
+        let (rate, start) = (stage.rate(), clocks.ticks);
+        (self.start, self.now) = (start, start);
+        self.end = start + rate.ticks(self.settings.duration.min(NEVER));
+        self.rows = EpisodeRows::new(self.settings.threshold, rate, start).every(self.settings.interval);
+        self.follow.measure(start, self.end);
+        Ok(())
+    }
+
+    fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
+        self.take_turn(&mut stage.outputs)?;
+        // Without any of its CPUs nothing more will come.
+        self.over |= self.follow.events.offline == self.settings.cpus.cpus;
+        let total = self.settings.duration;
+        Ok(Some(Progress {
+            elapsed: stage.rate().nanos(self.now.since(self.start)).min(total),
+            total,
+            stalls: self.rows.next_id,
+            worst: self.rows.worst,
+        }))
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.over || self.now >= self.end
+    }
+
+    fn stop(&mut self) {
+        self.over = true;
+    }
+
+    fn busy(&self) -> CpuSet {
+        // Nobody spins here: every CPU's load tells something.
+        CpuSet::new()
+    }
+
+    fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
+        let last = ended.ticks.min(self.end);
+        let (outputs, follow, rows) = (&mut stage.outputs, &mut self.follow, &mut self.rows);
+        follow.last_drain(outputs)?;
+        let (watched, names) = follow.follower_and_names();
+        let mut passive = watched.watch.finish(last, names);
+        take_in(rows, &mut watched.watch, last, outputs)?;
+        let events = watched.events;
+        let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
+        follow.end_turn(outputs, turn)?;
+        rows.close_interval(last, outputs)?;
+        for cpu in &mut passive {
+            cpu.chosen = self.chosen.get(&cpu.cpu).cloned();
+        }
+        let circumstances = &mut stage.circumstances;
+        circumstances.extend(of_watch(&follow.follower().watch, &self.settings.owners, stage.clock.rate));
+        if !follow.events.gone.is_empty() {
+            circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+        }
+        stage.sources = follow.events.reports();
+        stage.sources.retain(|source| source.name != "smi");
+        circumstances.extend(after::of_evidence(&stage.sources, true));
+        stage.outputs.store.context(&follow.events.context());
+        let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
+        let ended = ClockReading { ticks: last, ..ended };
+        Ok(RunManifest { passive, attributed: true, events_in_gaps, ..stage.manifest(ended) })
+    }
+}
+
+fn belongs(follow: &mut Follow<Watched>, who: Belonging) {
+    follow.events.set(Setup::Belongs {
+        tid: who.thread.tid,
+        comm: who.thread.comm.to_string(),
+        on: who.on,
+        asleep: who.asleep,
+    });
+    follow.follower_mut().watch.belongs(who);
+}
+
+/// Stalls become rows.
+pub(crate) fn take_in(
+    rows: &mut EpisodeRows,
+    watch: &mut PassiveWatch,
+    now: Ticks,
+    sink: &mut dyn Sink,
+) -> Result<(), SinkError> {
+    for stall in watch.take_stalls() {
+        rows.stall(|id, rate| stall.into_stall(id, rate), sink)?;
+    }
+    rows.until(now, sink)
+}
+
+fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Circumstance> {
+    let mut found = Vec::new();
+    if watch.refused() > 0 {
+        found.push(Circumstance::TooManyThreads {
+            refused: watch.refused(),
+            most: PassiveWatch::MOST_THREADS,
+        });
+    }
+    found.extend(Circumstance::of_switches(&watch.unrecorded_switches()));
+    found.extend(Circumstance::of_folded(rate.nanos(watch.folded())));
+    let whom = match owners {
+        Owners::Largest => None,
+        Owners::Process(pid) => Some(format!("process {pid}")),
+        Owners::Named(name) => Some(format!("the name '{name}'")),
+    };
+    found.extend(whom.filter(|_| !watch.met_anybody()).map(|whom| Circumstance::NeverMet { whom }));
+    found
+}
+
+fn nothing_to_watch(why: NoEvents) -> RecordError {
+    match why {
+        NoEvents::Trace(error) => RecordError::NothingToWatch { reason: error.to_string(), fix: error.fix() },
+        NoEvents::Context(error) => {
+            RecordError::NothingToWatch { reason: error.to_string(), fix: String::new() }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! CPUs that were watched: whose they are, how much was taken from that, and the worst of it.
+
+use super::Ranking;
+use crate::number::{percent, percent_cell};
+use crate::style::{Tone, fit, tame};
+use crate::text::{Page, passive};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::{Nanos, PassiveCpu};
+
+/// CPUs told one by one.
+const SHOWN: usize = 3;
+
+pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>> {
+    passive::stolen(page, summary);
+    super::longest(page, summary);
+    let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
+    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
+    match cpus.as_slice() {
+        [one] => belongs(page, one),
+        several => table(page, several),
+    }
+    let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(|cpu| of(cpu)).sum::<Nanos>();
+    let (unknown, watched) = (sum(|cpu| cpu.unknown_ns), sum(PassiveCpu::watched_ns));
+    if unknown.0 > watched.0 / 100 {
+        let text = format!("Of {unknown} of that time no record tells what ran.");
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+    summary.attribution.as_ref().and_then(|attribution| Ranking::of_culprits(summary, attribution))
+}
+
+/// Whose the CPU is, and what became of its time.
+fn belongs(page: &mut Page, cpu: &PassiveCpu) {
+    let share = |part: Nanos| percent(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
+    let whose = match &cpu.chosen {
+        Some(chosen) => format!(
+            "{} (tid {}), which had {} of it in the look before",
+            tame(&chosen.comm),
+            chosen.tid,
+            percent(chosen.share)
+        ),
+        None => passive::names(cpu),
+    };
+    let text = format!(
+        "CPU {} belongs to {whose}. That ran {}; others ran beside it {}, idle {}.",
+        cpu.cpu,
+        share(cpu.running_ns),
+        share(cpu.beside_ns),
+        share(cpu.idle_ns)
+    );
+    page.prose(None, 0, &text);
+}
+
+/// Those that lost most.
+fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
+    page.line("");
+    let head = "  cpu   running   stolen   beside     idle    worst  what belongs there";
+    page.line(&page.style.paint(Tone::Dim, head));
+    for cpu in cpus.iter().take(SHOWN) {
+        let cell = |part: Nanos| percent_cell(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
+        let numbers = format!(
+            "{:>5}  {:>8} {:>8} {:>8} {:>8} {:>8}  ",
+            cpu.cpu.to_string(),
+            cell(cpu.running_ns),
+            cell(cpu.stolen_ns()),
+            cell(cpu.beside_ns),
+            cell(cpu.idle_ns),
+            cpu.longest_ns.to_string(),
+        );
+        let room = page.style.columns().saturating_sub(numbers.len());
+        page.line(&format!("{numbers}{}", fit(&passive::names(cpu), room)));
+    }
+    let more = cpus.len().saturating_sub(SHOWN);
+    if more > 0 {
+        page.prose(Some(Tone::Dim), 2, &format!("{more} more, which lost less"));
+    }
+}

@@ -1,0 +1,186 @@
+//! CPUs that were watched: what belongs there and its share, who ran beside it, how often and how long.
+
+use super::{Page, cpus_text, threads};
+use crate::number::{count, percent, percent_cell, span};
+use crate::style::{Tone, fit, tame};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::{BelongingThread, CpuSet, Nanos, PassiveCpu};
+
+/// CPUs in the table; JSON has all.
+const ROWS: usize = 24;
+/// CPUs shown one by one.
+const BLOCKS: usize = 4;
+/// Threads that belong on one CPU and are named.
+const NAMED: usize = 4;
+/// A share of time above which the verdict is red.
+const BAD: f64 = 0.01;
+
+/// The verdict in a sentence or two, the table of all CPUs, those that lost most first, then those one by one.
+pub(super) fn render(page: &mut Page, summary: &RunSummary) {
+    let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
+    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
+    page.line("");
+    headline(page, summary);
+    if cpus.len() > 1 {
+        table(page, &cpus);
+    }
+    for cpu in cpus.iter().take(BLOCKS) {
+        block(page, summary, cpu);
+    }
+}
+
+fn share(part: Nanos, cpu: &PassiveCpu) -> f64 {
+    part.0 as f64 / cpu.watched_ns().0.max(1) as f64
+}
+
+/// How much was stolen of what could have been used, and the worst of it.
+pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
+    stolen(page, summary);
+    let cpus = &summary.passive;
+    if let Some(worst) = cpus.iter().max_by_key(|cpu| cpu.longest_ns).filter(|cpu| cpu.stretches > 0) {
+        let at = if cpus.len() > 1 { format!(", on CPU {}", worst.cpu) } else { String::new() };
+        let stalls: u64 = cpus.iter().map(|cpu| cpu.stalls).sum();
+        let text = format!(
+            "The worst lasted {}{at}. {} of {} or longer are kept one by one; the sums have all.",
+            worst.longest_ns,
+            count(stalls),
+            summary.probe.threshold_ns
+        );
+        page.prose(None, 0, &text);
+    }
+}
+
+/// How much was stolen of what could have been used.
+pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
+    let cpus = &summary.passive;
+    let ids: CpuSet = cpus.iter().map(|cpu| cpu.cpu).collect();
+    let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(of).sum::<Nanos>();
+    let (watched, stolen) = (sum(PassiveCpu::watched_ns), sum(PassiveCpu::stolen_ns));
+    let stretches: u64 = cpus.iter().map(|cpu| cpu.stretches).sum();
+    let wanted = sum(|cpu| cpu.running_ns + cpu.stolen_ns());
+    let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
+    if wanted == Nanos::ZERO {
+        let text =
+            format!("Nothing that belongs on {} could run there in {}.", cpus_text(&ids), span(watched));
+        return page.prose(Some(Tone::Warning), 0, &text);
+    }
+    if stretches == 0 {
+        let text = format!("Nothing was seen to be taken from what belongs on {}.", cpus_text(&ids));
+        return page.prose(Some(Tone::Good), 0, &text);
+    }
+    let text = format!(
+        "What belongs on {} could have used {} of {} and was kept from {} of that: {stolen}, in {} stretch{}.",
+        cpus_text(&ids),
+        span(wanted),
+        span(watched),
+        percent(fraction),
+        count(stretches),
+        if stretches == 1 { "" } else { "es" },
+    );
+    page.prose(Some(if fraction >= BAD { Tone::Bad } else { Tone::Strong }), 0, &text);
+}
+
+fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
+    page.heading("CPU BY CPU", "shares of the time that each was watched");
+    let head = "  cpu   running  interr.  waiting   beside     idle  unknown     worst  what belongs there";
+    page.line(&page.style.paint(Tone::Dim, &fit(head, page.style.columns())));
+    for cpu in cpus.iter().take(ROWS) {
+        let cell = |part: Nanos| percent_cell(share(part, cpu));
+        let numbers = format!(
+            "{:>5}  {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}  ",
+            cpu.cpu.to_string(),
+            cell(cpu.running_ns),
+            cell(cpu.interrupted_ns),
+            cell(cpu.waiting_ns),
+            cell(cpu.beside_ns),
+            cell(cpu.idle_ns),
+            cell(cpu.unknown_ns),
+            cpu.longest_ns.to_string(),
+        );
+        let room = page.style.columns().saturating_sub(numbers.len());
+        page.line(&format!("{numbers}{}", fit(&names(cpu), room)));
+    }
+    if cpus.len() > ROWS {
+        let text = format!("{} more CPUs, which lost less (--json lists them)", cpus.len() - ROWS);
+        page.prose(Some(Tone::Dim), 2, &text);
+    }
+}
+
+fn name(thread: &BelongingThread) -> String {
+    format!("{} (tid {})", tame(&thread.comm), thread.tid)
+}
+
+pub(super) fn names(cpu: &PassiveCpu) -> String {
+    let mut names: Vec<String> = cpu.threads.iter().take(NAMED).map(name).collect();
+    let more = cpu.thread_count.saturating_sub(names.len() as u64);
+    match (names.len(), more) {
+        (0, _) => "nothing that ran".into(),
+        (_, 0) => names.join(", "),
+        _ => {
+            names.push(format!("{} more", count(more)));
+            names.join(", ")
+        }
+    }
+}
+
+fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
+    page.heading(&format!("CPU {}", cpu.cpu), &format!("watched for {}", span(cpu.watched_ns())));
+    let text = match &cpu.chosen {
+        Some(chosen) => format!(
+            "It belongs to {} (tid {}), which had most of it, {}, in the look of {} before the measurement.",
+            tame(&chosen.comm),
+            chosen.tid,
+            percent(chosen.share),
+            chosen.look_ns
+        ),
+        None if cpu.threads.is_empty() => "Nothing that belongs there ran.".into(),
+        None => format!("It belongs to {}.", names(cpu)),
+    };
+    page.prose(Some(Tone::Strong), 2, &text);
+    let part = |ns: Nanos| format!("{ns} ({})", percent(share(ns, cpu)));
+    let text = format!(
+        "That ran for {}. It was interrupted for {} and waited for the CPU for {}: both were stolen from it.",
+        part(cpu.running_ns),
+        part(cpu.interrupted_ns),
+        part(cpu.waiting_ns)
+    );
+    page.prose(None, 2, &text);
+    if cpu.beside_ns + cpu.idle_ns > Nanos::ZERO {
+        let text = format!(
+            "While it slept others ran for {}, which took nothing from it, and the CPU idled for {}.",
+            part(cpu.beside_ns),
+            part(cpu.idle_ns)
+        );
+        page.prose(None, 2, &text);
+    }
+    if cpu.unknown_ns > Nanos::ZERO {
+        let text = format!(
+            "Of {} no record tells: before the first one, after a loss, or behind a switch that left none.",
+            part(cpu.unknown_ns)
+        );
+        page.prose(Some(Tone::Warning), 2, &text);
+    }
+    if cpu.page_faults > 0 {
+        let text = format!(
+            "It took {} page fault{}, which are counted and not timed: their time is in that of running.",
+            count(cpu.page_faults),
+            if cpu.page_faults == 1 { "" } else { "s" }
+        );
+        page.prose(None, 2, &text);
+    }
+    if let Some(why) = &cpu.ended_early {
+        page.prose(Some(Tone::Warning), 2, &format!("It was not watched to the end: {why}."));
+    }
+    if cpu.stretches > 0 {
+        let text = format!(
+            "Taken from it in {} stretches, the worst of {}; {} of {} or longer:",
+            count(cpu.stretches),
+            cpu.longest_ns,
+            count(cpu.stalls),
+            summary.probe.threshold_ns
+        );
+        page.prose(None, 2, &text);
+    }
+    threads::instead(page, &cpu.ran_instead, "ran in its stead");
+    threads::instead(page, &cpu.ran_beside, "ran while it slept");
+}
