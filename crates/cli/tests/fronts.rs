@@ -345,6 +345,7 @@ fn http_server(status: &'static str) -> String {
 
 #[test]
 fn an_error_leaves_nothing_behind_and_old_files_alone() {
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("old.csv"), "kept").unwrap();
     fs::create_dir(dir.path().join("folder")).unwrap();

@@ -1,5 +1,6 @@
 //! `influx+https`: only a server that proves who it is gets anything.
 
+use jitterscope_testing::turn;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -95,6 +96,7 @@ fn refused(folder: &Path, output: &Output, begun: Instant) {
 
 #[test]
 fn only_a_server_with_a_trusted_certificate_gets_anything() {
+    let _turn = turn();
     let (dir, trusted) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (ours, theirs) = (authority(), authority());
     let ca = trusted.path().join("ca.pem");
@@ -127,6 +129,7 @@ fn only_a_server_with_a_trusted_certificate_gets_anything() {
 
 #[test]
 fn a_server_without_tls_is_told_as_such() {
+    let _turn = turn();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -65,7 +65,7 @@ pub enum TracePiece {
     /// A page of a kernel buffer.
     Page(StoredPage),
     /// A turn of the recorder has ended: the pages since the one before are its own.
-    Turn(DrainTurn),
+    Turn(Box<DrainTurn>),
     /// What stood here was given up for want of room.
     Missing,
 }
@@ -286,7 +286,7 @@ fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePiece, StoreEr
             let segment::FrameHeader { cpu, first, last, .. } = header;
             if header.role == segment::TURN {
                 let turn = serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
-                pieces.push(turn.map(TracePiece::Turn));
+                pieces.push(turn.map(|turn| TracePiece::Turn(Box::new(turn))));
             } else if let Some(role) = role_of(header.role) {
                 pieces.push(Ok(TracePiece::Page(StoredPage { role, cpu, first, last, bytes })));
             }

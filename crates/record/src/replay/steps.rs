@@ -38,7 +38,7 @@ impl Iterator for Steps {
             match self.pieces.next() {
                 Some(Ok(TracePiece::Page(page))) => self.pages.push(page),
                 Some(Ok(TracePiece::Turn(turn))) => {
-                    return Some(Ok(Step::Turn(std::mem::take(&mut self.pages), Some(Box::new(turn)))));
+                    return Some(Ok(Step::Turn(std::mem::take(&mut self.pages), Some(turn))));
                 }
                 Some(Ok(TracePiece::Missing)) if self.pages.is_empty() => return Some(Ok(Step::Missing)),
                 Some(Ok(TracePiece::Missing)) => {

@@ -82,6 +82,7 @@ mod tests {
         assert_eq!(of(Target::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
         assert!(of(Target::Cpu("gone"), "3").is_empty());
         assert!(of(Target::Either("cpu", "gone"), "3").is_empty());
+        assert!(of(Target::Mask("gone"), "3").is_empty());
         let two = "\tfield:int from;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:int to;\toffset:12;\tsize:4;\tsigned:1;\n";
         let f = self::format(two);
         let of = |list: &str| candidates(&f, Target::Either("to", "from"), &list.parse().unwrap(), CpuId(63));
@@ -90,7 +91,6 @@ mod tests {
             of("1-2"),
             ["to & CPUS{1-2} || from & CPUS{1-2}", "to == 1 || to == 2 || from == 1 || from == 2"]
         );
-        assert!(of(Target::Mask("gone"), "3").is_empty());
     }
 
     #[test]
