@@ -5,7 +5,6 @@ mod live;
 
 use live::{can_trace, jitterscope, json, program, stderr, turn};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -126,12 +125,15 @@ fn without_root_it_says_what_is_missing_and_what_to_do() {
     }
     // Where that user can reach it.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
-    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let runs = dir.path().join("runs");
+    std::fs::create_dir(&runs).unwrap();
+    std::os::unix::fs::chown(&runs, Some(65_534), Some(65_534)).unwrap();
     let copy = dir.path().join("jitterscope");
     std::fs::copy(program(), &copy).unwrap();
     let output = Command::new(&copy)
         .args(["record", "--probe", "none", "--for", "sh", "-d", "1s", "--runs"])
-        .arg(dir.path().join("runs"))
+        .arg(&runs)
         .uid(65_534)
         .gid(65_534)
         .output()
@@ -139,5 +141,5 @@ fn without_root_it_says_what_is_missing_and_what_to_do() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("without a probe only kernel events tell"), "{said}");
-    assert!(!Path::new(&dir.path().join("runs")).read_dir().is_ok_and(|mut all| all.next().is_some()));
+    assert!(!runs.read_dir().is_ok_and(|mut all| all.next().is_some()));
 }

@@ -683,7 +683,7 @@ fn watched_cpus_on_one_screen() {
         "What belongs on CPU 1 could have used 9.60 s of 10.0 s and was kept from 6.25 %",
         "CPU 1 belongs to matching-engine (tid 4194300). That ran 90.0 %",
         "The longest, ",
-        "Of 200 ms of that time no record tells",
+        "of 200 ms of their time no record tells",
         "CPU 1 was not watched to the end",
         "by whom",
     ] {

@@ -15,15 +15,20 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ran
     super::longest(page, summary);
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
     cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
+    let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(|cpu| of(cpu)).sum::<Nanos>();
+    let (unknown, watched) = (sum(|cpu| cpu.unknown_ns), sum(PassiveCpu::watched_ns));
+    let unknown = Some(unknown).filter(|unknown| unknown.0 > watched.0 / 100);
+    let unknown = unknown.map(|unknown| format!("of {unknown} of their time no record tells what ran"));
     match cpus.as_slice() {
         [one] => belongs(page, one),
         several => table(page, several),
     }
-    let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(|cpu| of(cpu)).sum::<Nanos>();
-    let (unknown, watched) = (sum(|cpu| cpu.unknown_ns), sum(PassiveCpu::watched_ns));
-    if unknown.0 > watched.0 / 100 {
-        let text = format!("Of {unknown} of that time no record tells what ran.");
-        page.prose(Some(Tone::Warning), 0, &text);
+    let more = cpus.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("{more} more, which lost less"));
+    let tone = if unknown.is_some() { Tone::Warning } else { Tone::Dim };
+    let rest: Vec<String> = more.into_iter().chain(unknown).collect();
+    if !rest.is_empty() {
+        page.prose(Some(tone), 2, &rest.join("; "));
     }
     summary.attribution.as_ref().and_then(|attribution| Ranking::of_culprits(summary, attribution))
 }
@@ -68,9 +73,5 @@ fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
         );
         let room = page.style.columns().saturating_sub(numbers.len());
         page.line(&format!("{numbers}{}", fit(&passive::names(cpu), room)));
-    }
-    let more = cpus.len().saturating_sub(SHOWN);
-    if more > 0 {
-        page.prose(Some(Tone::Dim), 2, &format!("{more} more, which lost less"));
     }
 }
