@@ -53,6 +53,7 @@ fn runs_are_removed_by_name_and_by_age_and_only_with_consent() {
 
 #[test]
 fn the_newest_run_has_a_name_of_its_own() {
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let output = jitterscope(dir.path(), &["record", "--duration", "50ms", "--label", "latest"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

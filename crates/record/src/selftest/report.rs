@@ -65,6 +65,11 @@ impl SelftestRow {
         }
     }
 
+    /// Whether others had the CPU in so many cases that what is left decides nothing.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.out_of_reach > 0 && self.injected < ENOUGH
+    }
+
     /// Fills in the verdict from the counts.
     pub(super) fn judge(mut self) -> SelftestRow {
         let enough =
@@ -75,7 +80,7 @@ impl SelftestRow {
         };
         self.reason = if self.injected == 0 {
             "nothing was injected".into()
-        } else if self.out_of_reach > 0 && self.injected < ENOUGH {
+        } else if self.is_undecided() {
             format!(
                 "another thread ran on the CPU during {} of {} injections: too busy to test",
                 self.out_of_reach,
@@ -93,7 +98,7 @@ impl SelftestRow {
     }
 }
 
-/// A kind that this machine cannot run.
+/// A kind that this machine cannot run, or was too busy for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedKind {
     /// Which.

@@ -168,7 +168,15 @@ pub fn run(
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for turn in turns {
         match turn {
-            Turn::Done(disturbed) => rows.push(score_turn(&run, &disturbed, victim)?),
+            Turn::Done(disturbed) => {
+                let row = score_turn(&run, &disturbed, victim)?;
+                // Nothing was proven either way, as where a kind cannot be injected at all.
+                if row.is_undecided() {
+                    skipped.push(SkippedKind { kind: row.kind, reason: row.reason });
+                } else {
+                    rows.push(row);
+                }
+            }
             Turn::Skipped(kind) => skipped.push(kind),
             Turn::Failed(row) => rows.push(row),
         }
