@@ -203,7 +203,7 @@ fn a_spike_of_the_sampler_leads_to_the_trace_of_that_moment() {
         assert_eq!(stall["stall"]["duration_ns"].as_u64(), Some(length(line)));
         stall["frames"].as_array().is_some_and(|frames| !frames.is_empty())
     };
-    assert!(stalls.iter().take(20).any(|line| has_frames(line)), "none of the worst has a trace: {stalls:?}");
+    assert!(stalls.iter().take(20).any(has_frames), "none of the worst has a trace: {stalls:?}");
 }
 
 #[test]

@@ -22,6 +22,14 @@ fn by_name(attribution: &Attribution) -> BTreeMap<(CulpritKind, String), u64> {
     sums
 }
 
+/// Those recorders blamed the host for whatever left no event; such runs have no evidence of it.
+fn as_told_now(mut sums: BTreeMap<(CulpritKind, String), u64>) -> BTreeMap<(CulpritKind, String), u64> {
+    if let Some(net) = sums.remove(&(CulpritKind::Hypervisor, "CPU taken".to_owned())) {
+        sums.insert((CulpritKind::Unresolved, "no kernel event".to_owned()), net);
+    }
+    sums
+}
+
 #[test]
 fn probes_of_old_runs_are_attributed_from_their_pages_alone() {
     for (kind, stalls) in [("spin", 1002), ("wakeup", 96)] {
@@ -32,7 +40,7 @@ fn probes_of_old_runs_are_attributed_from_their_pages_alone() {
             let (before, again) = (stored.next().unwrap(), attribution.unwrap());
             assert_eq!((before.stall, again.stall), (stall.id, stall.id));
             assert_eq!(again.total(), run.manifest().rate.nanos(stall.length()));
-            if by_name(&before) != by_name(&again) {
+            if as_told_now(by_name(&before)) != by_name(&again) {
                 differing.push(stall.id.0);
             }
         })

@@ -408,6 +408,24 @@ fn a_real_time_hog_is_named_and_measured() {
     assert!(row.total_ns.0.abs_diff(charged) as f64 <= 0.05 * charged as f64, "{row:?}, charged {charged}");
 }
 
+/// A process that never sleeps, on one CPU; ended when dropped.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn start(cpu: CpuId) -> Busy {
+        let mut spin = std::process::Command::new("taskset");
+        spin.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
+        Busy(spin.spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn watched_cpus_replay_as_they_were() {
     let _turn = turn();
@@ -416,7 +434,8 @@ fn watched_cpus_replay_as_they_were() {
     }
     let dir = tempfile::tempdir().unwrap();
     let cpu = measured().cpus.first().unwrap();
-    let spinner = Spinner::start(cpu, "replayed", ClockKind::MonotonicRaw);
+    // A process of its own: what is ours belongs nowhere.
+    let spinner = Busy::start(cpu);
     let of_largest = settings(dir.path(), Owners::Largest);
     let run = watch(&of_largest);
     assert_whole(&run, of_largest.threshold);

@@ -130,6 +130,7 @@ fn a_stop_keeps_what_was_measured() {
 
 #[test]
 fn a_real_time_probe_on_every_cpu_is_refused() {
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let all: CpuSet = current_affinity().unwrap();
     let mut settings = settings(dir.path(), false);

@@ -217,7 +217,7 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     w.stall(&stall(0, 5, 100, "x")).unwrap();
-    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 12 * 30, true)] }).unwrap();
+    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 13 * 30, true)] }).unwrap();
     let path = w.finish(manifest()).unwrap();
     rewrite(&path.join("attributions.parquet"), |batch| {
         let texts = |text: &str| Arc::new(StringArray::from(vec![text; batch.num_rows()])) as ArrayRef;
@@ -254,7 +254,7 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
     assert_eq!(part.culprit.subject.name(), "noise");
     assert_eq!((part.placement, part.confidence), (Placement::Unknown, Confidence::Unknown));
     assert_eq!(part.culprit.sender.as_ref().unwrap().context, ExecutionContext::Unknown);
-    assert_eq!((part.net, part.others_stalled), (Nanos(360), None));
+    assert_eq!((part.net, part.others_stalled), (Nanos(390), None));
 }
 
 #[test]

@@ -27,10 +27,10 @@ pub(super) fn run(
     args: &RecordArgs,
     places: &Places,
     (machine, stop): (&Machine, &AtomicBool),
-    cpus: CpuChoice,
+    (cpus, owners): (CpuChoice, Owners),
 ) -> anyhow::Result<Exit> {
     let settings = PassiveRecordSettings {
-        owners: owners(args)?,
+        owners,
         duration: args.duration,
         look: args.warmup,
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
@@ -54,7 +54,10 @@ pub(super) fn run(
 }
 
 /// Who belongs there; refuses what needs a probe.
-fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
+///
+/// # Errors
+/// The arguments do not go together.
+pub(super) fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
     if args.no_trace {
         let text = "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
         return Err(UsageError(text.into()));

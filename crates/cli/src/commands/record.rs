@@ -196,11 +196,12 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
         .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    let owners = matches!(probe, ProbeKind::None).then(|| passive::owners(args)).transpose()?;
     if let (Some(because), false) = (&cpus.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
     }
-    if matches!(probe, ProbeKind::None) {
-        return passive::run(args, places, (&machine, &stop), cpus);
+    if let Some(owners) = owners {
+        return passive::run(args, places, (&machine, &stop), (cpus, owners));
     }
     let control = match args.idle_control {
         true => Some(idle_control(&cpus.cpus, &topology, &allowed).ok_or_else(|| no_control(&cpus.cpus))?),
