@@ -8,6 +8,11 @@ use crate::machine::Machine;
 use jitterscope_model::{CpuId, CpuSet};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+/// A recording that is just ending, or about to fail, is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(20);
 
 /// CPUs that are claimed until this is dropped.
 #[derive(Debug)]
@@ -30,7 +35,7 @@ pub struct CpuClaimed {
 }
 
 impl CpuClaim {
-    /// Claims these CPUs. Where the kernel shows no folder of a CPU, or does not lock it, there is nothing to claim.
+    /// Claims these CPUs; waits for up to two seconds for one that another recording is about to let go. Where the kernel shows no folder of a CPU, or does not lock it, there is nothing to claim.
     ///
     /// # Errors
     /// Another recording has claimed one of them; none is claimed then.
@@ -40,7 +45,13 @@ impl CpuClaim {
             let Ok(folder) = File::open(machine.path(format!("/sys/devices/system/cpu/cpu{cpu}"))) else {
                 continue;
             };
-            match folder.try_lock() {
+            let begun = Instant::now();
+            let mut locked = folder.try_lock();
+            while matches!(locked, Err(TryLockError::WouldBlock)) && begun.elapsed() < PATIENCE {
+                std::thread::sleep(POLL);
+                locked = folder.try_lock();
+            }
+            match locked {
                 Ok(()) => locks.push(folder),
                 Err(TryLockError::WouldBlock) => {
                     return Err(CpuClaimed { cpu, holder: holder(machine, &folder) });
