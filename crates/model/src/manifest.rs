@@ -60,9 +60,9 @@ impl ProbeSettings {
 /// from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockCosts {
-    /// All but one in a thousand reads of the clock took no longer.
+    /// All but one in a thousand reads of the clock took no longer, while others disturbed it least.
     pub read_tail_ns: Nanos,
-    /// All but one in a hundred times, storing a stall took no longer.
+    /// All but one in a hundred times, storing a stall took no longer, likewise.
     pub store_ns: Nanos,
     /// Whether the threshold follows from these, rather than having been asked for.
     pub decide_threshold: bool,
