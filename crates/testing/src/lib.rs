@@ -1,4 +1,5 @@
-//! What tests of several crates share. Nothing that is shipped depends on it.
+//! What tests of several crates and `xtask torture` share. Nothing that is shipped depends on it: it panics where
+//! a test must fail.
 #![forbid(unsafe_code)]
 
 mod random;
