@@ -33,7 +33,7 @@ pub use error::DisturbError;
 pub use kind::DisturbKind;
 pub use plan::{PlannedDisturbance, SelftestPlan};
 pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
-pub use quota::remove_leftover_groups;
+pub use quota::{leftover_groups, remove_leftover_groups};
 pub use restore::{Leftover, LeftoverState, leftovers, restore_leftovers};
 
 use jitterscope_model::Nanos;

@@ -117,21 +117,40 @@ impl Drop for Quota {
     }
 }
 
-/// Moves a thread of ours out of the group of a child that was killed, and removes groups that are left over: the
-/// kernel removes none that has a thread in it.
-pub fn remove_leftover_groups(machine: &Machine) {
-    let Some(root) = root(machine) else { return };
-    let pid = i32::try_from(std::process::id()).ok();
-    let Some(own) = pid.and_then(|pid| own_group(machine, root, pid)) else { return };
-    for name in machine.list(&own) {
-        let Some(pid) = name.strip_prefix(NAME).filter(|pid| pid.parse::<u32>().is_ok()) else { continue };
-        if machine.exists(format!("/proc/{pid}")) {
-            continue;
-        }
-        let group = format!("{own}/{name}");
+/// Groups of children that were killed, beside the group of this process.
+#[must_use]
+pub fn leftover_groups(machine: &Machine) -> Vec<String> {
+    let own = own(machine);
+    let names = own.iter().flat_map(|own| machine.list(own).into_iter().map(move |name| (own, name)));
+    let dead = |name: &str| {
+        let pid = name.strip_prefix(NAME).filter(|pid| pid.parse::<u32>().is_ok());
+        pid.is_some_and(|pid| !is_alive(machine, pid))
+    };
+    names.filter(|(_, name)| dead(name)).map(|(own, name)| format!("{own}/{name}")).collect()
+}
+
+/// Removes them, after moving threads of ours out of them: the kernel removes none that has a thread in it.
+/// Returns those that are gone, and those that are not.
+pub fn remove_leftover_groups(machine: &Machine) -> (Vec<String>, Vec<String>) {
+    let Some(own) = own(machine) else { return Default::default() };
+    leftover_groups(machine).into_iter().partition(|group| {
         for tid in machine.read(format!("{group}/tasks")).unwrap_or_default().lines() {
             let _ = machine.write(format!("{own}/tasks"), tid);
         }
-        let _ = std::fs::remove_dir(machine.path(&group));
-    }
+        std::fs::remove_dir(machine.path(group)).is_ok()
+    })
+}
+
+/// Whether there is such a process; one that was killed and is not yet reaped is none.
+fn is_alive(machine: &Machine, pid: &str) -> bool {
+    let stat = machine.read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Its name, in parentheses, may hold anything; the state follows.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// The folder of this process's own group.
+fn own(machine: &Machine) -> Option<String> {
+    let pid = i32::try_from(std::process::id()).ok()?;
+    own_group(machine, root(machine)?, pid)
 }

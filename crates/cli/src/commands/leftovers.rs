@@ -28,6 +28,7 @@ pub fn look(machine: &Machine, places: &Places) -> PutRight {
         Err(error) => found.failed.push(format!("unfinished runs cannot be looked for: {error:#}")),
     }
     found.settings(inject::leftovers(machine).map_err(|e| e.to_string()));
+    found.done.extend(inject::leftover_groups(machine).iter().map(|group| of_group(group)));
     found
 }
 
@@ -36,6 +37,7 @@ pub fn clean(machine: &Machine, places: &Places) -> PutRight {
     let mut put_right = PutRight::default();
     // First what changes how the machine behaves.
     put_right.settings(inject::restore_leftovers(machine).map_err(|e| e.to_string()));
+    put_right.groups(machine);
     if let Ok(tracefs) = Tracefs::open(machine) {
         let (gone, kept) = tracefs.clean_leftovers();
         put_right.done.extend(gone.iter().map(|l| instance(&l.name)));
@@ -51,7 +53,9 @@ pub fn clean(machine: &Machine, places: &Places) -> PutRight {
 /// is told, and is no reason not to record. Tracing instances are the recorder's to remove.
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
-    put_right.settings(inject::restore_leftovers(&Machine::host()).map_err(|e| e.to_string()));
+    let machine = Machine::host();
+    put_right.settings(inject::restore_leftovers(&machine).map_err(|e| e.to_string()));
+    put_right.groups(&machine);
     // A folder that is not fit for runs is the recording's to complain of.
     let any = places.runs().ok().and_then(|runs| jitterscope_store::partials(&runs).ok());
     if any.is_some_and(|partials| !partials.is_empty()) {
@@ -65,7 +69,17 @@ pub fn put_right_at_start(places: &Places) {
     }
 }
 
+fn of_group(group: &str) -> String {
+    format!("control group {group} of a killed selftest")
+}
+
 impl PutRight {
+    fn groups(&mut self, machine: &Machine) {
+        let (gone, kept) = inject::remove_leftover_groups(machine);
+        self.done.extend(gone.iter().map(|group| of_group(group)));
+        self.failed.extend(kept.iter().map(|group| format!("{} cannot be removed", of_group(group))));
+    }
+
     fn settings(&mut self, leftovers: Result<Vec<Leftover>, String>) {
         match leftovers {
             Ok(leftovers) => {
