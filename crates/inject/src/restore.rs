@@ -5,11 +5,10 @@
 //! to, and only about a file that a disturbance changes.
 
 use super::DisturbError;
-use jitterscope_platform::{FileError, Machine, TrustError, TrustedFolder};
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use jitterscope_platform::{FileError, HeldLock, Machine, TrustError, TrustedFolder};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::TryLockError;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,8 +19,8 @@ const NOTES: &str = "/run/jitterscope/disturb";
 /// Held beside the notes as long as something is changed. The kernel releases it when its holder ends, and it
 /// is seen from every PID namespace, where the process ids in the notes say nothing.
 const LOCK: &str = "lock";
-const LOCK_TRIES: u32 = 100;
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
+/// Who only looks for leftovers holds it for a moment.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What disturbances change: each holds a CPU mask.
 const MASKS: [&str; 1] = [super::writeback::MASK];
@@ -63,7 +62,7 @@ pub(super) struct TemporaryValue {
     folder: TrustedFolder,
     name: String,
     /// Two at once would each take the other's value for the original.
-    _lock: File,
+    _lock: HeldLock,
 }
 
 impl TemporaryValue {
@@ -71,24 +70,15 @@ impl TemporaryValue {
     pub(super) fn set(machine: &Machine, file: &Path, value: &str) -> Result<TemporaryValue, DisturbError> {
         let folder = TrustedFolder::make(&machine.path(NOTES))?;
         let lock = folder.lock_file(LOCK)?;
-        let mut tries = 0;
-        loop {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                // Who only looks for leftovers holds it for a moment.
-                Err(Errno::WOULDBLOCK) if tries < LOCK_TRIES => {
-                    tries += 1;
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(Errno::WOULDBLOCK) => {
-                    let why = format!("another selftest is changing {}: wait for it", file.display());
-                    return Err(DisturbError::Unavailable(why));
-                }
-                Err(error) => {
-                    return Err(DisturbError::refused("locking the notes of what is changed")(error));
-                }
+        let lock = HeldLock::take(lock, PATIENCE).map_err(|(_, error)| match error {
+            TryLockError::WouldBlock => {
+                let why = format!("another selftest is changing {}: wait for it", file.display());
+                DisturbError::Unavailable(why)
             }
-        }
+            TryLockError::Error(error) => {
+                DisturbError::refused("locking the notes of what is changed")(error)
+            }
+        })?;
         let pid = std::process::id();
         let note = Note {
             boot_id: boot_id(machine)?,
@@ -191,9 +181,8 @@ fn each_note(
 ) -> Result<Vec<Leftover>, TrustError> {
     let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else { return Ok(Vec::new()) };
     // Held until all are settled: nobody begins a change meanwhile. Who may not open it goes by the ids.
-    let lock = folder.lock_file(LOCK).ok();
-    let locked = lock.as_ref().map(|lock| flock(lock, FlockOperation::NonBlockingLockExclusive));
-    if matches!(locked, Some(Err(Errno::WOULDBLOCK))) {
+    let lock = folder.lock_file(LOCK).ok().map(|lock| HeldLock::take(lock, Duration::ZERO));
+    if matches!(lock, Some(Err((_, TryLockError::WouldBlock)))) {
         // Somebody is at it, and what an earlier one left can wait for him.
         return Ok(Vec::new());
     }
@@ -322,7 +311,7 @@ mod tests {
 
     fn change_and_be_killed(machine: &Machine) {
         let killed = TemporaryValue::set(machine, Path::new(KNOB), "2").unwrap();
-        flock(&killed._lock, FlockOperation::Unlock).unwrap();
+        killed._lock.file().unlock().unwrap();
         std::mem::forget(killed);
         assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(machine)), ("2", 1));
     }

@@ -4,20 +4,20 @@
 //! is a lock on the CPU's folder in sysfs: it makes no file, ends with its process however that ends, and is seen by
 //! all processes of the machine.
 
+use crate::held_lock::HeldLock;
 use crate::machine::Machine;
 use jitterscope_model::{CpuId, CpuSet};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A recording that is just ending, or about to fail, is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(20);
 
 /// CPUs that are claimed until this is dropped.
 #[derive(Debug)]
 pub struct CpuClaim {
-    _locks: Vec<File>,
+    _locks: Vec<HeldLock>,
 }
 
 /// Somebody else measures a CPU.
@@ -35,7 +35,8 @@ pub struct CpuClaimed {
 }
 
 impl CpuClaim {
-    /// Claims these CPUs; waits for up to two seconds for one that another recording is about to let go. Where the kernel shows no folder of a CPU, or does not lock it, there is nothing to claim.
+    /// Claims these CPUs; waits for up to two seconds for one that another recording is about to let go. Where the
+    /// kernel shows no folder of a CPU, or does not lock it, there is nothing to claim.
     ///
     /// # Errors
     /// Another recording has claimed one of them; none is claimed then.
@@ -45,20 +46,14 @@ impl CpuClaim {
             let Ok(folder) = File::open(machine.path(format!("/sys/devices/system/cpu/cpu{cpu}"))) else {
                 continue;
             };
-            let begun = Instant::now();
-            let mut locked = folder.try_lock();
-            while matches!(locked, Err(TryLockError::WouldBlock)) && begun.elapsed() < PATIENCE {
-                std::thread::sleep(POLL);
-                locked = folder.try_lock();
-            }
-            match locked {
-                Ok(()) => locks.push(folder),
+            match HeldLock::take(folder, PATIENCE) {
+                Ok(held) => locks.push(held),
                 // Anybody may lock that folder, and nobody's lock but root's may keep root from measuring.
-                Err(TryLockError::WouldBlock) if is_root() && is_of_another(machine, &folder) => {}
-                Err(TryLockError::WouldBlock) => {
+                Err((folder, TryLockError::WouldBlock)) if is_root() && is_of_another(machine, &folder) => {}
+                Err((folder, TryLockError::WouldBlock)) => {
                     return Err(CpuClaimed { cpu, holder: holder(machine, &folder) });
                 }
-                Err(TryLockError::Error(_)) => {}
+                Err((_, TryLockError::Error(_))) => {}
             }
         }
         Ok(CpuClaim { _locks: locks })

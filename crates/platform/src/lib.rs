@@ -7,6 +7,7 @@
 mod access;
 mod claim;
 pub mod clock;
+mod held_lock;
 mod host;
 mod layout;
 mod machine;
@@ -28,6 +29,7 @@ pub use access::{
     AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded, read_bounded_from,
 };
 pub use claim::{CpuClaim, CpuClaimed};
+pub use held_lock::HeldLock;
 pub use host::host_facts;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};

@@ -4,23 +4,23 @@
 //! ends, and a process that is dead but not yet waited for holds none. It is a property of the inode, so
 //! it is seen from every PID and mount namespace, where process ids say nothing.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use crate::held_lock::HeldLock;
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Who only looks holds the lock for microseconds: what has just been made is tried for this long.
-const TAKING: (u32, Duration) = (100, Duration::from_millis(5));
+const TAKING: Duration = Duration::from_millis(500);
 /// The same for a look, which may be wrong about a thing once.
-const LOOKING: (u32, Duration) = (3, Duration::from_millis(2));
+const LOOKING: Duration = Duration::from_millis(6);
 
 /// The lock of a folder or file, held. It is not inherited by programs that this one starts, and goes when
 /// this is dropped or the process ends.
 #[derive(Debug)]
 pub struct OwnerLock {
-    _file: File,
+    _held: HeldLock,
 }
 
 /// What is known of a thing's owner.
@@ -56,29 +56,20 @@ pub fn owner_of(path: &Path) -> Owner {
     }
 }
 
-fn lock(path: &Path, (tries, pause): (u32, Duration)) -> io::Result<OwnerLock> {
+fn lock(path: &Path, patience: Duration) -> io::Result<OwnerLock> {
     // Links are not followed, and opening does not wait for the other end of a pipe.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let mut tried = 0;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) if tried < tries => {
-                tried += 1;
-                sleep(pause);
-            }
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
+    let held = HeldLock::take(file, patience).map_err(|(_, error)| match error {
+        TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+        TryLockError::Error(error) => error,
+    })?;
     // Whoever held the lock until now may have removed the thing: then this is the lock of nothing.
-    let (held, there) = (file.metadata()?, fs::symlink_metadata(path)?);
-    if (held.dev(), held.ino()) != (there.dev(), there.ino()) {
+    let (ours, there) = (held.file().metadata()?, fs::symlink_metadata(path)?);
+    if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    Ok(OwnerLock { _file: file })
+    Ok(OwnerLock { _held: held })
 }
 
 #[cfg(test)]
@@ -86,6 +77,7 @@ mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
+    use std::thread::sleep;
     use std::time::Instant;
 
     #[test]

@@ -1,11 +1,11 @@
 //! The folder that remembers what is in force, and the lock that lets one change the machine at a time.
 
 use crate::journal::{JOURNAL, Journal, JournalError, LAST_JOURNAL, State};
-use jitterscope_platform::{TrustError, TrustedFolder};
-use rustix::fs::{FlockOperation, flock};
-use std::fs::File;
+use jitterscope_platform::{HeldLock, TrustError, TrustedFolder};
+use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the state of the whole machine lies.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/jitterscope";
@@ -58,7 +58,7 @@ impl From<TrustError> for StateError {
 #[derive(Debug)]
 pub struct Locked {
     folder: TrustedFolder,
-    _lock: File,
+    _lock: HeldLock,
 }
 
 impl StateDir {
@@ -98,10 +98,10 @@ impl StateDir {
         let folder = TrustedFolder::make(&self.path)?;
         let lock = folder.lock_file(LOCK)?;
         let path = self.path.join(LOCK);
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Locked { folder, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::Locked { path }),
-            Err(e) => Err(StateError::Io { path, source: e.into() }),
+        match HeldLock::take(lock, Duration::ZERO) {
+            Ok(lock) => Ok(Locked { folder, _lock: lock }),
+            Err((_, TryLockError::WouldBlock)) => Err(StateError::Locked { path }),
+            Err((_, TryLockError::Error(source))) => Err(StateError::Io { path, source }),
         }
     }
 }
