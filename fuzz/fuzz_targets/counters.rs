@@ -2,7 +2,7 @@
 #![no_main]
 
 use jitterscope_model::KernelAddr;
-use jitterscope_trace::{Symbols, counters};
+use jitterscope_source::{Symbols, counters};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

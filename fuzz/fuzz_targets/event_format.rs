@@ -1,8 +1,8 @@
 //! Any text as an event's format and as a page layout, then any bytes through what came of it.
 #![no_main]
 
-use jitterscope_trace::format::EventFormat;
-use jitterscope_trace::ring::PageLayout;
+use jitterscope_source::format::EventFormat;
+use jitterscope_source::ring::PageLayout;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &[u8])| {

@@ -2,12 +2,12 @@
 #![no_main]
 
 use jitterscope_model::CpuId;
-use jitterscope_trace::{Decoder, Page, TraceContext};
+use jitterscope_source::{Decoder, Page, TraceContext};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{LazyLock, Mutex};
 
 static DECODER: LazyLock<Mutex<Decoder>> = LazyLock::new(|| {
-    let text = include_str!("../../crates/trace/tests/fixtures/vm-1s/context.json");
+    let text = include_str!("../../crates/source/tests/fixtures/vm-1s/context.json");
     let context: TraceContext = serde_json::from_str(text).expect("the fixture is a context");
     Mutex::new(Decoder::new(&context).expect("the fixture is a context"))
 });

@@ -61,7 +61,7 @@ async function sound(page) {
 function stored() {
   const all = [];
   for (const kind of ["spin", "wakeup", "attach", "pipeline"]) {
-    for (const [of, folder] of [["fixture", "crates/record/tests/fixtures"], ["format-1", "crates/store/tests/fixtures/format-1"]]) {
+    for (const [of, folder] of [["fixture", "crates/recording/tests/fixtures"], ["format-1", "crates/store/tests/fixtures/format-1"]]) {
       const from = join(root, folder, kind);
       const to = join(runs, `${of}-${kind}`);
       cpSync(from, to, { recursive: true });

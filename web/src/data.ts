@@ -1,4 +1,4 @@
-// The rows of a run as the page holds them. crates/report/src/html/data.rs writes them and says their form; the
+// The rows of a run as the page holds them. crates/view/src/html/data.rs writes them and says their form; the
 // two have one version.
 
 const VERSION = 1;

@@ -15,13 +15,13 @@ const ORDER: [&str; 17] = [
     "platform",
     "probe",
     "inject",
-    "trace",
+    "source",
     "attribute",
     "analyze",
     "store",
     "export",
-    "record",
-    "report",
+    "recording",
+    "view",
     "tune",
     "experiment",
     "cli",
@@ -36,7 +36,7 @@ const ONLY: [(&str, &[&str]); 11] = [
     ("platform", &["model", "clock"]),
     ("probe", &["model", "clock", "platform"]),
     ("inject", &["model", "platform"]),
-    ("trace", &["model", "platform"]),
+    ("source", &["model", "platform"]),
     ("attribute", &["model"]),
     ("analyze", &["model", "attribute"]),
     ("tune", &["model", "platform"]),
@@ -44,7 +44,7 @@ const ONLY: [(&str, &[&str]); 11] = [
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.
-const MAY_BE_UNSAFE: [&str; 5] = ["clock", "platform", "probe", "inject", "trace"];
+const MAY_BE_UNSAFE: [&str; 5] = ["clock", "platform", "probe", "inject", "source"];
 
 /// The crate of the measuring loop: no dependency at all, and no standard library, so that nothing that
 /// would disturb the measurement can be reached from it.
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn data_flows_one_way() {
-        assert_eq!(objection("report", "analyze"), None);
+        assert_eq!(objection("view", "analyze"), None);
         assert_eq!(objection("cli", "tune"), None);
-        assert!(objection("analyze", "report").is_some());
+        assert!(objection("analyze", "view").is_some());
         assert!(objection("analyze", "store").is_some());
         assert!(objection("attribute", "platform").is_some());
         assert!(objection("tune", "store").is_some());
-        assert!(objection("probe", "trace").is_some());
+        assert!(objection("probe", "source").is_some());
         assert!(objection("cli", "novelty").is_some());
         assert_eq!(objection("probe", "clock"), None);
         assert!(objection("clock", "model").is_some());

@@ -18,7 +18,7 @@ pub fn build() -> anyhow::Result<()> {
     npm(&["ci", "--ignore-scripts"])?;
     npm(&["run", "build"])?;
     // Has cargo look for the bundle again.
-    let script = shell::root().join("crates/report/build.rs");
+    let script = shell::root().join("crates/view/build.rs");
     let touched =
         File::options().append(true).open(&script).and_then(|file| file.set_modified(SystemTime::now()));
     touched.with_context(|| format!("{}", script.display()))
@@ -35,7 +35,7 @@ pub fn test(consent: Consent) -> anyhow::Result<()> {
     build()?;
     npm(&["test"])?;
     shell::run("cargo", &["build", "--locked", "-p", "jitterscope"])?;
-    shell::run("cargo", &["build", "--locked", "-p", "jitterscope-report", "--example", "generated_run"])?;
+    shell::run("cargo", &["build", "--locked", "-p", "jitterscope-view", "--example", "generated_run"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = shell::root().join(target);
     let path = |name: &str| target.join(name).to_str().map(str::to_owned).context("the path is no UTF-8");

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use anyhow::Context;
 use clap::ValueEnum;
 use jitterscope_model::{is_visible, push_visible, visible, visible_json, visible_page};
-use jitterscope_report::Style;
+use jitterscope_view::Style;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -245,7 +245,7 @@ mod tests {
             .map(|status| SourceReport { status, ..source.clone() });
         for text in [
             crate::commands::doctor::table(&all),
-            jitterscope_report::list::render(&[], &[], Style { color: true, ..Style::default() }),
+            jitterscope_view::list::render(&[], &[], Style { color: true, ..Style::default() }),
         ] {
             assert_eq!(colours_only(&text), text);
         }

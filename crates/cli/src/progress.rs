@@ -4,8 +4,8 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, SinkError, visible};
 use jitterscope_platform::clock;
-use jitterscope_record::{Observer, Progress, Step};
-use jitterscope_report::pipeline::progress as lines;
+use jitterscope_recording::{Observer, Progress, Step};
+use jitterscope_view::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
 /// How often the line changes.

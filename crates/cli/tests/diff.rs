@@ -1,6 +1,6 @@
 //! Stored runs side by side.
 
-#[path = "../../report/tests/common/mod.rs"]
+#[path = "../../view/tests/common/mod.rs"]
 mod common;
 
 use common::{Scenario, busy, late, part};

@@ -1,6 +1,6 @@
 //! Whatever threads, labels, files and servers are called: no screen has anything but text and our colours.
 
-#[path = "../../report/tests/common/mod.rs"]
+#[path = "../../view/tests/common/mod.rs"]
 mod common;
 #[path = "hostile/runs.rs"]
 mod runs;

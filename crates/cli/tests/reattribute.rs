@@ -18,8 +18,8 @@ fn fixtures(of: &str) -> PathBuf {
 }
 
 /// What a report says besides verdicts. The stored runs are of an older version, whose verdicts differ in
-/// cases that `record/tests/verdicts.rs` lists with their reasons; that live equals replay within a version is
-/// held by `record/tests/replay.rs`.
+/// cases that `recording/tests/verdicts.rs` lists with their reasons; that live equals replay within a version is
+/// held by `recording/tests/replay.rs`.
 fn but_verdicts(mut report: Value) -> Value {
     let sum = |rows: &Value| -> u64 {
         rows.as_array().into_iter().flatten().filter_map(|row| row["total_ns"].as_u64()).sum()
@@ -44,7 +44,7 @@ fn but_verdicts(mut report: Value) -> Value {
 #[test]
 fn what_is_attributed_again_reports_as_it_did_and_says_so() {
     for kind in ["spin", "wakeup", "attach", "pipeline"] {
-        let run = fixtures("record/tests/fixtures").join(kind);
+        let run = fixtures("recording/tests/fixtures").join(kind);
         let (before, again) =
             (json(&report(&run, &["--json"])), json(&report(&run, &["--json", "--reattribute"])));
         let warnings = again["warnings"].clone();

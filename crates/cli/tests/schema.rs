@@ -1,6 +1,6 @@
 //! What is printed as JSON is what `docs/schema` says.
 
-#[path = "../../report/tests/common/mod.rs"]
+#[path = "../../view/tests/common/mod.rs"]
 mod common;
 
 #[path = "schema_check/mod.rs"]
@@ -83,7 +83,7 @@ fn stored_runs_are_printed_as_described() {
 
 #[test]
 fn a_watched_cpu_is_printed_as_described() {
-    let run_of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/fixtures/passive");
+    let run_of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");
     let run_of = run_of.to_str().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let text = run(&["report", run_of, "--json"], dir.path());

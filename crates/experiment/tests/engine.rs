@@ -1,6 +1,6 @@
 //! Experiments on a machine that is made up.
 
-#[path = "../../report/tests/common/mod.rs"]
+#[path = "../../view/tests/common/mod.rs"]
 mod common;
 
 use common::{Scenario, part};

@@ -6,9 +6,9 @@ mod support;
 
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_record::{RecordSettings, record};
+use jitterscope_recording::{RecordSettings, record};
+use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
-use jitterscope_trace::Tracefs;
 use jitterscope_tune::{
     Effect, Evidence, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, Select, StateDir,
     apply, audit, catalogue, online_cpus, plan, rollback,

@@ -5,8 +5,8 @@ mod support;
 
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
+use jitterscope_source::Tracefs;
 use jitterscope_testing::{is_root, turn};
-use jitterscope_trace::Tracefs;
 use jitterscope_tune::{
     Goal, InForceBy, LONGEST_UNDOING, MachineHands, OnDrift, OnRefusal, Select, StateDir, apply, online_cpus,
     plan, rollback,

@@ -8,7 +8,7 @@ const MOST_ATTRIBUTION: f64 = 12.0;
 const MOST_ALLOCATIONS: f64 = 1.5;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-record", "attribute")?;
+    let json = bench_json("jitterscope-recording", "attribute")?;
     let of = |field: &str| number(&json, field);
     println!(
         "attribution of {} stalls of {} events: {:.0} ns an event beside {:.0} of decoding, {:.0} ns and {:.1} \

@@ -3,7 +3,7 @@
 use super::{Claim, Verdict, bench_json, number};
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-trace", "decode")?;
+    let json = bench_json("jitterscope-source", "decode")?;
     let rate = number(&json, "events_per_second")?;
     Ok(vec![Claim {
         what: "events decoded a second on one core".into(),

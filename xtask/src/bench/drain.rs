@@ -7,7 +7,7 @@ use anyhow::Context;
 const LEAST_DRAINED: f64 = 50_000.0;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-record", "drain")?;
+    let json = bench_json("jitterscope-recording", "drain")?;
     println!(
         "{:>9} {:>14} {:>10} {:>12} {:>16}",
         "sleepers", "events/s", "lost", "stalls", "helper ns/event"

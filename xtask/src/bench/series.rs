@@ -5,7 +5,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-record", "series")?;
+    let json = bench_json("jitterscope-recording", "series")?;
     let of = |field: &str| Measured::read(&json, field);
     let (outputs, pairs) = (number(&json, "outputs")?, number(&json, "pairs")?);
     println!("{pairs:.0} turns with {outputs:.0} outputs, each beside one with none: median [99 % interval]");

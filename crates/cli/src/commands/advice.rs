@@ -5,9 +5,9 @@ use super::tune_words::evidence_of;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
-use jitterscope_report::text::Step;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{Audit, Goal, Plan, Select, audit, plan};
+use jitterscope_view::text::Step;
 use std::path::Path;
 
 /// Settings named at the end of a report, at most.

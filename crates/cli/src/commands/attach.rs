@@ -16,7 +16,7 @@ use clap::{Args, ValueHint};
 use jitterscope_export::Target;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_record::{AttachSettings, RecordError, Target as Whom, TargetError, attach_to};
+use jitterscope_recording::{AttachSettings, RecordError, Target as Whom, TargetError, attach_to};
 use jitterscope_store::StoreError;
 
 /// How long a process or a name is followed unless said otherwise.

@@ -3,10 +3,10 @@
 use super::tune_words::{counted, named, wrapped};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
-use jitterscope_report::text::Step;
 use jitterscope_tune::{
     Audit, AuditEntry, Because, Effect, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Scene, Win, rows,
 };
+use jitterscope_view::text::Step;
 use std::fmt::Write;
 
 /// The whole audit.

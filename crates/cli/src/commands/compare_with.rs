@@ -3,9 +3,9 @@
 use crate::exit::UsageError;
 use jitterscope_analyze::compare::Side;
 use jitterscope_model::{CpuSet, Subject};
-use jitterscope_report::compare::{CompareError, load_compared};
 use jitterscope_store::resolve_all;
 use jitterscope_tune::{Effect, catalogue};
+use jitterscope_view::compare::{CompareError, load_compared};
 use std::path::Path;
 
 /// The runs meant by a label, an id, `latest` or a folder, each with `@CPUS` behind it or without.

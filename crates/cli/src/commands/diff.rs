@@ -11,8 +11,8 @@ use clap::Args;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
-use jitterscope_report::compare::render;
-use jitterscope_report::load;
+use jitterscope_view::compare::render;
+use jitterscope_view::load;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `diff`.

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use jitterscope_model::{SCHEMA_VERSION, SourceReport, SourceStatus, visible};
 use jitterscope_platform::Machine;
-use jitterscope_trace::sources;
+use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, NowIs, StateDir, Status, called, status};
 use owo_colors::OwoColorize;
 use serde_json::json;

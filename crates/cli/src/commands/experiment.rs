@@ -22,9 +22,9 @@ use jitterscope_experiment::{
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{RecordSettings, WakeupChoice};
-use jitterscope_report::compare::load_compared;
+use jitterscope_recording::{RecordSettings, WakeupChoice};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
+use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -6,9 +6,9 @@ use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{Arm, ExperimentError, Subject};
 use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_record::{AttachSettings, RecordSettings, Target, attach, record};
-use jitterscope_report::compare::load_compared;
+use jitterscope_recording::{AttachSettings, RecordSettings, Target, attach, record};
 use jitterscope_store::remove;
+use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 

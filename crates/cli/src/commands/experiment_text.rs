@@ -4,8 +4,8 @@ use super::tune_words::{counted, wrapped};
 use jitterscope_analyze::compare::Verdict;
 use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
-use jitterscope_report::Style;
-use jitterscope_report::compare::render;
+use jitterscope_view::Style;
+use jitterscope_view::compare::render;
 
 /// A time in minutes.
 fn minutes(time: Nanos) -> String {

@@ -10,7 +10,7 @@ use jitterscope_analyze::gate::{
 };
 use jitterscope_export::WholeFile;
 use jitterscope_model::Nanos;
-use jitterscope_report::junit::junit;
+use jitterscope_view::junit::junit;
 use std::path::PathBuf;
 
 /// What makes a run fail.

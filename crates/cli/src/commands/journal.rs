@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use jitterscope_analyze::{JournalBuilder, JournalSummary};
 use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION, visible_json};
 use jitterscope_platform::MappedFile;
-use jitterscope_report::pipeline::journal as text;
 use jitterscope_store::{RunReader, resolve};
+use jitterscope_view::pipeline::journal as text;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

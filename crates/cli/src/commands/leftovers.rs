@@ -5,8 +5,8 @@ use crate::output;
 use crate::places::Places;
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
+use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
-use jitterscope_trace::Tracefs;
 
 /// What was put right and what could not be, a phrase each.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
-use jitterscope_report::list;
+use jitterscope_view::list;
 
 /// Arguments of `list`.
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use jitterscope_export::{Pace, Target, distinct};
 use jitterscope_model::{Delivery, SinkError};
-use jitterscope_record::{Delivered, Output};
+use jitterscope_recording::{Delivered, Output};
 
 /// What targets there are.
 pub const TARGETS: &str = "\

@@ -10,7 +10,7 @@ use crate::places::Places;
 use crate::progress::ProgressLine;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_record::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
+use jitterscope_recording::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
 use jitterscope_store::StoreError;
 use std::sync::atomic::AtomicBool;
 

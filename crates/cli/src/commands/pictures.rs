@@ -13,12 +13,12 @@ use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::MOST_STALLS;
 use jitterscope_export::WholeFile;
 use jitterscope_model::{KnobFinding, Stall, StallId};
-use jitterscope_record::stall_timeline;
-use jitterscope_report::chart::{self, ChartError, ChartKind};
-use jitterscope_report::html::{self, Frames, Setting};
-use jitterscope_report::{Drawn, Wanted, load_drawn};
+use jitterscope_recording::stall_timeline;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
+use jitterscope_view::chart::{self, ChartError, ChartKind};
+use jitterscope_view::html::{self, Frames, Setting};
+use jitterscope_view::{Drawn, Wanted, load_drawn};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

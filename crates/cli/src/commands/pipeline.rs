@@ -17,16 +17,16 @@ use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
-use jitterscope_record::RecordError;
-use jitterscope_record::pipeline::{
+use jitterscope_recording::RecordError;
+use jitterscope_recording::pipeline::{
     InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
     Schedule, record_pipeline_to,
 };
-use jitterscope_report::pipeline::progress::file_stem;
-use jitterscope_report::pipeline::{Format, inter_title, transit_title};
-use jitterscope_report::text::{Next, brief};
-use jitterscope_report::{json, load, pipeline};
 use jitterscope_store::check_label;
+use jitterscope_view::pipeline::progress::file_stem;
+use jitterscope_view::pipeline::{Format, inter_title, transit_title};
+use jitterscope_view::text::{Next, brief};
+use jitterscope_view::{json, load, pipeline};
 use std::path::Path;
 
 /// Runs it.
@@ -89,7 +89,7 @@ fn settings(
     let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
     let Schedule { length, warm_up_messages, records } =
         args.schedule().plan(interval).map_err(usage_if_asked_wrongly)?;
-    let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_record::pipeline::Place {
+    let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_recording::pipeline::Place {
         cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
         fifo_priority: priority.or(args.priority),
     };

@@ -6,7 +6,7 @@ use crate::units::{duration, size, some_duration};
 use clap::{Args, ValueEnum};
 use jitterscope_export::Target;
 use jitterscope_model::Nanos;
-use jitterscope_record::pipeline::ScheduleChoice;
+use jitterscope_recording::pipeline::ScheduleChoice;
 use std::path::{Path, PathBuf};
 
 /// How the producer keeps its interval.
@@ -232,7 +232,7 @@ fn ring(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use jitterscope_record::pipeline::{PipelineLength, Schedule};
+    use jitterscope_recording::pipeline::{PipelineLength, Schedule};
 
     /// Records of an input that is made, and messages of a warm-up without an interval.
     const INPUT_RECORDS: u64 = 10_000;

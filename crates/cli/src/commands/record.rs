@@ -20,7 +20,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_export::Target;
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
+use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
 use jitterscope_store::StoreError;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.

@@ -13,10 +13,10 @@ use clap::Args;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::KeyLevel;
-use jitterscope_record::reattributed;
-use jitterscope_report::text::Next;
-use jitterscope_report::{Style, json, load_by, load_periods, load_redacted, text};
+use jitterscope_recording::reattributed;
 use jitterscope_store::resolve;
+use jitterscope_view::text::Next;
+use jitterscope_view::{Style, json, load_by, load_periods, load_redacted, text};
 use std::path::Path;
 
 /// The worst stalls listed unless said otherwise.

@@ -9,7 +9,7 @@ use jitterscope_platform::Machine;
 /// # Errors
 /// A source is unknown, degraded, denied or absent.
 pub fn require(machine: &Machine, names: &[String]) -> anyhow::Result<()> {
-    check(&jitterscope_trace::sources(machine), names)
+    check(&jitterscope_source::sources(machine), names)
 }
 
 /// As [`require`], over sources already surveyed.

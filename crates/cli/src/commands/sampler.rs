@@ -14,7 +14,7 @@ use clap::Args;
 use jitterscope_export::{CsvRows, Formulas, Target};
 use jitterscope_model::{CpuList, Nanos, RunManifest};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
+use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -10,8 +10,8 @@ use clap::Args;
 use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_model::{CpuList, Nanos};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
-use jitterscope_record::RecordSettings;
-use jitterscope_record::selftest::{self, SelftestSettings};
+use jitterscope_recording::RecordSettings;
+use jitterscope_recording::selftest::{self, SelftestSettings};
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
@@ -95,7 +95,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&done.report)?;
     } else {
-        output::result(&jitterscope_report::selftest::render(&done.report))?;
+        output::result(&jitterscope_view::selftest::render(&done.report))?;
     }
     Ok(if done.report.passed { Exit::Ok } else { Exit::Failed })
 }

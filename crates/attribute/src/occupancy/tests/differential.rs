@@ -96,16 +96,16 @@ fn suffered(victim: i32, window: &Window) -> Suffered {
 }
 
 #[allow(dead_code)]
-#[path = "../../../../trace/tests/support/fixture.rs"]
+#[path = "../../../../source/tests/support/fixture.rs"]
 mod fixture;
 
 /// The records of the measured CPU of a recorded second.
 fn recorded() -> Vec<KernelEvent> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/fixtures/vm-1s");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../source/tests/fixtures/vm-1s");
     let (context, pages) = fixture::read(&folder);
-    let mut decoder = jitterscope_trace::Decoder::new(&context).expect("the fixture's context");
+    let mut decoder = jitterscope_source::Decoder::new(&context).expect("the fixture's context");
     let mut events = Vec::new();
-    for page in pages.iter().filter(|page| page.role == jitterscope_trace::Role::Local) {
+    for page in pages.iter().filter(|page| page.role == jitterscope_source::Role::Local) {
         decoder.page(page.cpu, &page.bytes, |event| events.push(event)).expect("the fixture's page");
     }
     assert!(events.is_sorted_by_key(|event| event.time), "one CPU's records are in order");

@@ -14,8 +14,8 @@ use browser::{Opener, tunnel};
 use clap::Args;
 use guard::{Admission, Guard};
 use jitterscope_analyze::compare::{DiffRules, diff};
-use jitterscope_report::html;
 use jitterscope_store::{RunReader, list};
+use jitterscope_view::html;
 use request::{BadRequest, Request};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -189,7 +189,7 @@ impl Server {
     fn list(&self, wanted: &str) -> anyhow::Result<Option<String>> {
         let (runs, problems) = list(&self.runs)?;
         let (runs, problems) = match self.redact.on {
-            true => jitterscope_report::list::redacted(&runs, &problems),
+            true => jitterscope_view::list::redacted(&runs, &problems),
             false => (runs, problems),
         };
         let heads: Vec<_> = runs.into_iter().map(|run| run.head).collect();

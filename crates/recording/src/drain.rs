@@ -1,0 +1,322 @@
+//! Everything that the probes and the kernel recorded, to attribution and to the store.
+
+use crate::counters::CounterWatch;
+use crate::engine::Batch;
+use crate::error::RecordError;
+use crate::evidence::Evidence;
+use crate::moved::Movers;
+use crate::observer::Progress;
+use crate::probes::Probes;
+use hdrhistogram::{CreationError, Histogram};
+use jitterscope_attribute::{Edge, GroupThrottled};
+use jitterscope_model::{
+    Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
+    SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
+    WarmUpTurn,
+};
+use jitterscope_probe::{IntervalMark, SpinOutput};
+use jitterscope_source::TraceContext;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Longest stall that an interval's histogram tells apart: an hour, in nanoseconds.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// One probe's receiving end and what is being gathered from it.
+struct Channel {
+    output: SpinOutput,
+    victim: ThreadRef,
+    /// Whether the mark between warm-up and measurement has come.
+    measured: bool,
+    /// Stalls of the interval that is not yet complete.
+    lengths: Histogram<u64>,
+}
+
+/// Where the recording is.
+#[derive(Clone, Copy)]
+enum Phase {
+    WarmUp,
+    Measuring { start: Ticks },
+}
+
+/// Empties the queues and the trace buffers, again and again.
+pub(crate) struct Drain {
+    channels: Vec<Channel>,
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) counters: Option<CounterWatch>,
+    rate: TickRate,
+    phase: Phase,
+    next_id: u64,
+    worst: Nanos,
+    batch: Batch,
+    costs_at_start: Vec<EdgeCostRow>,
+    sleeping_at_start: Vec<SleepingWork>,
+    movers: Movers,
+}
+
+impl Drain {
+    pub(crate) fn new(
+        probes: &Probes,
+        outputs: Vec<SpinOutput>,
+        evidence: Option<Evidence>,
+        rate: TickRate,
+    ) -> Result<Drain, RecordError> {
+        let mut evidence = evidence;
+        let mut channel = |output: SpinOutput| {
+            let comm = Comm::new(probes.thread_name(output.cpu));
+            let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
+            if let Some(evidence) = &mut evidence {
+                evidence.watch(output.cpu, victim.tid);
+            }
+            Ok(Channel {
+                victim,
+                measured: false,
+                lengths: Histogram::new_with_bounds(1, LONGEST_NS, 3)?,
+                output,
+            })
+        };
+        let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
+        Ok(Drain {
+            channels: channels?,
+            evidence,
+            counters: None,
+            rate,
+            phase: Phase::WarmUp,
+            next_id: 0,
+            worst: Nanos::ZERO,
+            batch: Batch::default(),
+            costs_at_start: Vec::new(),
+            sleeping_at_start: Vec::new(),
+            movers: Movers::default(),
+        })
+    }
+
+    /// Drains for some time, or until `stop` says so.
+    pub(crate) fn run_for(
+        &mut self,
+        sink: &mut dyn Sink,
+        (every, time): (Duration, Nanos),
+        stop: impl Fn() -> bool,
+    ) -> Result<(), SinkError> {
+        let until = Instant::now() + Duration::from_nanos(time.0);
+        while !stop() && Instant::now() < until {
+            std::thread::sleep(every.min(until.saturating_duration_since(Instant::now())));
+            self.cycle(sink)?;
+        }
+        Ok(())
+    }
+
+    /// From `start` on stalls count.
+    pub(crate) fn begin(&mut self, start: Ticks, end: Ticks) {
+        self.phase = Phase::Measuring { start };
+        if let Some(evidence) = &mut self.evidence {
+            evidence.measure(start, end);
+            self.costs_at_start = evidence.costs().to_rows();
+        }
+    }
+
+    /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
+    /// when it is closed; gaps before kernel events, so that a gap's events are all here when it is
+    /// attributed.
+    pub(crate) fn cycle(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> = Vec::with_capacity(self.channels.len());
+        for channel in &mut self.channels {
+            let marks = take(&mut channel.output.intervals);
+            batches.push((marks, take(&mut channel.output.gaps)));
+        }
+        if let Some(evidence) = &mut self.evidence {
+            evidence.drain(sink)?;
+            for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
+                let cpu = channel.output.cpu;
+                for gap in gaps {
+                    if gap.is_beginning() {
+                        evidence.begin(cpu, gap.start);
+                    } else {
+                        evidence.announce(cpu, *gap);
+                    }
+                }
+            }
+        }
+        let mut warm_up = Vec::new();
+        for (index, (marks, gaps)) in batches.into_iter().enumerate() {
+            if self.evidence.is_some() && !self.channels[index].measured {
+                warm_up.extend(before_measurement(self.channels[index].output.cpu, &gaps));
+            }
+            let mut marks = marks.into_iter().peekable();
+            for gap in gaps {
+                while let Some(mark) = marks.next_if(|mark| mark.end < gap.end()) {
+                    self.close_interval(sink, index, mark)?;
+                }
+                self.stall(sink, index, gap)?;
+            }
+            for mark in marks {
+                self.close_interval(sink, index, mark)?;
+            }
+        }
+        self.batch.flush(sink)?;
+        if let Some(evidence) = &mut self.evidence {
+            let measuring = matches!(self.phase, Phase::Measuring { .. });
+            let turn = DrainTurn { measuring, warm_up, stalls: self.next_id, ..DrainTurn::default() };
+            evidence.end_turn(sink, turn)?;
+        }
+        Ok(())
+    }
+
+    fn stall(&mut self, sink: &mut dyn Sink, index: usize, gap: Gap) -> Result<(), SinkError> {
+        let channel = &mut self.channels[index];
+        if gap.is_beginning() {
+            channel.measured = true;
+            if let Some(evidence) = &self.evidence {
+                self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu, gap.start));
+            }
+            return Ok(());
+        }
+        let stall = Stall {
+            id: StallId(self.next_id),
+            cpu: channel.output.cpu,
+            victim: channel.victim,
+            start: gap.start,
+            end: gap.end(),
+        };
+        if !channel.measured {
+            match (&mut self.evidence, self.phase) {
+                (Some(evidence), Phase::WarmUp) => evidence.learn(&stall),
+                // The costs of the start are on record by now.
+                (Some(evidence), Phase::Measuring { .. }) => evidence.pass_over(&stall),
+                (None, _) => {}
+            }
+            return Ok(());
+        }
+        let length = self.rate.nanos(gap.length);
+        channel.lengths.saturating_record(length.0);
+        if let Some(counters) = &mut self.counters {
+            counters.stolen(channel.output.cpu, length);
+        }
+        self.worst = self.worst.max(length);
+        self.next_id += 1;
+        let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
+        if let Some(attribution) = &attribution {
+            self.movers.stall(stall.cpu, attribution);
+        }
+        self.batch.stall(sink, stall, attribution)
+    }
+
+    fn close_interval(
+        &mut self,
+        sink: &mut dyn Sink,
+        index: usize,
+        mark: IntervalMark,
+    ) -> Result<(), SinkError> {
+        let rate = self.rate;
+        let channel = &mut self.channels[index];
+        let cpu = channel.output.cpu;
+        let row = IntervalRow {
+            cpu,
+            start: mark.start,
+            end: mark.end,
+            count: mark.count,
+            max: rate.nanos(mark.max),
+            stolen: rate.nanos(mark.sum),
+        };
+        self.batch.interval(sink, &row, &channel.lengths)?;
+        channel.lengths.reset();
+        Ok(())
+    }
+
+    /// Once a second or so.
+    pub(crate) fn read_counters(&mut self) {
+        if let Some(counters) = &mut self.counters {
+            counters.tick();
+        }
+    }
+
+    /// The probes have ended: takes in what is still under way and sums up.
+    pub(crate) fn finish(mut self, sink: &mut dyn Sink, results: &[ProbeResult]) -> Result<Found, SinkError> {
+        if let Some(evidence) = &mut self.evidence {
+            evidence.stop();
+        }
+        self.cycle(sink)?;
+        let rate = self.rate;
+        let mut found = Found {
+            attributed: self.evidence.is_some(),
+            sources: Vec::new(),
+            counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
+            events_in_gaps: EventsInGaps::default(),
+            edge_costs: self.costs_at_start,
+            sleeping_works: self.sleeping_at_start,
+            costs: SelfNoise::default(),
+            unrecorded_switches: BTreeMap::new(),
+            folded: Nanos::ZERO,
+            throttled: Vec::new(),
+            movers: self.movers,
+            context: None,
+        };
+        if let Some(mut evidence) = self.evidence {
+            let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
+            found.events_in_gaps = evidence.finish(&ends);
+            found.sources = evidence.reports();
+            found.throttled = evidence.throttled();
+            let (unrecorded, folded) = evidence.limits();
+            (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
+            let entry = evidence.costs().get(Edge::LeadInterrupt);
+            found.costs.entry_cost_ns = rate.nanos(entry.smallest);
+            found.costs.exit_cost_ns = rate.nanos(evidence.costs().get(Edge::TrailInterrupt).smallest);
+            found.costs.cost_samples = entry.samples;
+            found.context = Some(evidence.context());
+        }
+        Ok(found)
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self, now: Ticks, total: Nanos) -> Progress {
+        let elapsed = match self.phase {
+            Phase::WarmUp => Nanos::ZERO,
+            Phase::Measuring { start } => self.rate.nanos(now.since(start)).min(total),
+        };
+        Progress { elapsed, total, stalls: self.next_id, worst: self.worst }
+    }
+}
+
+/// What a recording found beside its rows.
+pub(crate) struct Found {
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) context: Option<TraceContext>,
+    pub(crate) attributed: bool,
+    pub(crate) sources: Vec<SourceReport>,
+    pub(crate) counters: Vec<CounterTotal>,
+    pub(crate) events_in_gaps: EventsInGaps,
+    /// Costs of edges at the start of the measurement.
+    pub(crate) edge_costs: Vec<EdgeCostRow>,
+    /// Work items that slept then.
+    pub(crate) sleeping_works: Vec<SleepingWork>,
+    /// Switches that the kernel did not record, by CPU.
+    pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
+    /// Stalled time of which only sums were kept.
+    pub(crate) folded: Nanos,
+    /// Control groups of ours that were throttled.
+    pub(crate) throttled: Vec<GroupThrottled>,
+    pub(crate) movers: Movers,
+    /// Entry and exit costs; the other fields are not known here.
+    pub(crate) costs: SelfNoise,
+}
+
+/// What of a probe's gaps lies before its measurement; nothing when that is nothing.
+fn before_measurement(cpu: CpuId, gaps: &[Gap]) -> Option<WarmUpTurn> {
+    let begins = gaps.iter().find(|gap| gap.is_beginning()).map(|gap| gap.start);
+    let before = gaps.iter().take_while(|gap| !gap.is_beginning());
+    let gaps: Vec<(Ticks, Ticks)> = before.map(|gap| (gap.start, gap.length)).collect();
+    (begins.is_some() || !gaps.is_empty()).then_some(WarmUpTurn { cpu, gaps, begins })
+}
+
+/// Everything that is in a queue now.
+fn take<T>(queue: &mut rtrb::Consumer<T>) -> Vec<T> {
+    let ready = queue.slots();
+    let mut taken = Vec::with_capacity(ready);
+    for _ in 0..ready {
+        match queue.pop() {
+            Ok(item) => taken.push(item),
+            Err(_) => break,
+        }
+    }
+    taken
+}

@@ -1,0 +1,162 @@
+//! Kernel events on their way to attribution.
+
+use crate::faults::FaultWatch;
+use crate::gaps::GapAttribution;
+use crate::hints::HintReader;
+use crate::kernel_events::{KernelEvents, NoEvents};
+use jitterscope_attribute::{AttributorSettings, EdgeCosts, GroupThrottled};
+use jitterscope_model::{
+    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
+    SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
+};
+use jitterscope_platform::Machine;
+use jitterscope_source::TraceContext;
+use std::collections::BTreeMap;
+
+/// The kernel events of a recording, attributed stall by stall.
+pub(crate) struct Evidence {
+    pub(crate) events: KernelEvents,
+    gaps: GapAttribution,
+    hints: HintReader,
+    faults: FaultWatch,
+    measuring: bool,
+}
+
+/// What evidence needs to know.
+pub(crate) struct EvidenceSettings {
+    pub(crate) measured: CpuSet,
+    pub(crate) online: CpuSet,
+    pub(crate) clock: ClockKind,
+    pub(crate) rate: TickRate,
+    pub(crate) virtual_machine: bool,
+    /// A CPU that is not measured, if there is one.
+    pub(crate) helper: CpuId,
+    pub(crate) buffer_kib: u32,
+    /// Whether the victims sleep and wake.
+    pub(crate) wakeups: bool,
+}
+
+impl Evidence {
+    pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
+        let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
+        // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
+        let mut events =
+            KernelEvents::start(machine, measured, online, *clock, *buffer_kib, settings.wakeups)?;
+        events.names.keep_functions(settings.wakeups);
+        let gaps = AttributorSettings {
+            rate: settings.rate,
+            virtual_machine: settings.virtual_machine,
+            measured: settings.measured.len(),
+        };
+        Ok(Evidence {
+            events,
+            gaps: GapAttribution::new(gaps, settings.wakeups),
+            hints: HintReader::new(machine.clone(), settings),
+            faults: FaultWatch::new(machine),
+            measuring: false,
+        })
+    }
+
+    /// Watches the thread that measures a CPU.
+    pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
+        self.events.quotas.watch(tid);
+        self.faults.watch(cpu, tid);
+    }
+
+    /// From here on events count for the proof of the correlation.
+    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
+        self.events.set(Setup::Measure { from, until });
+        self.gaps.attributor.measure(from, until);
+        self.measuring = true;
+    }
+
+    /// Reads everything that the kernel has recorded so far. A stall whose record was received before
+    /// this call has all its events behind it afterwards: its thread was back in user code by then, so
+    /// the kernel had finished writing them.
+    pub(crate) fn drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
+        self.faults.read();
+        let (gaps, faults) = (&mut self.gaps, &mut self.faults);
+        self.events.turn(keep, &mut |record| {
+            if let Record::Local(event) = &record {
+                faults.event(event);
+            }
+            gaps.take(record);
+        })?;
+        self.gaps.attributor.quotas(self.events.count_quotas(), self.measuring);
+        let mut hints = self.hints.read();
+        for (cpu, faults) in self.faults.take() {
+            hints.entry(cpu).or_default().faults = faults;
+        }
+        self.gaps.pages_done(self.events.seen_until(), hints);
+        Ok(())
+    }
+
+    /// All stalls of a turn have been attributed.
+    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
+        let turn = self.gaps.keep_hints(turn);
+        self.events.end_turn(keep, turn)
+    }
+
+    /// The first read of a CPU's probe.
+    pub(crate) fn begin(&mut self, cpu: CpuId, from: Ticks) {
+        self.gaps.attributor.begin(cpu, from);
+    }
+
+    /// The work items that sleep on a CPU when its probe begins.
+    pub(crate) fn sleeping_works(&self, cpu: CpuId, from: Ticks) -> Vec<SleepingWork> {
+        self.gaps.attributor.sleeping_works(cpu, from)
+    }
+
+    pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {
+        self.gaps.attributor.announce(cpu, gap);
+    }
+
+    pub(crate) fn learn(&mut self, stall: &Stall) {
+        self.gaps.attributor.learn(stall, &self.events.names);
+    }
+
+    pub(crate) fn pass_over(&mut self, stall: &Stall) {
+        self.gaps.attributor.pass_over(stall);
+    }
+
+    pub(crate) fn attribute(&mut self, stall: &Stall) -> Attribution {
+        self.gaps.attribute(stall, &self.events.names)
+    }
+
+    /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
+    pub(crate) fn stop(&mut self) {
+        self.events.stop();
+    }
+
+    /// Counts the events that no stall took, each CPU's up to the last read of its probe.
+    pub(crate) fn finish(&mut self, ends: &[(CpuId, Ticks)]) -> EventsInGaps {
+        self.gaps.attributor.finish(ends);
+        self.gaps.attributor.events_in_gaps()
+    }
+
+    pub(crate) fn costs(&self) -> &EdgeCosts {
+        self.gaps.attributor.costs()
+    }
+
+    /// Control groups that were throttled in the measurement.
+    pub(crate) fn throttled(&self) -> Vec<GroupThrottled> {
+        self.gaps.attributor.throttled().cloned().collect()
+    }
+
+    /// Switches that the kernel did not record, and stalled time of which only sums were kept.
+    pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
+        (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())
+    }
+
+    /// The state of the sources, with their losses. After the last drain.
+    pub(crate) fn reports(&self) -> Vec<SourceReport> {
+        let mut reports = self.events.reports();
+        reports.push(self.hints.report());
+        reports
+    }
+
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) fn context(&self) -> TraceContext {
+        self.events.context()
+    }
+}

@@ -1,0 +1,73 @@
+//! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
+
+use jitterscope_model::{CpuId, CpuSet, KernelEvent, Record, Ticks};
+use jitterscope_source::{ContextError, Decoder, PageInfo, PageLoss, Role, TraceContext};
+use std::collections::HashMap;
+
+/// Decodes the pages of both instances of one recording.
+pub(crate) struct PageFeed {
+    local: Decoder,
+    senders: Decoder,
+    /// Time of the last record of each measured CPU, where a loss begins.
+    last_record: HashMap<CpuId, Ticks>,
+}
+
+impl PageFeed {
+    /// `measured`: the CPUs that have a buffer of their own.
+    pub(crate) fn new(context: &TraceContext, measured: &CpuSet) -> Result<PageFeed, ContextError> {
+        Ok(PageFeed {
+            local: Decoder::new(context)?,
+            senders: Decoder::new(context)?,
+            last_record: measured.iter().map(|cpu| (cpu, Ticks::default())).collect(),
+        })
+    }
+
+    /// Hands over what a page holds, in order of time, with what was lost before it. What is not readable
+    /// hands over nothing.
+    pub(crate) fn page(
+        &mut self,
+        role: Role,
+        cpu: CpuId,
+        bytes: &[u8],
+        mut sink: impl FnMut(Record<'_>),
+    ) -> Option<PageInfo> {
+        match role {
+            Role::Senders => self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok(),
+            Role::Local => {
+                // The loss concerns what lies before the page, so it is told before its events.
+                let mut events: Vec<KernelEvent> = Vec::new();
+                let info = self.local.page(cpu, bytes, |event| events.push(event)).ok();
+                for (from, to) in losses(self.last_record.entry(cpu).or_default(), info) {
+                    sink(Record::Lost(cpu, from, to));
+                }
+                events.into_iter().for_each(|event| sink(Record::Local(event)));
+                info
+            }
+        }
+    }
+
+    /// The earliest of the CPUs' last records; `None` before there are any.
+    pub(crate) fn seen_until(&self) -> Option<Ticks> {
+        self.last_record.values().min().copied()
+    }
+
+    /// Time of each measured CPU's last record.
+    pub(crate) fn last_records(&self) -> impl Iterator<Item = (CpuId, Ticks)> + '_ {
+        self.last_record.iter().map(|(cpu, last)| (*cpu, *last))
+    }
+}
+
+/// Where records are missing around a page; `last_record` becomes that of the page.
+fn losses(last_record: &mut Ticks, info: Option<PageInfo>) -> Vec<(Ticks, Ticks)> {
+    let Some(info) = info else { return Vec::new() };
+    let (first, last) = info.range.unwrap_or((*last_record, *last_record));
+    let mut lost = Vec::new();
+    if info.loss != PageLoss::None {
+        lost.push((*last_record, first));
+    }
+    if info.damaged {
+        lost.push((first, last));
+    }
+    *last_record = last;
+    lost
+}

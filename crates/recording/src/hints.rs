@@ -1,0 +1,99 @@
+//! Counters read at every drain, as evidence for stalls without kernel events.
+
+use crate::evidence::EvidenceSettings;
+use crate::steal::StealWatch;
+use jitterscope_attribute::OutsideHints;
+use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
+use jitterscope_platform::Machine;
+use jitterscope_source::counters::{CounterRow, parse_table};
+use jitterscope_source::smi::{SmiCounter, SmiError};
+use std::collections::HashMap;
+
+/// Rows of `/proc/interrupts` whose vectors have no tracepoints: Hyper-V's and the hypervisors'
+/// callbacks, and posted interrupts.
+const UNTRACED: [&str; 7] = ["HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "PMN"];
+
+/// Reads them.
+pub(crate) struct HintReader {
+    machine: Machine,
+    measured: CpuSet,
+    smi: Result<SmiCounter, SmiError>,
+    last_smi: u32,
+    /// Values of the untraced rows at the last read; `None` when the machine has no such row.
+    untraced: Option<HashMap<(CpuId, String), u64>>,
+    /// `None` where there is no host.
+    steal: Option<StealWatch>,
+}
+
+impl HintReader {
+    /// SMIs are counted on the helper CPU: firmware stops all CPUs at once, and asking a measured CPU for its
+    /// count would interrupt it.
+    pub(crate) fn new(machine: Machine, settings: &EvidenceSettings) -> HintReader {
+        let measured = &settings.measured;
+        let smi = SmiCounter::open(&machine, settings.helper);
+        let steal = settings.virtual_machine.then(|| StealWatch::new(&machine, measured));
+        let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
+        let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
+        let mut reader = HintReader { machine, measured, smi, last_smi, untraced, steal };
+        let rows = reader.untraced_values();
+        reader.untraced = (!rows.is_empty()).then_some(rows);
+        reader
+    }
+
+    fn untraced_values(&self) -> HashMap<(CpuId, String), u64> {
+        let text = self.machine.read("/proc/interrupts").unwrap_or_default();
+        let is_untraced = |row: &CounterRow| UNTRACED.contains(&&*row.name);
+        let mut values = HashMap::new();
+        for row in parse_table(&text).into_iter().filter(is_untraced) {
+            for (cpu, value) in row.values.iter().filter(|(cpu, _)| self.measured.contains(*cpu)) {
+                values.insert((*cpu, row.name.to_string()), *value);
+            }
+        }
+        values
+    }
+
+    /// What rose since the last call, by CPU.
+    pub(crate) fn read(&mut self) -> HashMap<CpuId, OutsideHints> {
+        let smi = self.smi.as_ref().ok().and_then(|counter| counter.read().ok()).map(|now| {
+            let rose = now.wrapping_sub(self.last_smi);
+            self.last_smi = now;
+            u64::from(rose)
+        });
+        let mut hints: HashMap<CpuId, OutsideHints> =
+            self.measured.iter().map(|cpu| (cpu, OutsideHints { smi, ..OutsideHints::default() })).collect();
+        for (cpu, stolen) in self.steal.as_mut().map(StealWatch::read).unwrap_or_default() {
+            hints.entry(cpu).or_default().stolen = stolen;
+        }
+        if let Some(before) = self.untraced.take() {
+            let now = self.untraced_values();
+            for ((cpu, name), value) in &now {
+                let rose = value.saturating_sub(before.get(&(*cpu, name.clone())).copied().unwrap_or(0));
+                if rose > 0 {
+                    hints.entry(*cpu).or_default().untraced.push(name.clone());
+                }
+            }
+            self.untraced = Some(now);
+        }
+        hints
+    }
+
+    pub(crate) fn report(&self) -> SourceReport {
+        let (status, reason, loses, fix) = match &self.smi {
+            Ok(_) => (SourceStatus::Available, String::new(), "", ""),
+            Err(error) => (
+                match error {
+                    SmiError::Denied(_) => SourceStatus::Denied,
+                    _ => SourceStatus::Absent,
+                },
+                error.to_string(),
+                "firmware (SMI) told apart from hardware and hypervisor",
+                match error {
+                    SmiError::NoDevice(_) => "modprobe msr",
+                    SmiError::Denied(_) => "run as root without kernel lockdown",
+                    _ => "",
+                },
+            ),
+        };
+        SourceReport { name: "smi".into(), status, reason, loses: loses.into(), fix: fix.into(), lost: 0 }
+    }
+}

@@ -1,0 +1,211 @@
+//! The kernel's records as they come: two tracing instances, drained, decoded and named.
+
+use crate::feed::PageFeed;
+use crate::names::LiveNames;
+use crate::quotas::QuotaWatch;
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
+    SourceReport, SourceStatus, SourceTurn, Ticks,
+};
+use jitterscope_platform::Machine;
+use jitterscope_source::{
+    ContextError, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
+};
+use std::time::{Duration, Instant};
+
+/// How often the kernel's own notes of thread names are read: they also name threads that have ended.
+const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
+
+/// Why there are no kernel events.
+pub(crate) enum NoEvents {
+    Trace(TraceError),
+    Context(ContextError),
+}
+
+/// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
+pub(crate) struct KernelEvents {
+    // Before `tracefs`: the instances go before the mount that holds them.
+    recorder: Recorder,
+    tracefs: Tracefs,
+    feed: PageFeed,
+    pub(crate) names: LiveNames,
+    pub(crate) quotas: QuotaWatch,
+    /// What was counted of quotas in the turn under way.
+    counted: DrainTurn,
+    /// What was set up, and before which turn.
+    setup: Vec<SetupStep>,
+    turns: u64,
+    symbols_report: SourceReport,
+    asked_kernel: Instant,
+    machine: Machine,
+    /// Measured CPUs that are offline as of the last look.
+    pub(crate) offline: CpuSet,
+    /// Measured CPUs that were at any look.
+    pub(crate) gone: CpuSet,
+    pub(crate) leftovers_removed: usize,
+}
+
+impl KernelEvents {
+    pub(crate) fn start(
+        machine: &Machine,
+        measured: &CpuSet,
+        online: &CpuSet,
+        clock: ClockKind,
+        buffer_kib: u32,
+        follow_threads: bool,
+    ) -> Result<KernelEvents, NoEvents> {
+        let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
+        let (removed, _) = tracefs.clean_leftovers();
+        let recorder = Recorder::start(
+            &tracefs,
+            &RecorderSettings {
+                measured: measured.clone(),
+                online: online.clone(),
+                clock,
+                buffer_kb_per_cpu: u64::from(buffer_kib),
+                follow_threads,
+            },
+        )
+        .map_err(NoEvents::Trace)?;
+        let feed =
+            PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
+        let (symbols, symbols_report) = load_symbols(machine);
+        Ok(KernelEvents {
+            recorder,
+            tracefs,
+            feed,
+            names: LiveNames::new(machine.clone(), symbols),
+            quotas: QuotaWatch::new(machine, clock),
+            counted: DrainTurn::default(),
+            setup: Vec::new(),
+            turns: 0,
+            symbols_report,
+            asked_kernel: Instant::now(),
+            machine: machine.clone(),
+            offline: CpuSet::new(),
+            gone: CpuSet::new(),
+            leftovers_removed: removed.len(),
+        })
+    }
+
+    /// Reads what was counted of CPU quotas: after the records of a turn, before anything is made of them, for
+    /// a wait is over when its throttling is counted.
+    pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
+        self.quotas.read(&mut self.counted);
+        &self.counted
+    }
+
+    /// Notes what is set up from here on.
+    pub(crate) fn set(&mut self, step: Setup) {
+        self.setup.push(SetupStep { before_turn: self.turns, step });
+    }
+
+    /// All of a turn has been attributed; `turn` has what its maker knows of it.
+    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, mut turn: DrainTurn) -> Result<(), SinkError> {
+        turn.number = self.turns;
+        (turn.names, turn.asked, turn.identities) = self.names.take_reads();
+        let DrainTurn { quotas_read, throttled, members, .. } = std::mem::take(&mut self.counted);
+        (turn.quotas_read, turn.throttled, turn.members) = (quotas_read, throttled, members);
+        self.turns += 1;
+        keep.rows(&[Row::Turn(&turn)])
+    }
+
+    /// The kernel keeps the buffer of a CPU that goes offline, and reads it as one without records: whether
+    /// the CPU is there is asked for itself.
+    fn look_for_offline(&mut self, unreadable: &CpuSet) {
+        let text = self.machine.read_trimmed("/sys/devices/system/cpu/online");
+        // What cannot be read tells nothing.
+        let online = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
+        let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
+        let measured = self.recorder.cpus(Role::Local);
+        self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();
+        self.gone = self.gone.iter().chain(self.offline.iter()).collect();
+    }
+
+    /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
+    pub(crate) fn stop(&mut self) {
+        // A kernel that refuses to stop is ended by removing the instances.
+        let _ = self.recorder.stop();
+    }
+
+    /// The state of the sources, with their losses. After the last drain.
+    pub(crate) fn reports(&self) -> Vec<SourceReport> {
+        let mut reports = self.recorder.reports();
+        reports.push(self.symbols_report.clone());
+        reports
+    }
+
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) fn context(&self) -> TraceContext {
+        let mut context = self.recorder.context().clone();
+        self.names.save(&mut context);
+        context.setup.clone_from(&self.setup);
+        context
+    }
+}
+
+/// The kernel as it runs: a turn is everything that it has recorded so far.
+impl Source for KernelEvents {
+    type Error = SinkError;
+
+    fn turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        take: &mut dyn FnMut(Record<'_>),
+    ) -> Result<Option<SourceTurn>, SinkError> {
+        let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
+        for role in [Role::Senders, Role::Local] {
+            for cpu in self.recorder.cpus(role).iter() {
+                let (feed, names) = (&mut self.feed, &self.names);
+                let mut page = |bytes: &[u8]| {
+                    let info = feed.page(role, cpu, bytes, |record| {
+                        match &record {
+                            Record::Sender(event) => names.learn(event, true),
+                            Record::Local(event) => names.learn(event, false),
+                            Record::Lost(..) | Record::Setup(_) => {}
+                        }
+                        take(record);
+                    });
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
+                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
+                    }
+                };
+                // A CPU whose buffer cannot be read sends nothing; the local side reports it.
+                if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
+                    unreadable.insert(cpu);
+                }
+            }
+        }
+        self.look_for_offline(&unreadable);
+        if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {
+            self.asked_kernel = Instant::now();
+            self.names.learn_all(self.tracefs.saved_comms());
+        }
+        kept.map(|()| Some(SourceTurn::Open))
+    }
+
+    fn seen_until(&self) -> Option<Ticks> {
+        self.feed.seen_until()
+    }
+}
+
+fn load_symbols(machine: &Machine) -> (Symbols, SourceReport) {
+    let mut report = SourceReport {
+        name: "symbols".into(),
+        status: SourceStatus::Available,
+        reason: String::new(),
+        loses: String::new(),
+        fix: String::new(),
+        lost: 0,
+    };
+    match Symbols::load(machine) {
+        Ok(symbols) => (symbols, report),
+        Err(error) => {
+            report.status = SourceStatus::Degraded;
+            report.reason = error.to_string();
+            report.loses = "names of kernel functions: addresses are shown instead".into();
+            report.fix = "sysctl kernel.kptr_restrict=1 and read /proc/kallsyms as root".into();
+            (Symbols::default(), report)
+        }
+    }
+}

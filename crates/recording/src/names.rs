@@ -1,0 +1,373 @@
+//! Names of kernel functions and threads, live and stored.
+
+use crate::identities::{Identities, Told};
+use jitterscope_attribute::Lexicon;
+use jitterscope_model::{
+    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, Name, NameRead, TaskIdentity,
+};
+use jitterscope_platform::Machine;
+use jitterscope_source::{Symbols, Tasks, TraceContext};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+/// How long a thread's name is believed before it is read again. At first for a drain's turn only, for who has
+/// just begun is about to take its name; then twice as long each time, up to the last.
+const ASK_AGAIN: [Duration; 5] = [
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(320),
+    Duration::from_millis(500),
+];
+/// Threads whose last reading is remembered.
+const MOST_ASKED: usize = 4096;
+
+/// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers
+/// of others, a few thousand in the largest kernels.
+#[derive(Default)]
+struct FunctionCache(RefCell<HashMap<KernelAddr, Name>>);
+
+impl FunctionCache {
+    fn get(&self, symbols: &Symbols, addr: KernelAddr) -> Name {
+        let mut cache = self.0.borrow_mut();
+        let name = cache.entry(addr).or_insert_with(|| match symbols.name(addr) {
+            Some(name) => name.into(),
+            None => format!("{:#x}", addr.0).into(),
+        });
+        name.clone()
+    }
+}
+
+/// Names as a live machine knows them.
+pub(crate) struct LiveNames {
+    machine: Machine,
+    symbols: Symbols,
+    tasks: RefCell<Tasks>,
+    asked: RefCell<HashMap<i32, (Instant, usize)>>,
+    identities: RefCell<Identities>,
+    told: RefCell<Told>,
+    functions: FunctionCache,
+    /// Whether every function that a record tells of is named at once.
+    keep_functions: bool,
+    reads: RefCell<Reads>,
+}
+
+/// What was read of names beside the records in this turn, for a replay, which cannot read it again.
+#[derive(Default)]
+struct Reads {
+    /// Records that were learnt from.
+    records: u64,
+    names: Vec<NameRead>,
+    asked: Vec<(i32, String)>,
+    identities: Vec<IdentityRead>,
+    /// Threads of which something was said in this turn.
+    said: HashSet<(i32, Comm)>,
+}
+
+impl Reads {
+    fn has_read(&self, tid: i32) -> bool {
+        self.names.iter().any(|read| read.tid == tid)
+    }
+
+    fn name(&mut self, tid: i32, comm: Comm) {
+        self.names.push(NameRead { after: self.records, tid, name: comm.to_string() });
+    }
+}
+
+impl LiveNames {
+    pub(crate) fn new(machine: Machine, symbols: Symbols) -> LiveNames {
+        LiveNames {
+            identities: RefCell::new(Identities::new(machine.clone())),
+            told: RefCell::default(),
+            machine,
+            symbols,
+            tasks: RefCell::default(),
+            asked: RefCell::default(),
+            functions: FunctionCache::default(),
+            keep_functions: false,
+            reads: RefCell::default(),
+        }
+    }
+
+    /// Names every function that a record tells of, for the run to keep: attribution asks for those that it
+    /// tells apart only, and a wake-up's does not.
+    pub(crate) fn keep_functions(&mut self, keep: bool) {
+        self.keep_functions = keep;
+    }
+
+    /// What was read beside the records since the last call: while they were learnt from, and since.
+    pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
+        let Reads { names, asked, identities, .. } = self.reads.take();
+        self.told.borrow_mut().turn();
+        (names, asked, identities)
+    }
+
+    /// Learns what an event tells, and asks for the name of its own thread while that still lives.
+    pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
+        self.tasks.borrow_mut().learn(event);
+        self.reads.borrow_mut().records += 1;
+        if let EventKind::TaskNew { tid, .. } = event.kind
+            && !self.reads.borrow().has_read(tid)
+        {
+            // An id that is used again: what is known of its last bearer says nothing of this one. A name that was
+            // read in this turn was read after the record was written.
+            self.tasks.borrow_mut().forget(tid);
+            self.asked.borrow_mut().remove(&tid);
+        }
+        if ask {
+            self.ask(event.tid);
+        }
+        if self.keep_functions {
+            self.learn_functions(event);
+        }
+    }
+
+    /// Names the functions that an event tells of.
+    fn learn_functions(&self, event: &KernelEvent) {
+        let addrs = match event.kind {
+            EventKind::NmiHandler { handler: addr, .. }
+            | EventKind::WorkStart { function: addr, .. }
+            | EventKind::WorkQueued { function: addr, .. }
+            | EventKind::TimerEntry { function: addr, .. }
+            | EventKind::HrtimerEntry { function: addr, .. }
+            | EventKind::CsdEntry { function: addr, .. } => [Some(addr), None],
+            EventKind::CsdQueued { function, callsite, .. } => [Some(function), Some(callsite)],
+            EventKind::IpiSendCpu { callsite, callback, .. }
+            | EventKind::IpiSendCpumask { callsite, callback, .. } => [Some(callsite), Some(callback)],
+            _ => [None, None],
+        };
+        // 0 stands for no function.
+        for addr in addrs.into_iter().flatten().filter(|addr| addr.0 != 0) {
+            self.function(addr);
+        }
+    }
+
+    /// Reads a thread's name now, unless that was done a moment ago. Ids are used again, so a name that
+    /// is known need not be that of the thread that has the id today.
+    fn ask(&self, tid: i32) {
+        let mut asked = self.asked.borrow_mut();
+        let before = asked.get(&tid).copied();
+        if tid <= 0 || before.is_some_and(|(at, times)| at.elapsed() < ASK_AGAIN[times]) {
+            return;
+        }
+        if asked.len() >= MOST_ASKED {
+            asked.clear();
+        }
+        let times = before.map_or(0, |(_, times)| (times + 1).min(ASK_AGAIN.len() - 1));
+        asked.insert(tid, (Instant::now(), times));
+        if let Ok(name) = self.machine.read(format!("/proc/{tid}/comm")) {
+            let comm = Comm::new(name.trim_end_matches('\n'));
+            if self.tasks.borrow_mut().insert(tid, comm) {
+                self.reads.borrow_mut().name(tid, comm);
+            }
+        }
+    }
+
+    /// Learns names that the kernel kept, of threads that nothing else names: its notes can be those of
+    /// an earlier thread of the same id.
+    pub(crate) fn learn_all(&self, names: Vec<(i32, Comm)>) {
+        let mut tasks = self.tasks.borrow_mut();
+        for (tid, comm) in names {
+            if tasks.name(tid).is_none() && tasks.insert(tid, comm) {
+                self.reads.borrow_mut().name(tid, comm);
+            }
+        }
+    }
+
+    /// Puts every name that was used into a context, for the run.
+    pub(crate) fn save(&self, context: &mut TraceContext) {
+        let functions = self.functions.0.borrow();
+        context.keep_symbols(&self.symbols, functions.keys().copied());
+        context.tasks = self.tasks.borrow().iter().map(|(tid, comm)| (tid, comm.to_string())).collect();
+    }
+}
+
+impl Lexicon for LiveNames {
+    fn function(&self, addr: KernelAddr) -> Name {
+        self.functions.get(&self.symbols, addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        if tid == 0 {
+            return Some("swapper".into());
+        }
+        let mut tasks = self.tasks.borrow_mut();
+        let known = tasks.name(tid).is_some();
+        let comm = tasks.name_or_read(&self.machine, tid)?;
+        if !known {
+            self.reads.borrow_mut().asked.push((tid, comm.to_string()));
+        }
+        Some(comm.to_string().into())
+    }
+
+    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
+        let (comm, mut told) = (Comm::new(comm), self.told.borrow_mut());
+        let mut reads = self.reads.borrow_mut();
+        let before = told.of(tid, comm);
+        if !reads.said.insert((tid, comm)) {
+            return before;
+        }
+        let now = self.identities.borrow_mut().of(tid, comm);
+        if now != before {
+            reads.identities.push(IdentityRead::new(tid, comm, &now));
+            told.say(tid, comm, now.clone());
+        }
+        now
+    }
+}
+
+/// Names as a stored run kept them.
+pub struct StoredNames {
+    symbols: Symbols,
+    tasks: Tasks,
+    functions: FunctionCache,
+}
+
+impl StoredNames {
+    /// The names in a run's trace context.
+    #[must_use]
+    pub fn new(context: &TraceContext) -> StoredNames {
+        StoredNames {
+            symbols: context.symbol_table(),
+            tasks: context.task_table(),
+            functions: FunctionCache::default(),
+        }
+    }
+}
+
+impl Lexicon for StoredNames {
+    fn function(&self, addr: KernelAddr) -> Name {
+        self.functions.get(&self.symbols, addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        if tid == 0 {
+            return Some("swapper".into());
+        }
+        self.tasks.name(tid).map(|comm| comm.to_string().into())
+    }
+}
+
+/// Names as the recorder of a stored run knew them at each moment.
+pub(crate) struct ReplayedNames {
+    symbols: Symbols,
+    functions: FunctionCache,
+    tasks: RefCell<Tasks>,
+    /// Records of the turn that were learnt from.
+    records: u64,
+    /// Reads of the turn that are still to come.
+    reads: VecDeque<NameRead>,
+    /// Threads whose names were read in the turn so far.
+    read: HashSet<i32>,
+    asked: HashMap<i32, Comm>,
+    told: Told,
+    /// All that was known in the end, for a trace of which parts are missing.
+    known_in_the_end: Option<Tasks>,
+}
+
+impl ReplayedNames {
+    pub(crate) fn new(context: &TraceContext) -> ReplayedNames {
+        ReplayedNames {
+            symbols: context.symbol_table(),
+            functions: FunctionCache::default(),
+            tasks: RefCell::default(),
+            records: 0,
+            reads: VecDeque::new(),
+            read: HashSet::new(),
+            asked: HashMap::new(),
+            told: Told::default(),
+            known_in_the_end: None,
+        }
+    }
+
+    /// Parts of the trace are missing, and the names in them.
+    pub(crate) fn miss(&mut self, context: &TraceContext) {
+        self.known_in_the_end.get_or_insert_with(|| context.task_table());
+    }
+
+    /// A turn begins, in which this was read.
+    pub(crate) fn turn(
+        &mut self,
+        names: Vec<NameRead>,
+        asked: Vec<(i32, String)>,
+        identities: Vec<IdentityRead>,
+    ) {
+        self.told.turn();
+        for read in identities {
+            self.told.say(read.tid, Comm::new(&read.comm), read.identity());
+        }
+        self.records = 0;
+        self.read.clear();
+        self.reads = names.into();
+        self.asked = asked.into_iter().map(|(tid, name)| (tid, Comm::new(&name))).collect();
+    }
+
+    /// Learns what an event tells, and what was read then.
+    pub(crate) fn learn(&mut self, event: &KernelEvent) {
+        self.tasks.borrow_mut().learn(event);
+        self.records += 1;
+        if let EventKind::TaskNew { tid, .. } = event.kind
+            && !self.read.contains(&tid)
+        {
+            self.tasks.borrow_mut().forget(tid);
+        }
+        self.read_until(self.records);
+    }
+
+    /// All pages of the turn have been learnt from.
+    pub(crate) fn pages_done(&mut self) {
+        self.read_until(u64::MAX);
+    }
+
+    fn read_until(&mut self, records: u64) {
+        while self.reads.front().is_some_and(|read| read.after <= records) {
+            if let Some(read) = self.reads.pop_front() {
+                self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
+                self.read.insert(read.tid);
+            }
+        }
+    }
+}
+
+impl Lexicon for ReplayedNames {
+    fn function(&self, addr: KernelAddr) -> Name {
+        self.functions.get(&self.symbols, addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        if tid == 0 {
+            return Some("swapper".into());
+        }
+        let mut tasks = self.tasks.borrow_mut();
+        let read = || self.asked.get(&tid).copied();
+        let in_the_end = || self.known_in_the_end.as_ref()?.name(tid);
+        let comm = tasks.name(tid).or_else(read).or_else(in_the_end)?;
+        // As the recorder did: a name that is used stays known.
+        tasks.insert(tid, comm);
+        Some(comm.to_string().into())
+    }
+
+    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
+        self.told.of(tid, Comm::new(comm))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proc_says_stands_against_the_kernels_old_notes() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/42")).unwrap();
+        std::fs::write(dir.path().join("proc/42/comm"), "today\n").unwrap();
+        let names = LiveNames::new(Machine::at(dir.path()), Symbols::default());
+        names.learn_all(vec![(42, Comm::new("yesterday")), (43, Comm::new("gone"))]);
+        names.ask(42);
+        assert_eq!(names.comm(42).as_deref(), Some("today"));
+        names.learn_all(vec![(42, Comm::new("yesterday"))]);
+        assert_eq!(names.comm(42).as_deref(), Some("today"));
+        assert_eq!(names.comm(43).as_deref(), Some("gone"));
+    }
+}

@@ -1,0 +1,129 @@
+//! CPUs that were watched: what was stolen there is found again.
+
+use super::steps::StoredPages;
+use super::threads::Found;
+use super::{ReplayError, Replayed, StallSink};
+use crate::passive::{take_in, watching};
+use crate::threads::{EpisodeRows, InOrder, TakesRecords};
+use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
+use jitterscope_model::{
+    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Source, SourceTurn, Stall,
+    ThreadRef, Ticks,
+};
+use jitterscope_source::TraceContext;
+use jitterscope_store::RunReader;
+use std::collections::HashMap;
+
+impl TakesRecords for PassiveWatch {
+    fn measure(&mut self, from: Ticks, until: Ticks) {
+        PassiveWatch::measure(self, from, until);
+    }
+
+    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+        PassiveWatch::event(self, event, names);
+    }
+
+    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
+        PassiveWatch::lost(self, cpu, from, to, names);
+    }
+
+    fn set(&mut self, step: &Setup) {
+        match step {
+            Setup::Belongs { tid, comm, on, asleep } => self.belongs(Belonging {
+                thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+                on: *on,
+                asleep: *asleep,
+            }),
+            Setup::Gone { cpu, at } => self.gone(*cpu, *at),
+            _ => {}
+        }
+    }
+}
+
+/// What a replay found.
+struct Again<'a> {
+    source: StoredPages<'a>,
+    cpus: Vec<PassiveCpu>,
+    intervals: Vec<IntervalRow>,
+}
+
+/// Where a part of the trace is missing, the stalls of the run stand, and those that are found again have
+/// their verdict.
+pub(super) fn passive(
+    run: &RunReader,
+    context: &TraceContext,
+    sink: StallSink<'_>,
+) -> Result<Replayed, ReplayError> {
+    let mut replayed = Replayed::default();
+    if run.manifest().trace.complete {
+        let mut whole = |stall: &Stall, attribution: &Attribution| {
+            replayed.stalls += 1;
+            sink(stall, Some(attribution.clone()));
+        };
+        let again = watch(run, context, &mut whole)?;
+        // How each was chosen is no matter of the trace.
+        let chosen = |id: CpuId| run.manifest().passive.iter().find(|cpu| cpu.cpu == id)?.chosen.clone();
+        let cpus = again.cpus.into_iter().map(|cpu| PassiveCpu { chosen: chosen(cpu.cpu), ..cpu });
+        (replayed.passive, replayed.intervals) = (Some(cpus.collect()), Some(again.intervals));
+        return Ok(replayed);
+    }
+    let mut found: HashMap<(CpuId, Ticks, Ticks), Attribution> = HashMap::new();
+    let mut keep = |stall: &Stall, attribution: &Attribution| {
+        found.insert((stall.cpu, stall.start, stall.end), attribution.clone());
+    };
+    let again = watch(run, context, &mut keep)?;
+    for stall in run.stalls()? {
+        let stall = stall?;
+        let whole = !again.source.breaks.touch(None, stall.start, stall.end);
+        let attribution = found.remove(&(stall.cpu, stall.start, stall.end)).filter(|_| whole);
+        let attribution = attribution.map(|again| Attribution { stall: stall.id, ..again });
+        replayed.stalls += 1;
+        replayed.without_trace += u64::from(attribution.is_none());
+        sink(&stall, attribution);
+    }
+    Ok(replayed)
+}
+
+fn watch<'a>(
+    run: &RunReader,
+    context: &'a TraceContext,
+    stall: &mut dyn FnMut(&Stall, &Attribution),
+) -> Result<Again<'a>, ReplayError> {
+    let manifest = run.manifest();
+    let (rate, probe) = (manifest.rate, &manifest.probe);
+    let source = StoredPages::new(run, context)?;
+    let mut again = Again { source, cpus: Vec::new(), intervals: Vec::new() };
+    let kept = context.setup.iter().find_map(|set| watching(&set.step, probe.threshold_ns, rate));
+    let Some(settings) = kept else { return Ok(again) };
+    let mut records = InOrder::of(PassiveWatch::new(settings));
+    let mut found = Found { stall, intervals: Vec::new() };
+    // They count from the measurement on.
+    let (mut rows, mut until) = (None, Ticks(u64::MAX));
+    loop {
+        let mut take = |record: Record<'_>| {
+            if let Record::Setup(Setup::Measure { from, until: end }) = record {
+                until = *end;
+                rows = Some(EpisodeRows::new(probe.threshold_ns, rate, *from).every(probe.interval_ns));
+            }
+            records.take(record);
+        };
+        let turn = match again.source.turn(&mut (), &mut take)? {
+            None => break,
+            Some(SourceTurn::Kept(turn)) => turn,
+            Some(SourceTurn::Open | SourceTurn::Cut | SourceTurn::Missing) => continue,
+        };
+        records.hand_over(turn.now, &again.source.names);
+        if let Some(end) = turn.end {
+            again.cpus = records.follower.finish(end, &again.source.names);
+        }
+        if let Some(rows) = &mut rows {
+            let now = turn.end.unwrap_or(turn.now).min(until);
+            take_in(rows, &mut records.follower, now, &mut found)?;
+            if let Some(end) = turn.end {
+                rows.close_interval(end, &mut found)?;
+            }
+        }
+    }
+    again.intervals = found.intervals;
+    Ok(again)
+}

@@ -1,0 +1,271 @@
+//! Golden verdicts: pages of a recorded run of each kind go through attribution into a run that is stored
+//! anew, and what is read back from that is held against `verdicts.json`.
+//!
+//! No sentence is compared. [`told`] says what a verdict is: it is the one place to change when its types do,
+//! and what it tells should stay as it is then. After a change of verdicts that is meant:
+//! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test verdicts`, and read the difference.
+//! `tests/fixtures/README.md` says how the runs were recorded.
+
+use jitterscope_model::{
+    About, Attribution, Culprit, Meanwhile, Part, Phase, SchedClass, Stall, Subject, ThreadAccount,
+};
+use jitterscope_recording::replay;
+use jitterscope_store::{RunReader, RunWriter};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn fixture(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind)
+}
+
+/// What a stall and its verdict say, as data: ticks, nanoseconds, kinds and names.
+mod told {
+    use super::*;
+
+    /// `kind`: of the recording, which decides what a part of a verdict said in the words of version 1.
+    pub(super) fn stall(stall: &Stall, attribution: Option<&Attribution>, kind: &str) -> Value {
+        let parts = attribution.map(|attribution| &attribution.parts);
+        let parts: Option<Vec<Value>> = parts.map(|parts| parts.iter().map(|p| part(p, kind)).collect());
+        json!({
+            "stall": stall.id.0,
+            "cpu": stall.cpu.0,
+            "victim": [stall.victim.tid, stall.victim.comm.to_string()],
+            "ticks": [stall.start.0, stall.end.0],
+            "parts": parts,
+        })
+    }
+
+    fn part(part: &Part, kind: &str) -> Value {
+        let mut told = Map::new();
+        culprit(&part.culprit, kind, &mut told);
+        told.insert("net_ns".into(), part.net.0.into());
+        told.insert("gross_ns".into(), part.gross.0.into());
+        told.insert("placement".into(), part.placement.as_str().into());
+        told.insert("confidence".into(), part.confidence.as_str().into());
+        if kind != "spin" {
+            let phase = part.phase.as_ref().map_or("", Phase::as_str);
+            let moved = part.moved_from.filter(|_| kind == "pipeline");
+            let moved = moved.map_or_else(String::new, |cpu| format!(", moved from CPU {cpu}"));
+            told.insert("phase".into(), format!("{phase}{moved}").into());
+        }
+        Value::Object(told)
+    }
+
+    fn culprit(culprit: &Culprit, kind: &str, told: &mut Map<String, Value>) {
+        told.insert("kind".into(), culprit.kind().as_str().into());
+        told.insert("name".into(), culprit.subject.name().into());
+        told.insert("numbers".into(), numbers(&culprit.subject, kind).into());
+        if let Some(sender) = &culprit.sender {
+            let sender = json!({
+                "context": sender.context.as_str(),
+                "comm": sender.comm.as_deref(),
+                "tid": sender.tid,
+                "cpu": sender.cpu.0,
+                "via": sender.via.as_deref(),
+            });
+            told.insert("sender".into(), sender);
+        }
+    }
+
+    /// Thread ids, interrupt numbers, priorities, states.
+    fn numbers(subject: &Subject, kind: &str) -> Vec<i64> {
+        let wakeup = kind == "wakeup";
+        let class = |class: Option<&SchedClass>| match class {
+            Some(SchedClass::RealTime(priority)) if wakeup => Some(99 - i64::from(*priority)),
+            Some(SchedClass::RealTime(priority)) => Some(i64::from(*priority)),
+            Some(SchedClass::Fair(nice)) if wakeup => Some(120 + i64::from(nice.unwrap_or(0))),
+            _ => None,
+        };
+        let thread = |tid: Option<i32>, of: Option<&SchedClass>| {
+            tid.map(i64::from).into_iter().chain(class(of)).collect()
+        };
+        match subject {
+            Subject::Thread(task) => thread(task.tid, task.class.as_ref()),
+            Subject::Work(work) => {
+                let worker = work.worker.clone().unwrap_or_default();
+                match work.function {
+                    None => thread(worker.tid, worker.class.as_ref()),
+                    Some(_) => words(worker.comm.as_deref().unwrap_or_default()),
+                }
+            }
+            Subject::Interrupt { number, .. } => {
+                number.filter(|_| !wakeup).map(i64::from).into_iter().collect()
+            }
+            Subject::Softirq(vec) if !wakeup => vec![i64::from(*vec)],
+            Subject::MachineCheck { bank } => bank.map(i64::from).into_iter().collect(),
+            Subject::Verdict(_, About::IdleState(state)) => vec![i64::from(*state)],
+            Subject::Verdict(_, About::Cpu(cpu)) => vec![i64::from(cpu.0)],
+            Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(task))) => words(&task.comm),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The numbers in a name.
+    fn words(name: &str) -> Vec<i64> {
+        let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+        words.filter_map(|word| word.parse().ok()).collect()
+    }
+
+    pub(super) fn thread(account: &ThreadAccount) -> Value {
+        serde_json::to_value(account).unwrap()
+    }
+}
+
+/// Replays a run into another one, and tells what is in that.
+fn verdicts(kind: &str) -> Value {
+    let run = RunReader::open(&fixture(kind)).unwrap();
+    let manifest = run.manifest();
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(dir.path(), "AGAIN", manifest.clock_start.realtime_ns).unwrap();
+    writer.limit_trace(0);
+    writer.begin(manifest.clock_start, manifest.rate).unwrap();
+    let replayed = replay(&run, &mut |stall, attribution| {
+        writer.stall(stall).unwrap();
+        writer.attribution(&attribution.expect("all of its trace is there")).unwrap();
+    })
+    .unwrap();
+    let mut again = manifest.clone();
+    again.threads = replayed.threads.unwrap_or_default();
+    again.passive = replayed.passive.unwrap_or_default();
+    again.events_in_gaps = replayed.events_in_gaps.unwrap_or_default();
+    let again = RunReader::open(&writer.finish(again).unwrap()).unwrap();
+
+    let mut attributions = again.attributions().unwrap().map(Result::unwrap).peekable();
+    let stalls = again.stalls().unwrap().map(|stall| {
+        let stall = stall.unwrap();
+        let attribution = attributions.next_if(|attribution| attribution.stall == stall.id);
+        told::stall(&stall, attribution.as_ref(), kind)
+    });
+    let stalls: Vec<Value> = stalls.collect();
+    let mut told = json!({
+        "stalls": stalls,
+        "threads": again.manifest().threads.iter().map(told::thread).collect::<Vec<_>>(),
+        "events_in_gaps": again.manifest().events_in_gaps,
+    });
+    if !again.manifest().passive.is_empty() {
+        told["passive"] = serde_json::to_value(&again.manifest().passive).unwrap();
+    }
+    told
+}
+
+/// A line for each stall, part and thread, so that differences are read easily.
+fn lines(verdicts: &Value) -> String {
+    let mut text = String::from("{\n\"stalls\": [\n");
+    let stalls = verdicts["stalls"].as_array().unwrap();
+    for (n, stall) in stalls.iter().enumerate() {
+        let mut stall = stall.clone();
+        let parts = stall.as_object_mut().unwrap().remove("parts").unwrap();
+        let head = stall.to_string();
+        text += &format!("{},\"parts\":[\n", head.strip_suffix('}').unwrap());
+        let parts: Vec<String> =
+            parts.as_array().into_iter().flatten().map(|part| format!(" {part}")).collect();
+        text += &parts.join(",\n");
+        text += if n + 1 < stalls.len() { "]},\n" } else { "]}\n" };
+    }
+    text += "],\n\"threads\": [\n";
+    let threads: Vec<String> = verdicts["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| serde_json::to_string_pretty(t).unwrap())
+        .collect();
+    text += &threads.join(",\n");
+    text += &format!("],\n\"events_in_gaps\": {}", verdicts["events_in_gaps"]);
+    if let Some(cpus) = verdicts.get("passive") {
+        text += &format!(",\n\"passive\": {}", serde_json::to_string_pretty(cpus).unwrap());
+    }
+    text + "\n}\n"
+}
+
+fn check(kind: &str) {
+    let again = verdicts(kind);
+    let path = fixture(kind).join("verdicts.json");
+    if std::env::var_os("JITTERSCOPE_UPDATE_VERDICTS").is_some() {
+        fs::write(&path, lines(&again)).unwrap();
+        return;
+    }
+    let golden: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let (old, new) = (golden["stalls"].as_array().unwrap(), again["stalls"].as_array().unwrap());
+    let differing: Vec<_> = old.iter().zip(new).filter(|(old, new)| old != new).collect();
+    for (old, new) in differing.iter().take(5) {
+        eprintln!("golden: {old:#}\nnow:    {new:#}");
+    }
+    assert!(differing.is_empty(), "{kind}: {} of {} verdicts differ", differing.len(), old.len());
+    assert_eq!(old.len(), new.len(), "{kind}: number of stalls");
+    assert_eq!(golden, again, "{kind}");
+}
+
+#[test]
+fn spin() {
+    check("spin");
+}
+
+#[test]
+fn wakeup() {
+    check("wakeup");
+}
+
+#[test]
+fn attach() {
+    check("attach");
+}
+
+#[test]
+fn pipeline() {
+    check("pipeline");
+}
+
+#[test]
+fn passive() {
+    check("passive");
+}
+
+/// Stalls of which attribution says something else by now than when the fixtures were recorded, and why.
+fn changed(kind: &str, stall: u64) -> Option<&'static str> {
+    match (kind, stall) {
+        ("spin", 37) | ("pipeline", 20..=49) => {
+            Some("tokio-rt-worker left the CPU by a switch that has no record: not all of that time was its")
+        }
+        ("spin", 31 | 86 | 123 | 150 | 153) => {
+            Some("rcu_preempt came from another CPU: the wake-up that was named was that of an earlier stay")
+        }
+        _ => None,
+    }
+}
+
+/// Time without an event, and before one that is no interrupt, was the host's for these recorders. It is only where
+/// something tells of the host, and they kept no counts of stolen time.
+fn not_the_hosts(told: &mut Value) {
+    for part in told["parts"].as_array_mut().into_iter().flatten() {
+        let (name, of) = (part["name"].clone(), part["kind"].clone());
+        let now = match (of.as_str(), name.as_str()) {
+            (Some("hypervisor"), Some("CPU taken")) => "no kernel event",
+            (Some("hypervisor"), Some("before first event")) => "before first event",
+            _ => continue,
+        };
+        (part["kind"], part["name"], part["confidence"]) = ("unresolved".into(), now.into(), "low".into());
+    }
+}
+
+/// What the recorder said live is what its pages say.
+#[test]
+fn the_fixtures_replay_as_they_were_recorded() {
+    for kind in ["spin", "wakeup", "attach", "pipeline", "passive"] {
+        let run = RunReader::open(&fixture(kind)).unwrap();
+        let mut attributions = run.attributions().unwrap().map(Result::unwrap);
+        let mut stalls = run.stalls().unwrap().map(Result::unwrap);
+        replay(&run, &mut |stall, attribution| {
+            // The recorder of these runs described culprits in words, which say less than a replay does today.
+            let mut recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            not_the_hosts(&mut recorded);
+            let replayed = told::stall(stall, attribution.as_ref(), kind);
+            match changed(kind, stall.id.0) {
+                Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),
+                None => assert_eq!(recorded, replayed, "{kind}"),
+            }
+        })
+        .unwrap();
+        assert!(stalls.next().is_none() && attributions.next().is_none(), "{kind}");
+    }
+}

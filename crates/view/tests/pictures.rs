@@ -1,0 +1,142 @@
+//! Charts and pages of synthetic runs: they are made for every kind, and what strangers wrote stays text.
+
+mod common;
+
+use common::{Scenario, busy, late, part};
+use jitterscope_analyze::periods::Effort;
+use jitterscope_model::CulpritKind;
+use jitterscope_store::{RunReader, RunWriter};
+use jitterscope_view::chart::{self, ChartError, ChartKind};
+use jitterscope_view::{Drawn, Wanted, html, load_drawn};
+use std::path::{Path, PathBuf};
+
+const ALL: Wanted = Wanted { worst: 20, effort: Effort::BRIEF, stalls: 100_000, redact: false };
+
+fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
+    let manifest = &scenario.manifest;
+    let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
+    writer.begin(manifest.clock_start, manifest.rate).unwrap();
+    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+        writer.stall(stall).unwrap();
+        writer.attribution(attribution).unwrap();
+    }
+    for row in &scenario.intervals {
+        writer.interval(row).unwrap();
+    }
+    writer.finish(manifest.clone()).unwrap()
+}
+
+fn drawn(scenario: &Scenario, wanted: Wanted) -> Drawn {
+    let dir = tempfile::tempdir().unwrap();
+    load_drawn(&RunReader::open(&store(scenario, dir.path())).unwrap(), wanted).unwrap()
+}
+
+fn page(run: &Drawn) -> String {
+    html::render(&html::Page { run, frames: &[], settings: &[], list: None })
+}
+
+#[test]
+fn the_picture_sums_up_what_the_summary_does() {
+    let run = drawn(&busy(&[0, 1]), ALL);
+    let attribution = run.summary.attribution.as_ref().unwrap();
+    let all = attribution.culprits.iter().chain(&attribution.unexplained.classes);
+    assert_eq!(run.picture.culprits.len(), all.clone().count());
+    for row in all {
+        let drawn = run.picture.culprits.iter().find(|culprit| culprit.subject == row.subject).unwrap();
+        assert_eq!((drawn.total, drawn.count, drawn.max), (row.total_ns, row.count, row.max_ns));
+    }
+    assert_eq!(run.picture.stalls_read, run.picture.stalls.len() as u64);
+    assert_eq!(run.picture.stalls_read, attribution.stalls);
+}
+
+#[test]
+fn an_idle_control_is_drawn_and_in_no_sum() {
+    let run = drawn(&late(&[0, 1, 3], Some(3)), ALL);
+    let attribution = run.summary.attribution.as_ref().unwrap();
+    let total: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
+    assert_eq!(total, attribution.stalled_ns.0);
+    assert!(run.picture.stalls_read > attribution.stalls);
+}
+
+#[test]
+fn a_run_that_is_too_long_for_a_page_keeps_its_sums() {
+    let all = drawn(&busy(&[0, 1]), ALL);
+    let some = drawn(&busy(&[0, 1]), Wanted { stalls: 200, ..ALL });
+    assert!(some.picture.stalls.len() <= 200 && all.picture.stalls.len() > 200);
+    assert_eq!(some.picture.culprits, all.picture.culprits);
+    assert_eq!(some.picture.stalls_read, all.picture.stalls_read);
+    let longest = |run: &Drawn| run.picture.stalls.iter().map(|stall| stall.length).max();
+    assert_eq!(longest(&some), longest(&all));
+}
+
+#[test]
+fn every_chart_is_drawn_or_says_why_not() {
+    for scenario in [busy(&[0, 1]), busy(&[2]), late(&[0, 1], None), Scenario::new(&[0]).finish()] {
+        let run = drawn(&scenario, ALL);
+        for kind in ChartKind::ALL {
+            match chart::svg(kind, &[&run]) {
+                Ok(svg) => {
+                    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{kind}");
+                    assert!(svg.contains("font/woff2;base64,") && !svg.contains("NaN"), "{kind}");
+                }
+                Err(ChartError::Nothing { why, .. }) => assert!(!why.is_empty()),
+                Err(error) => panic!("{kind}: {error}"),
+            }
+        }
+    }
+    let (one, other) = (drawn(&busy(&[0]), ALL), drawn(&late(&[0], None), ALL));
+    assert!(chart::svg(ChartKind::Percentiles, &[&one, &one]).is_ok());
+    assert!(matches!(chart::svg(ChartKind::Series, &[&one, &one]), Err(ChartError::OneRun(_))));
+    assert!(matches!(chart::svg(ChartKind::Percentiles, &[&one, &other]), Err(ChartError::NotAlike { .. })));
+}
+
+#[test]
+fn names_that_are_markup_are_text_in_charts_and_pages() {
+    let evil = "</svg><script>x";
+    let mut scenario = Scenario::new(&[0]);
+    scenario.manifest.label = "<script>label".into();
+    for at in 0..40 {
+        scenario.stall(0, 1000 * at, vec![part(CulpritKind::Thread, evil, "pid 3", 5000 + at)]);
+    }
+    let mut scenario = scenario.finish();
+    scenario.manifest.label = "label".into();
+    scenario.manifest.host.hostname = "<img src=x onerror=alert(1)>".into();
+    scenario.manifest.host.cmdline = "quiet \"><script>".into();
+    scenario.manifest.command_line = vec!["jitterscope".into(), "</title><script>".into()];
+    let run = drawn(&scenario, ALL);
+    for kind in [ChartKind::Culprits, ChartKind::Outliers, ChartKind::Series] {
+        let svg = chart::svg(kind, &[&run]).unwrap();
+        assert!(!svg.contains("<script") && svg.matches("</svg>").count() == 1, "{kind}");
+        assert!(svg.contains("&lt;/svg&gt;"), "{kind}");
+    }
+    let page = page(&run);
+    let scripts = if html::is_interactive() { 2 } else { 0 };
+    assert_eq!(page.matches("<script").count(), scripts);
+    assert!(!page.contains("<img"));
+    assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;"));
+}
+
+#[test]
+fn the_policy_lets_nothing_but_the_page_itself_run() {
+    let page = page(&drawn(&busy(&[0]), ALL));
+    let policy =
+        page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(policy.starts_with("default-src &#39;none&#39;; "), "{policy}");
+    for never in ["unsafe", "http:", "https:", "*"] {
+        assert!(!policy.contains(never), "{policy}");
+    }
+    for outside in ["src=\"", "href=\"http", "href=\"//", "url(http", "@import"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_redacted_page_has_no_name_of_the_machine() {
+    let mut scenario = busy(&[0]);
+    scenario.manifest.host.hostname = "secret-host".into();
+    scenario.manifest.label = "secret-label".into();
+    scenario.manifest.command_line = vec!["/home/secret/jitterscope".into()];
+    let run = drawn(&scenario, Wanted { redact: true, ..ALL });
+    assert!(!page(&run).contains("secret"));
+    assert!(page(&drawn(&scenario, ALL)).contains("secret-host"));
+}
