@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 
@@ -110,9 +111,8 @@ export async function serve({ browser, program, runs, out, check, ready, sound }
       const said = [];
       page.on("pageerror", (error) => said.push(error.message));
       await page.goto(address);
-      await page.goto(`${url.origin}/?q=fixture-spin`);
-      const link = await page.locator("tbody a").first().getAttribute("href");
-      await page.goto(`${url.origin}${link}`);
+      const { id } = JSON.parse(readFileSync(join(runs, "fixture-spin", "manifest.json"), "utf8"));
+      await page.goto(`${url.origin}/run/${id}`);
       await ready(page);
       // The page's policy lets its script ask here.
       const first = await page.locator("#worst tbody a").first().getAttribute("href");

@@ -74,7 +74,7 @@ pub fn load_compared_with(
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
     let mut last: Option<Stall> = None;
     load::rows(&reader, redactor, |row| match row {
-        Row::Stall(stall) => last = Some(stall.clone()),
+        Row::Stall(stall) => last = Some(*stall),
         Row::Attribution(attribution) => {
             if let Some(stall) = last.as_ref().filter(|stall| stall.id == attribution.stall) {
                 builder.stall(stall, attribution);
