@@ -5,7 +5,7 @@ mod commands;
 mod machine;
 mod victim;
 
-use crate::shell;
+use crate::program;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use commands::{Ground, KINDS, Kind};
@@ -40,7 +40,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
     let program = match &args.program {
         Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => build()?,
+        None => program::build()?,
     };
     let kinds: Vec<&Kind> = KINDS
         .iter()
@@ -103,10 +103,4 @@ fn one(ground: &Ground, kind: &Kind, random: &mut SplitMix64) -> anyhow::Result<
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
     Ok((told, found))
-}
-
-fn build() -> anyhow::Result<PathBuf> {
-    shell::run("cargo", &["build", "--locked", "--package", "jitterscope"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(shell::root().join(target).join("debug").join("jitterscope"))
 }
