@@ -28,7 +28,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 12] = [
+const TRIALS: [Trial; 13] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -40,8 +40,14 @@ const TRIALS: [Trial; 12] = [
         what: "the HPET as clock source, an unstable TSC",
     },
     Trial { name: "kill-record", stage: true, run: crash::record, what: "SIGKILL at random moments" },
-    Trial { name: "kill-apply", stage: true, run: crash::apply, what: "SIGKILL of tune apply at its writes" },
+    Trial {
+        name: "kill-apply",
+        stage: true,
+        run: crash::apply,
+        what: "SIGKILL of tune apply, then rollback",
+    },
     Trial { name: "resources", stage: true, run: crash::resources, what: "a full disk; a CPU goes offline" },
+    Trial { name: "kill-all", stage: false, run: crash::apply_all, what: "the same at each of its writes" },
     Trial { name: "walk", stage: false, run: walk::walk, what: "the documents' own way, step by step" },
     Trial {
         name: "shapes",
