@@ -5,6 +5,7 @@
 mod clocks;
 mod crash;
 mod kernels;
+mod reboot;
 mod steps;
 mod topology;
 mod walk;
@@ -28,7 +29,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 13] = [
+const TRIALS: [Trial; 14] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -57,6 +58,12 @@ const TRIALS: [Trial; 13] = [
     },
     Trial { name: "groups", stage: false, run: topology::groups, what: "partition and quota of cgroup v2" },
     Trial { name: "eight", stage: false, run: topology::eight, what: "seven of eight CPUs measured at once" },
+    Trial {
+        name: "reboot",
+        stage: false,
+        run: reboot::persist,
+        what: "power cut in mid-apply, rollback after it",
+    },
 ];
 
 /// What a trial has found so far.
