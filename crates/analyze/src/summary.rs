@@ -292,7 +292,7 @@ pub struct SenderRow {
     pub cpu: Option<CpuId>,
     /// The kernel function through which it was sent.
     pub via: Option<Name>,
-    /// How many of the culprit's parts it set going.
+    /// How many of the culprit's parts it triggered.
     pub count: u64,
 }
 

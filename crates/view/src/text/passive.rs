@@ -181,6 +181,6 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         );
         page.prose(None, 2, &text);
     }
-    threads::instead(page, &cpu.ran_instead, "ran in its stead");
+    threads::instead(page, &cpu.ran_instead, "ran instead");
     threads::instead(page, &cpu.ran_beside, "ran while it slept");
 }
