@@ -253,6 +253,7 @@ impl Running for Probed<'_> {
         circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
         circumstances.extend(Circumstance::of_folded(found.folded));
         circumstances.extend(found.throttled.iter().map(Circumstance::of_throttled));
+        circumstances.extend(Circumstance::of_frequencies(&found.frequencies));
         let mut manifest = RunManifest {
             results,
             wakeups,

@@ -1,9 +1,12 @@
 //! What the reader of a report must know, each with what to do about it.
 
-use jitterscope_attribute::GroupThrottled;
+use jitterscope_attribute::{FrequencyChanges, GroupThrottled};
 use jitterscope_model::{CpuId, CpuSet, Nanos, QuotaLimit, Warning, visible};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
+
+/// CPUs whose changes of frequency are told.
+const MOST_FREQUENCIES: usize = 8;
 
 /// A circumstance that limits what a run can say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) enum Circumstance {
     Folded { time: Nanos },
     /// A control group used up its CPU quota.
     Throttled { cgroup: String, limit: Option<QuotaLimit>, times: u64, time: Nanos },
+    /// A CPU's frequency was changed meanwhile.
+    FrequencyChanged { cpu: CpuId, changes: FrequencyChanges },
     /// CPUs went offline.
     CpusGone { cpus: CpuSet },
     /// No thread was met.
@@ -106,11 +111,20 @@ impl Circumstance {
         }
     }
 
+    /// What to say of changes of frequency: of the few CPUs that changed most often.
+    pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Circumstance> {
+        let mut cpus: Vec<_> = of.iter().map(|(cpu, changes)| (*cpu, *changes)).collect();
+        cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), *cpu));
+        cpus.truncate(MOST_FREQUENCIES);
+        cpus.into_iter().map(|(cpu, changes)| Circumstance::FrequencyChanged { cpu, changes }).collect()
+    }
+
     pub(crate) fn warning(&self) -> Warning {
         let (id, text) = match self {
-            Circumstance::NoKernelEvents { reason, fix } => {
-                ("no-kernel-events", format!("Stalls were measured but not attributed: {reason}. {fix}"))
-            }
+            Circumstance::NoKernelEvents { reason, fix } => (
+                "no-kernel-events",
+                format!("Stalls were measured but not attributed: {reason}.{}", sentence(fix)),
+            ),
             Circumstance::NoTraceWanted { pipeline } => (
                 "no-kernel-events",
                 format!(
@@ -299,6 +313,20 @@ impl Circumstance {
                      again for a whole copy."
                 ),
             ),
+            Circumstance::FrequencyChanged { cpu, changes } => {
+                let (low, high) = (mhz(changes.lowest_khz), mhz(changes.highest_khz));
+                let range =
+                    if low == high { format!("to {high}") } else { format!("between {low} and {high}") };
+                let times =
+                    if changes.times == 1 { "once".into() } else { format!("{} times", changes.times) };
+                (
+                    "frequency-changed",
+                    format!(
+                        "CPU {cpu} changed its frequency {times}, {range}: the same work took another time then. The \
+                         knobs governor and freq-floor hold it."
+                    ),
+                )
+            }
             Circumstance::Interrupted => {
                 ("interrupted", "The recording was ended before its time; what was measured is kept.".into())
             }
@@ -316,5 +344,43 @@ impl Circumstance {
             ),
         };
         Warning { id: id.into(), text }
+    }
+}
+
+/// `2600 MHz`.
+fn mhz(khz: u32) -> String {
+    format!("{} MHz", khz.saturating_add(500) / 1000)
+}
+
+/// What to do, as a sentence behind another one; nothing where there is nothing to do.
+fn sentence(fix: &str) -> String {
+    let mut letters = fix.chars();
+    letters.next().map_or_else(String::new, |first| format!(" {}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_is_a_sentence() {
+        let told = |fix: &str| {
+            Circumstance::NoKernelEvents { reason: "denied".into(), fix: fix.into() }.warning().text
+        };
+        assert!(told("run as root").ends_with("denied. Run as root."));
+        assert!(told("").ends_with("denied."));
+    }
+
+    #[test]
+    fn a_cpu_that_changed_its_frequency_is_told() {
+        let changes = |times| FrequencyChanges { times, lowest_khz: 1_199_999, highest_khz: 3_400_000 };
+        let of = (0..20).map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1))).collect();
+        let told = Circumstance::of_frequencies(&of);
+        assert_eq!(told.len(), MOST_FREQUENCIES);
+        let warning = told[0].warning();
+        assert_eq!(warning.id, "frequency-changed");
+        assert!(
+            warning.text.starts_with("CPU 19 changed its frequency 20 times, between 1200 MHz and 3400 MHz")
+        );
     }
 }

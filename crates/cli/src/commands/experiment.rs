@@ -9,6 +9,7 @@ use super::experiment_lab::{CommandLab, ProbeLab};
 use super::experiment_text;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};
+use crate::measured;
 use crate::output;
 use crate::places::Places;
 use crate::signals;
@@ -21,7 +22,7 @@ use jitterscope_experiment::{
     Rules, SESSION_VERSION, Session, Subject, estimate,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
-use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{RecordSettings, WakeupChoice};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
 use jitterscope_view::compare::load_compared;
@@ -139,7 +140,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let rules = rules(args)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let measured = measured(args, &machine)?;
+    let measured = cpus_to_measure(args, &machine)?;
     if args.auto {
         experiment_auto::check(args)?;
         return experiment_auto::run(args, places, &machine, measured, &stop);
@@ -201,10 +202,8 @@ pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
     Ok(Rules { looks, margin: args.margin, longest_wait, most_void: MOST_VOID, deadline: None })
 }
 
-fn measured(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let chosen = select_cpus(args.cpus.as_ref(), &Topology::read(machine), &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
+    let chosen = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
     if let (Some(because), false) = (&chosen.because, args.quiet) {
         output::talk(format_args!("measuring CPU {}: {because}", chosen.cpus));
     }

@@ -40,7 +40,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             percent(share(lost(worst), worst)),
             worst.longest_wait_ns
         );
-        if let Some(ran) = worst.ran_instead.first() {
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).first() {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
@@ -118,7 +118,8 @@ fn instead(body: &mut Markup, thread: &ThreadAccount) {
         ]
     };
     let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
-    body.table(&caption, &heads, thread.ran_instead.iter().take(INSTEAD).map(row).collect());
+    let ran = RanInstead::by_program(&thread.ran_instead);
+    body.table(&caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {
