@@ -6,8 +6,9 @@ use crate::exit::UsageError;
 use crate::output;
 use crate::places::Places;
 use anyhow::Context;
-use jitterscope_model::{CpuList, CpuSet, ProbeKind};
+use jitterscope_model::{CpuList, CpuSet, Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus};
+use jitterscope_recording::Observer;
 use jitterscope_store::RunEntry;
 use jitterscope_tune::{NowIs, Status, status};
 
@@ -67,14 +68,32 @@ fn among(
 /// # Errors
 /// There is no folder of runs.
 pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -> anyhow::Result<()> {
-    let (Some(because), false) = (&choice.because, quiet) else { return Ok(()) };
-    output::talk(format_args!("measuring CPU {}: {because}", choice.cpus));
-    // A folder that cannot be read is told when the run is to be put there.
-    let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
-    if let Some(text) = unlike_the_last(&choice.cpus, kind, &runs) {
-        output::talk(text);
+    if !quiet {
+        remarks(choice, kind, places)?.iter().for_each(output::talk);
     }
     Ok(())
+}
+
+/// What [`tell`] says.
+///
+/// # Errors
+/// There is no folder of runs.
+pub fn remarks(choice: &CpuChoice, kind: ProbeKind, places: &Places) -> anyhow::Result<Vec<String>> {
+    let Some(because) = &choice.because else { return Ok(Vec::new()) };
+    let mut remarks = vec![format!("measuring CPU {}: {because}", choice.cpus)];
+    // A folder that cannot be read is told when the run is to be put there.
+    let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
+    remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
+    Ok(remarks)
+}
+
+/// Says them once the measurement begins: a front that refuses its arguments says nothing else.
+pub struct Remarks(pub Vec<String>);
+
+impl Observer for Remarks {
+    fn measuring(&mut self, _threshold: Nanos) {
+        self.0.drain(..).for_each(output::talk);
+    }
 }
 
 /// What to say when the newest run of the kind measured other CPUs: what differs then may be the CPUs.

@@ -5,7 +5,7 @@ use super::machine_tuning;
 use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by_target};
 use crate::completion;
 use crate::exit::{Exit, UsageError};
-use crate::measured;
+use crate::measured::{self, Remarks};
 use crate::output;
 use crate::places::Places;
 use crate::reading::{ReadingArgs, in_fronts};
@@ -84,7 +84,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let targets = targets(&asked)?;
     let machine = Machine::host();
     let cpus = measured::choose(&machine, args.cpus.as_ref(), "-c")?;
-    measured::tell(&cpus, ProbeKind::Spin, places, false)?;
+    let remarks = measured::remarks(&cpus, ProbeKind::Spin, places)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     remarks(&targets, false);
     let settings = RecordSettings {
@@ -106,7 +106,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
     let extra = Extra { outputs, ..Extra::default() };
-    let mut front = Front { args, stdout_taken: targets.iter().any(Target::is_stdout), printed: Ok(()) };
+    let mut front = Front { args, remarks: Remarks(remarks), stdout_taken: targets.iter().any(Target::is_stdout), printed: Ok(()) };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
@@ -116,12 +116,14 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
 /// Prints the settings once everything is ready.
 struct Front<'a> {
     args: &'a SamplerArgs,
+    remarks: Remarks,
     stdout_taken: bool,
     printed: anyhow::Result<()>,
 }
 
 impl Observer for Front<'_> {
     fn measuring(&mut self, threshold: Nanos) {
+        self.remarks.measuring(threshold);
         self.printed = settings_lines(self.args, threshold, self.stdout_taken);
     }
 }

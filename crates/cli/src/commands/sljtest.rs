@@ -4,7 +4,7 @@ use super::machine_tuning;
 use super::sampler::{stored, usage_if_asked_wrongly};
 use crate::completion;
 use crate::exit::{Exit, UsageError};
-use crate::measured;
+use crate::measured::{self, Remarks};
 use crate::output;
 use crate::places::Places;
 use crate::reading::{ReadingArgs, in_fronts};
@@ -111,7 +111,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let file = args.outfile.as_deref().map(OutlierFile::open).transpose()?;
     let machine = Machine::host();
     let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
-    measured::tell(&cpus, ProbeKind::Spin, places, false)?;
+    let mut remarks = Remarks(measured::remarks(&cpus, ProbeKind::Spin, places)?);
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     wait(args.pause, &stop)?;
     let label = args.label.clone();
@@ -137,7 +137,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
     let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
-    let outcome = record_to(&machine, &recording, extra, &stop, &mut ()).map_err(usage_if_asked_wrongly)?;
+    let outcome = record_to(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     let rate = manifest.rate;
