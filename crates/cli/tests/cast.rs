@@ -1,8 +1,5 @@
 //! The cast of a first session: what it shows is what this version takes and prints.
 
-mod live;
-
-use live::program;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -41,8 +38,9 @@ fn every_command_in_it_is_still_one_and_answered() {
     for (at, (_, text)) in typed {
         let words: Vec<&str> = text.trim_end().split(' ').skip(2).collect();
         // What is wrong in front of --help is an error all the same.
-        let output = Command::new(program()).args(&words).arg("--help").output().unwrap();
-        assert!(output.status.success(), "{text}: {}", live::stderr(&output));
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_jitterscope")).args(&words).arg("--help").output().unwrap();
+        assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
         let answer = &events[at + 1].1;
         assert!(answer.len() > 2 && !answer.starts_with("error:"), "{text}: {answer}");
     }

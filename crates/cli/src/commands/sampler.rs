@@ -14,7 +14,7 @@ use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_export::{CsvRows, Formulas, Target};
-use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest};
+use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
@@ -84,7 +84,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let targets = targets(&asked)?;
     let machine = Machine::host();
     let cpus = measured::choose(&machine, args.cpus.as_ref(), "-c")?;
-    let remarks = measured::remarks(&cpus, ProbeKind::Spin, places)?;
+    let told_of_cpus = measured::remarks(&cpus, ProbeKind::Spin, places)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     remarks(&targets, false);
     let settings = RecordSettings {
@@ -106,7 +106,12 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
     let extra = Extra { outputs, ..Extra::default() };
-    let mut front = Front { args, remarks: Remarks(remarks), stdout_taken: targets.iter().any(Target::is_stdout), printed: Ok(()) };
+    let mut front = Front {
+        args,
+        remarks: Remarks(told_of_cpus),
+        stdout_taken: targets.iter().any(Target::is_stdout),
+        printed: Ok(()),
+    };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
@@ -130,8 +135,8 @@ impl Observer for Front<'_> {
 
 /// Says where the run is, and what limits what it can say. What its outputs lost is said by itself.
 pub fn stored(manifest: &RunManifest) {
-    for warning in manifest.warnings.iter().filter(|warning| warning.id != "output-lost") {
-        output::talk(&warning.text);
+    for warning in manifest.warnings.iter().filter(|said| !matches!(said, Warning::OutputLost { .. })) {
+        output::talk(jitterscope_view::warning(warning));
     }
     output::talk(format_args!("kept as run {id}: jitterscope report {id}", id = manifest.id));
 }

@@ -86,7 +86,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         }
     };
     let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
-        SelftestError::Blind(why) => UnavailableError(why).into(),
+        SelftestError::Blind(_) => UnavailableError(error.to_string()).into(),
         other => anyhow::Error::from(other),
     })?;
     if args.keep {

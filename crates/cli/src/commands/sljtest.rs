@@ -137,7 +137,8 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
     let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
-    let outcome = record_to(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
+    let outcome =
+        record_to(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     let rate = manifest.rate;
