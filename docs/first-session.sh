@@ -45,7 +45,6 @@ session() {
 printf '{"version": 2, "width": 80, "height": 24, "title": "jitterscope: a first session"}\n' >"$cast.new"
 session doctor
 session record -d 5s --label BEFORE
-session report --worst 1
 session tune plan --only wq-unbound,vmstat,softlockup --cpus 1
 session tune apply --yes --only wq-unbound,vmstat,softlockup --cpus 1
 session record -d 5s --label AFTER
