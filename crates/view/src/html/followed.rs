@@ -41,7 +41,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             percent(share(lost(worst), worst)),
             worst.longest_wait_ns
         );
-        if let Some(ran) = worst.ran_instead.first() {
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).first() {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
@@ -154,7 +154,13 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
+<<<<<<< HEAD
     body.table(caption, &heads, all.iter().take(INSTEAD).map(row).collect());
+=======
+    let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
+    let ran = RanInstead::by_program(&thread.ran_instead);
+    body.table(&caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
+>>>>>>> first
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {
