@@ -6,7 +6,7 @@ mod machine;
 mod victim;
 
 use crate::program;
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
 use commands::{Ground, KINDS};
 use jitterscope_testing::{SplitMix64, turn};
@@ -35,10 +35,10 @@ pub struct TortureArgs {
 /// Runs it; fails with the list of what was found.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
-    let program = match &args.program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => program::build()?,
-    };
+    if let Some(program) = &args.program {
+        program::take(program)?;
+    }
+    let program = program::get()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
     eprintln!("{} kills; again with --seed {seed}", args.kills);
