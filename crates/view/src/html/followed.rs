@@ -154,13 +154,8 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
-<<<<<<< HEAD
-    body.table(caption, &heads, all.iter().take(INSTEAD).map(row).collect());
-=======
-    let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
-    let ran = RanInstead::by_program(&thread.ran_instead);
-    body.table(&caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
->>>>>>> first
+    let ran = RanInstead::by_program(all);
+    body.table(caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {
