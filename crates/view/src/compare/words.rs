@@ -56,6 +56,8 @@ pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
     let sign = if change < 0.0 { "-" } else { "+" };
     let size = change.abs();
     match (scale, unit) {
+        // What rounds to nothing has no direction.
+        (Scale::Ratio, _) if size < 0.0005 => "0.0 %".into(),
         (Scale::Ratio, _) if size >= 9.995 => format!("x{:.0}", change + 1.0),
         (Scale::Ratio, _) => format!("{sign}{:.1} %", size * 100.0),
         (Scale::Difference, FigureUnit::Fraction) => format!("{sign}{}", number::percent(size)),
