@@ -9,8 +9,8 @@ use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
 use crate::pipeline;
 use crate::simultaneous::Grouper;
 use crate::summary::{
-    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
-    Unexplained,
+    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary,
+    SummaryWarning, Trust, Unexplained,
 };
 use crate::wakeup::PhaseTable;
 use crate::worst::Worst;
@@ -243,16 +243,10 @@ impl<'m> SummaryBuilder<'m> {
             manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, self.inconsistent);
-        let mut warnings = manifest.warnings.clone();
+        let mut warnings: Vec<SummaryWarning> =
+            manifest.warnings.iter().cloned().map(SummaryWarning::from).collect();
         if self.inconsistent > 0 {
-            warnings.push(Warning {
-                id: "inconsistent-rows".into(),
-                text: format!(
-                    "{} stalls and attributions of this run do not fit together; what is missing counts as \
-                     unresolved. Record again.",
-                    self.inconsistent
-                ),
-            });
+            warnings.push(Warning::InconsistentRows { rows: self.inconsistent }.into());
         }
         let (simultaneous, groups) = self.simultaneous.finish(manifest);
         let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);

@@ -49,9 +49,26 @@ pub struct RunSummary {
     /// What the verdicts rest on.
     pub trust: Trust,
     /// What the reader must know.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<SummaryWarning>,
     /// The machine that it was made on; null when it is not known, as for runs of schema version 1.
     pub machine: Option<Box<MachineState>>,
+}
+
+/// What limits what the run can say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SummaryWarning {
+    /// As data.
+    #[serde(flatten)]
+    pub warning: Warning,
+    /// In words; empty until the view of it is made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+impl From<Warning> for SummaryWarning {
+    fn from(warning: Warning) -> SummaryWarning {
+        SummaryWarning { warning, text: String::new() }
+    }
 }
 
 /// Which run, and where it was made.
@@ -240,6 +257,9 @@ pub struct CulpritRow {
     pub subject: Subject,
     /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
     pub threads: u64,
+    /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thread_names: Vec<Name>,
     /// What it is, in a phrase.
     pub explanation: String,
     /// Who most often set it going.
@@ -275,7 +295,7 @@ pub struct SenderRow {
     pub cpu: Option<CpuId>,
     /// The kernel function through which it was sent.
     pub via: Option<Name>,
-    /// How many of the culprit's parts it set going.
+    /// How many of the culprit's parts it triggered.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The five biggest thieves in one ranking, wherever they belong.
+//! The five largest culprits in one ranking, wherever they belong.
 
 use crate::number::{count, percent_cell};
 use crate::style::{Style, Tone, fit, tame, wrap};
@@ -6,6 +6,7 @@ use crate::text::Page;
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, Blame, CulpritRow, RunSummary};
 use jitterscope_model::{Nanos, Subject};
+use std::collections::HashSet;
 
 /// Rows.
 const ROWS: usize = 5;
@@ -14,7 +15,7 @@ const NAME: usize = 39;
 /// Rows below this share get no explanation.
 const EXPLAINED_FROM: f64 = 0.005;
 
-/// One thief.
+/// One culprit.
 struct Row<'a> {
     share: f64,
     total: Nanos,
@@ -75,7 +76,7 @@ impl<'a> Ranking<'a> {
         2 + self.rows.len() + usize::from(self.rest.0 > 0)
     }
 
-    /// At most so many lines, four at least: explanations go first, then the smallest thieves join what is
+    /// At most so many lines, four at least: explanations go first, then the smallest culprits join what is
     /// left.
     pub(super) fn text(&self, lines: usize, style: Style) -> String {
         let mut page = Page::new(style);
@@ -84,8 +85,12 @@ impl<'a> Ranking<'a> {
         let mut spare = lines.saturating_sub(self.needed());
         let shown = if lines < self.needed() { lines.saturating_sub(3).max(1) } else { self.rows.len() };
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
+        let mut told = HashSet::new();
         for row in rows {
             row_line(&mut page, row);
+            if !told.insert(&row.phrase) {
+                continue;
+            }
             let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();
             if let Some(phrase) = phrase.filter(|_| spare > 0 && row.share >= EXPLAINED_FROM) {
                 let phrase = if phrase.len() < row.phrase.len() {
