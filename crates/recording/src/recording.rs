@@ -14,6 +14,7 @@ use crate::settings::{RecordSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
 use crate::warnings::Circumstance;
 use crate::{after, before};
+use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
     TickRate, Ticks, WakeupConditions,
@@ -190,6 +191,17 @@ struct Probed<'a> {
 
 impl Running for Probed<'_> {
     type Error = RecordError;
+
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf {
+            rate: stage.rate(),
+            attributed: self.drain.evidence.is_some(),
+            probed: self.settings.cpus.cpus.len(),
+            control: self.settings.idle_control(),
+            sleeps: self.settings.wakeup.is_some(),
+            messages: false,
+        })
+    }
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)

@@ -41,9 +41,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// From a record of the scheduler.
+    /// From a record of the scheduler; `comm` is the text of its name.
     #[must_use]
-    pub fn of(task: &TaskRef, identity: TaskIdentity) -> Task {
+    pub fn of(task: &TaskRef, comm: Name, identity: TaskIdentity) -> Task {
         let class = match task.tid {
             0 => SchedClass::Idle,
             _ => SchedClass::of_priority(task.prio),
@@ -51,7 +51,7 @@ impl Task {
         Task {
             tid: Some(task.tid),
             tgid: identity.tgid,
-            comm: task.comm.to_string().into(),
+            comm,
             class: Some(class),
             owner: identity.owner,
             kernel: if task.tid == 0 { Some(true) } else { identity.kernel },

@@ -8,6 +8,7 @@ use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::surroundings::Surroundings;
 use crate::warnings::Circumstance;
+use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
     RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
@@ -70,6 +71,8 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) probe: ProbeSettings,
     keep: Keep,
     clocks: ClockReading,
+    /// The kernel's timer frequency, once its state is known.
+    kernel_hz: Option<u32>,
 }
 
 impl<'c, 'o> Stage<'c, 'o> {
@@ -108,6 +111,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             probe,
             keep,
             clocks,
+            kernel_hz: None,
         })
     }
 
@@ -164,6 +168,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) {
         let state = self.surroundings.end(self.machine, busy);
+        self.kernel_hz = timer_frequency(&state);
         self.outputs.store.machine(&state);
     }
 
@@ -224,6 +229,11 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings: Vec<_> = self.circumstances.iter().map(Circumstance::warning).collect();
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
+        if let Some(sums) = self.outputs.sums(&manifest, self.kernel_hz) {
+            self.outputs.store.summary(&sums);
+        }
+        // The kernel's own figure, with all that comes after the measurement.
+        manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs })
     }
 }
