@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | miri |
+//! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | lab | miri |
 //! mutants | torture | web`.
 #![forbid(unsafe_code)]
 
@@ -8,11 +8,13 @@ mod consent;
 mod deny;
 mod deps;
 mod fuzz;
+mod lab;
 mod layout;
 mod lint;
 mod miri;
 mod mutants;
 mod packages;
+mod program;
 mod shell;
 mod test;
 mod tools;
@@ -21,6 +23,7 @@ mod web;
 
 use clap::{Parser, Subcommand};
 use consent::Consent;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "The developer's commands")]
@@ -65,10 +68,14 @@ enum Command {
     Mutants(mutants::MutantsArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
+    /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
+    Lab(lab::LabArgs),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> anyhow::Result<ExitCode> {
+    let done = match Cli::parse().command {
+        // A guest's exit code is ours.
+        Command::Lab(args) => return Ok(lab::run(&args)?.into()),
         Command::Test(args) => test::run(&args),
         Command::Lint { yes } => lint::run(Consent::given(yes)),
         Command::Web => web::build(),
@@ -80,5 +87,6 @@ fn main() -> anyhow::Result<()> {
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),
         Command::Torture(args) => torture::run(&args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

@@ -24,6 +24,10 @@ pub const WEB: [Wanted; 2] = [
     Wanted { program: "chromium", packages: &["chromium"] },
 ];
 
+/// What guests run in.
+pub const LAB: [Wanted; 1] =
+    [Wanted { program: "qemu-system-x86_64", packages: &["qemu-system-x86", "util-linux", "binutils"] }];
+
 /// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
 /// library's headers.
 pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {

@@ -1,8 +1,8 @@
 //! Everything that must pass, in stages that can be named alone.
 
 use crate::consent::Consent;
-use crate::packages::{self, CROSS_COMPILER, RUST_TESTS, WEB};
-use crate::{aarch64, deps, layout, lint, miri, shell, web};
+use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB};
+use crate::{aarch64, deps, lab, layout, lint, miri, shell, web};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ enum Stage {
     Web,
     /// Statistics against simulations with a known answer
     Calibration,
+    /// Other kernels and crashes, in guests
+    Lab,
 }
 
 /// A stage's work.
@@ -43,12 +45,13 @@ struct Work {
 }
 
 /// All stages; a new one is a line here and a variant above.
-const STAGES: [Work; 5] = [
+const STAGES: [Work; 6] = [
     Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8 },
     Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4 },
     Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12 },
     Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6 },
     Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 5 },
+    Work { stage: Stage::Lab, run: lab::stage, wants: || debian(&LAB), budget: 12 },
 ];
 
 /// Runs them; fails at the first that does. Tests that record need root and tracefs; where either is missing

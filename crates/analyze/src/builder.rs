@@ -7,8 +7,8 @@ use crate::periods::Effort;
 use crate::pipeline;
 use crate::rows::{RowSummer, RowSums, RowsOf};
 use crate::summary::{
-    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary, Trust,
-    Unexplained,
+    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary,
+    SummaryWarning, Trust, Unexplained,
 };
 use jitterscope_model::{
     Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row, RunManifest,
@@ -131,16 +131,10 @@ impl<'m> SummaryBuilder<'m> {
             manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, sums.inconsistent);
-        let mut warnings = manifest.warnings.clone();
+        let mut warnings: Vec<SummaryWarning> =
+            manifest.warnings.iter().cloned().map(SummaryWarning::from).collect();
         if sums.inconsistent > 0 {
-            warnings.push(Warning {
-                id: "inconsistent-rows".into(),
-                text: format!(
-                    "{} stalls and attributions of this run do not fit together; what is missing counts as \
-                     unresolved. Record again.",
-                    sums.inconsistent
-                ),
-            });
+            warnings.push(Warning::InconsistentRows { rows: sums.inconsistent }.into());
         }
         RunSummary {
             schema_version: SCHEMA_VERSION,

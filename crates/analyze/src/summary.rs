@@ -49,9 +49,26 @@ pub struct RunSummary {
     /// What the verdicts rest on.
     pub trust: Trust,
     /// What the reader must know.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<SummaryWarning>,
     /// The machine that it was made on; null when it is not known, as for runs of schema version 1.
     pub machine: Option<Box<MachineState>>,
+}
+
+/// What limits what the run can say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SummaryWarning {
+    /// As data.
+    #[serde(flatten)]
+    pub warning: Warning,
+    /// In words; empty until the view of it is made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+impl From<Warning> for SummaryWarning {
+    fn from(warning: Warning) -> SummaryWarning {
+        SummaryWarning { warning, text: String::new() }
+    }
 }
 
 /// Which run, and where it was made.
@@ -275,7 +292,7 @@ pub struct SenderRow {
     pub cpu: Option<CpuId>,
     /// The kernel function through which it was sent.
     pub via: Option<Name>,
-    /// How many of the culprit's parts it set going.
+    /// How many of the culprit's parts it triggered.
     pub count: u64,
 }
 

@@ -202,7 +202,7 @@ fn manifest() -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: true,
-        warnings: vec![Warning { id: text(), text: text() }],
+        warnings: vec![Warning::worded(&text(), &text())],
     }
 }
 
@@ -466,14 +466,14 @@ fn figures_and_settings_stay() {
     plain.host.kernel_version = "#1 SMP PREEMPT_RT builder@acme Tue".into();
     plain.host.cpu_model = "Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz".into();
     plain.counters[0].name = "interrupt LOC (Local timer interrupts)".into();
-    plain.warnings[0].id = "no-kernel-events".into();
+    plain.warnings[0] = Warning::worded("no-kernel-events", "acme");
     let out = Redactor::new().manifest(&plain);
     assert_eq!((out.id.as_str(), out.tool_version.as_str()), ("k3x9ab", "0.1.0"));
     assert_eq!(out.host.kernel_release, "6.1.0-rt12");
     assert_eq!(out.host.kernel_version, "SMP PREEMPT_RT");
     assert_eq!(out.host.cpu_model, plain.host.cpu_model);
     assert_eq!(out.counters[0].name, "interrupt LOC");
-    assert_eq!(out.warnings[0].id, "no-kernel-events");
+    assert_eq!(out.warnings[0].id(), "no-kernel-events");
     let mut state = MachineState::default();
     state.kernel.clocksource = Reading::Value("tsc".into());
     state.firmware.bios_version = Reading::Value("1.8.2".into());

@@ -292,7 +292,7 @@ fn rows_that_do_not_fit_together_are_told_and_keep_the_identity() {
     let summary = builder.finish();
     assert_identity(&summary);
     assert_eq!(summary.trust.inconsistent_rows, 5);
-    assert_eq!(summary.warnings[0].id, "inconsistent-rows");
+    assert_eq!(summary.warnings[0].warning.id(), "inconsistent-rows");
     let a = summary.attribution.unwrap();
     assert_eq!((a.stalled_ns, a.culprits[0].total_ns), (Nanos(4000), Nanos(1400)));
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scenario, busy, late, part};
-use jitterscope_model::{CulpritKind, MachineState, Nanos};
+use jitterscope_model::{ChosenThread, CulpritKind, MachineState, Nanos, PassiveCpu, RanInstead};
 use jitterscope_store::RunWriter;
 use serde_json::Value;
 use std::path::Path;
@@ -229,4 +229,82 @@ fn conditions_decide_the_exit_code() {
     assert_eq!(found, 3);
     let text = std::fs::read_to_string(&junit).unwrap();
     assert!(text.contains(r#"tests="2" failures="1" errors="1""#), "{text}");
+}
+
+/// Two watched CPUs on which something wanted to run half of the time, and a rival took the CPU from it.
+fn watched(rivals: u64, length: u64, belongs: &str) -> Scenario {
+    let mut scenario = Scenario::new(&[1, 2]);
+    for n in 0..rivals {
+        for cpu in [1, 2] {
+            let part = part(CulpritKind::Thread, "rival", "pid 99", length);
+            scenario.stall(cpu, n * 10_000 + u64::from(cpu), vec![part]);
+        }
+    }
+    let mut scenario = scenario.finish();
+    let manifest = &mut scenario.manifest;
+    let rival = scenario.attributions[0].parts[0].culprit.subject.clone();
+    manifest.passive = std::mem::take(&mut manifest.results)
+        .iter()
+        .map(|of| {
+            let taken = Nanos(rivals * length);
+            // Another tenth of it was too short for rows.
+            let ran = RanInstead {
+                subject: rival.clone(),
+                threads: 1,
+                count: rivals * 3,
+                min_ns: Nanos(100),
+                max_ns: Nanos(length),
+                total_ns: Nanos(taken.0 + taken.0 / 10),
+            };
+            PassiveCpu {
+                cpu: of.cpu,
+                from_ticks: of.start,
+                until_ticks: of.end,
+                chosen: Some(ChosenThread { tid: 7, comm: belongs.into(), ..ChosenThread::default() }),
+                running_ns: Nanos(5_000_000_000 - ran.total_ns.0),
+                waiting_ns: ran.total_ns,
+                idle_ns: Nanos(5_000_000_000),
+                longest_ns: Nanos(length),
+                stalls: rivals,
+                ran_instead: vec![ran],
+                ..PassiveCpu::default()
+            }
+        })
+        .collect();
+    manifest.probe.kind = "passive".into();
+    scenario
+}
+
+#[test]
+fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..5u64 {
+        store(&watched(1000 + at * 7, 40_000, "mine"), "BEFORE", at * 20, dir.path(), None);
+        store(&watched(500 + at * 5, 40_000, "mine"), "AFTER", at * 20 + 10, dir.path(), None);
+    }
+    store(&watched(500, 40_000, "yours"), "OTHER", 200, dir.path(), None);
+    let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
+    let figures = found["against"][0]["figures"].as_array().unwrap();
+    let names: Vec<&str> = figures.iter().map(|row| row["figure"].as_str().unwrap()).collect();
+    assert_eq!(names[..4], ["lost", "waiting", "interrupted", "stalls_over"], "{names:?}");
+    assert_eq!(names.last(), Some(&"worst"));
+    assert_eq!(total(&found)["verdict"], "better", "{found}");
+    // 1000 of 40 us and a tenth more, of 5 s that were wanted, on either CPU.
+    let lost = figures[0]["first"][0].as_f64().unwrap();
+    assert!((lost - 0.0088).abs() < 1e-6, "{lost}");
+    let over = figures.iter().find(|row| row["over_ns"] == 10_000).unwrap();
+    assert!((over["first"][0].as_f64().unwrap() - 200.0).abs() < 1e-6, "{over}");
+    assert_eq!(found["against"][0]["cpus"].as_array().unwrap().len(), 2);
+    let rival = culprit(&found, "rival");
+    assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
+    assert!((rival["stolen"]["first"].as_f64().unwrap() - 0.0089).abs() < 0.0002, "{rival}");
+    // Of one CPU; and what was taken from somebody else is no comparison.
+    let one = json(&diff(dir.path(), &["BEFORE@1", "AFTER@2", "--json"]));
+    assert_eq!(total(&one)["verdict"], "better");
+    assert!(refused(&diff(dir.path(), &["BEFORE@3", "AFTER"])).contains("did not measure CPU 3"));
+    let other = json(&diff(dir.path(), &["BEFORE", "OTHER", "--json"]));
+    assert_eq!(other["against"][0]["conditions"][0]["what"], "what belongs there");
+    assert_eq!(other["against"][0]["culprits"], Value::Null);
+    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(told.contains("lost") && told.contains("better"), "{told}");
 }

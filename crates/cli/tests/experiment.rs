@@ -8,8 +8,9 @@ use jitterscope_testing::{SplitMix64, is_root, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
@@ -56,6 +57,13 @@ fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
         (&["experiment", "--apply", "true", "--revert", "true", "--pairs", "7"], "8 pairs"),
         (&["experiment", "--apply", "true", "--revert", "true", "--knob", "vmstat"], "cannot be used with"),
         (&["experiment", "--apply", "true", "--revert", "true", "--resume"], "no such experiment"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--probe", "none"], "with --for"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--for", "x"], "--probe none"),
+        (&["experiment", "--knob", "vmstat", "--probe", "pipeline"], "--cpus where its threads run"),
+        (
+            &["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "--cpus", "0"],
+            "two CPUs",
+        ),
     ] {
         let output = run(dir.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
@@ -76,8 +84,13 @@ fn a_dry_run_tells_the_time_and_what_could_be_found() {
     assert!(!dir.path().join("runs/experiments").exists());
 }
 
+fn highest_cpu() -> String {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
+}
+
 /// A thread of this name that takes a tenth of a CPU, once it is started.
-fn rival(dir: &Path, cpu: u32) -> (String, String) {
+fn rival(dir: &Path, cpu: &str) -> (String, String) {
     let program = dir.join("js-rival");
     fs::copy("/bin/sh", &program).unwrap();
     let pid = dir.join("pid");
@@ -97,10 +110,8 @@ fn a_competitor_in_one_arm_is_found_and_named() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    let cpu: u32 = cpu.trim().rsplit([',', '-']).next().unwrap().parse().unwrap();
-    let (apply, revert) = rival(dir.path(), cpu);
-    let cpu = cpu.to_string();
+    let cpu = highest_cpu();
+    let (apply, revert) = rival(dir.path(), &cpu);
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "-d", "1s", "--cpus", &cpu, "--json", "-q"];
     let output = run(dir.path(), &args);
@@ -159,4 +170,172 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
         assert_eq!(status["active"], false, "kill {kill}: {status}");
     }
     eprintln!("{applied} of {kills} kills met the change applied");
+}
+
+/// Reads what it says until a line has this in it.
+fn said(child: &mut Child, wanted: &str) {
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut told = Vec::new();
+    for line in lines.lines().map_while(Result::ok) {
+        if line.contains(wanted) {
+            return;
+        }
+        told.push(line);
+    }
+    panic!("it ended without {wanted:?}: {}", told.join("\n"));
+}
+
+fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+}
+
+fn stopped_after_a_pair(dir: &Path, args: &[&str]) -> String {
+    let mut child = command(dir, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    said(&mut child, "pair 1 of 8");
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What takes a thread's CPU from it is compared without a probe; stopped, it goes on where it was.
+#[test]
+fn a_stopped_experiment_without_a_probe_is_resumed() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let victim = dir.path().join("js-victim");
+    fs::copy("/bin/sh", &victim).unwrap();
+    let cpu = highest_cpu();
+    let burn = "while :; do i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done; done";
+    let mut victim = Command::new("taskset")
+        .args(["-c", &cpu, victim.to_str().unwrap(), "-c", burn])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = dir.path().join("changed");
+    let (apply, revert) = (format!("touch {}", file.display()), format!("rm {}", file.display()));
+    let args =
+        ["experiment", "--apply", &apply, "--revert", &revert, "--probe", "none", "--for", "js-victim"];
+    let args = [&args[..], &["--cpus", &cpu, "-d", "300ms"]].concat();
+    let told = stopped_after_a_pair(dir.path(), &args);
+    assert!(told.contains("1 pair: stopped") && told.contains("--resume goes on"), "{told}");
+    assert!(!file.exists(), "it is undone");
+    let other = run(dir.path(), &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat());
+    assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
+    let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
+    let _ = victim.kill();
+    let _ = victim.wait();
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    assert!(stderr(&resumed).contains("going on after 1 pairs"), "{}", stderr(&resumed));
+    let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    hold(&schema("experiment"), &found, "experiment");
+    assert!(found["pairs"].as_u64() >= Some(8), "{found}");
+    assert_eq!(found["diff"]["sides"][0]["runs"].as_array().unwrap().len() as u64, found["pairs"]);
+    let total = &found["diff"]["against"][0]["figures"][0];
+    assert_eq!((&total["figure"], &total["is_total"]), (&"lost".into(), &true.into()));
+    assert!(total["first"][0].as_f64().is_some(), "{total}");
+    let session = fs::read_dir(dir.path().join("runs/experiments")).unwrap().next().unwrap().unwrap();
+    let pairs = fs::read_to_string(session.path().join("experiment.jsonl")).unwrap();
+    assert_eq!(pairs.lines().count() as u64, 1 + found["pairs"].as_u64().unwrap(), "{pairs}");
+}
+
+#[test]
+fn a_pipeline_is_what_can_be_measured_too() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "-d", "300ms"];
+    let told = stopped_after_a_pair(dir.path(), &args);
+    assert!(told.contains("1 pair: stopped"), "{told}");
+    let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
+    let kinds: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["probe"]).collect();
+    assert!(kinds.len() >= 2 && kinds.iter().all(|kind| **kind == "pipeline"), "{list}");
+    let found = run(dir.path(), &["diff", "experiment-A", "experiment-B", "--json"]);
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let figures = found["against"][0]["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|row| row["figure"] == "mean_message" && row["is_total"] == true), "{found}");
+    assert_eq!(found["against"][0]["conditions"], Value::Array(Vec::new()), "runs are alike");
+}
+
+/// The children of a process.
+fn children(pid: u32) -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[test]
+fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let changed = dir.path().join("changed");
+    // Relative: it is undone where it was done.
+    let args = ["experiment", "--apply", "touch changed", "--revert", "rm changed", "-d", "5s", "-q"];
+    let mut child = command(dir.path(), &args);
+    child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child.spawn().unwrap();
+    let begun = Instant::now();
+    while !changed.exists() {
+        assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let guards: Vec<i32> = children(child.id())
+        .into_iter()
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("experiment-guard")
+        })
+        .collect();
+    let [guard] = guards[..] else { panic!("one guard: {guards:?}") };
+    let guard = rustix::process::Pid::from_raw(guard).unwrap();
+    let doctor = |args: &[&str]| {
+        let output = run(dir.path(), &[&["doctor", "--json"], args].concat());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let tells = |list: &Value| {
+        let all = list.as_array().unwrap().iter();
+        all.filter_map(Value::as_str).any(|what| what.contains("which 'rm changed' undoes"))
+    };
+    assert!(!tells(&doctor(&[])["leftovers"]), "its experiment lives");
+    rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(changed.exists(), "nobody is left to undo it");
+    assert!(tells(&doctor(&[])["leftovers"]));
+    assert!(tells(&doctor(&["--clean"])["removed"]));
+    assert!(!changed.exists());
+    assert!(!tells(&doctor(&[])["leftovers"]));
+}
+
+#[test]
+fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(STAT_INTERVAL).unwrap();
+    // No knob whose undoing takes long, and no time to confirm.
+    let args = ["experiment", "--auto", "--budget", "1s", "-d", "300ms", "--longest-wait", "3s", "--json"];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment-auto"), &found, "experiment-auto");
+    let tried = found["candidates"].as_array().unwrap();
+    for candidate in tried.iter().filter(|candidate| candidate["kept"] == false) {
+        let told = format!("{} is undone", candidate["knob"].as_str().unwrap());
+        assert!(stderr(&output).contains(&told), "{told}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
+    let status: Value =
+        serde_json::from_slice(&run(dir.path(), &["tune", "status", "--json"]).stdout).unwrap();
+    assert_eq!(status["active"], false, "{status}");
 }

@@ -62,7 +62,7 @@ fn who_runs_beside_a_process_is_told_in_text_and_as_json() {
         }
         text
     };
-    let full = ["What belongs on CPU", "not visible passively", "ran in its stead", "WHO STOLE IT"];
+    let full = ["What belongs on CPU", "not visible passively", "ran instead", "WHO STOLE IT"];
     shown(&["report", "MINE", "--full"], &full);
     let screen =
         ["What belongs on CPU", "The longest, ", " belongs to sh (tid ", "by whom", "Trust: ", "Next: "];

@@ -73,7 +73,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
-        warnings: vec![Warning { id: "no-kernel-events".into(), text: mark("warning") }],
+        warnings: vec![Warning::worded("no-kernel-events", &mark("warning"))],
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 mod schema_check;
 
 use common::{Scenario, busy, late};
+use jitterscope_model::{CpuId, CpuSet, CpuUse, MeasuringThread, Nanos, PipelineRole, QuotaLimit, Warning};
 use jitterscope_store::RunWriter;
 use schema_check::{check, hold, schema};
 use serde_json::Value;
@@ -38,6 +39,81 @@ fn run(args: &[&str], runs: &Path) -> String {
         .unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// One of each kind.
+fn warnings() -> Vec<Warning> {
+    let cpus = || "0-1".parse::<CpuSet>().unwrap();
+    let text = || "x".to_owned();
+    let (cpu, role) = (CpuId(1), PipelineRole::Journaller);
+    vec![
+        Warning::NoKernelEvents { wanted: true, reason: text(), fix: "Run as root.".into() },
+        Warning::NoFreeCpu { cpus: cpus(), taken: CpuUse::Measured },
+        Warning::NobodyBelongs { cpus: cpus(), look_ns: Nanos(1) },
+        Warning::NobodyMet { whom: text(), watching: true },
+        Warning::CommandFailed { status: text() },
+        Warning::TooManyThreads { refused: 1, most: 2 },
+        Warning::NotFollowed { late: 1, missed: 2 },
+        Warning::UnrecordedSwitches { count: 1, cpus: cpus() },
+        Warning::Folded { time_ns: Nanos(1) },
+        Warning::CpuQuota {
+            cgroup: text(),
+            limit: Some(QuotaLimit { quota_us: 1, period_us: 2 }),
+            times: 1,
+            time_ns: Nanos(1),
+        },
+        Warning::CpuOffline { cpus: cpus() },
+        Warning::IdleControlShared { cpu },
+        Warning::SmtSibling { cpu, siblings: cpus() },
+        Warning::RtThrottling { runtime_us: 1, period_us: 2 },
+        Warning::ClockFallback { reason: text() },
+        Warning::ClockDoubt { reason: text() },
+        Warning::OwnBookkeeping { cpu, count: 1, threshold_ns: Nanos(1), store_ns: Nanos(1) },
+        Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped: 1 },
+        Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped: 1 },
+        Warning::TraceLost { lost: 1 },
+        Warning::CpuEndedEarly { cpu, why: text() },
+        Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults: 1 },
+        Warning::LeftoversRemoved { count: 1 },
+        Warning::TraceDiscarded { at_the_end: true },
+        Warning::DiskFull { unstored: 1 },
+        Warning::OutputLost { output: text(), delivered: 1, lost: 1, why: text() },
+        Warning::Interrupted,
+        Warning::ForcedPlacement { misfit: text() },
+        Warning::NotPinned { one_core: true, many_nodes: true },
+        Warning::MemoryNotLocked { why: text() },
+        Warning::JournalDiskFull { why: text() },
+        Warning::JournalEnded { why: text() },
+        Warning::JournalWaits { waits: 1 },
+        Warning::RingFull { waits: 1, waited_ns: Nanos(1) },
+        Warning::Disordered { role, disordered: 1 },
+        Warning::AttributedAgain { by: text(), recorded_by: text() },
+        Warning::VerdictsKept { kept: 1, stalls: 1 },
+        Warning::InconsistentRows { rows: 1 },
+        Warning::worded("x", "x"),
+    ]
+}
+
+#[test]
+fn each_warning_is_printed_as_described_and_read_back_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spin = busy(&[0, 1]);
+    spin.manifest.label = "SPIN".into();
+    spin.manifest.warnings = warnings();
+    store(&spin, dir.path());
+    let value: Value = serde_json::from_str(&run(&["report", "SPIN", "--json"], dir.path())).unwrap();
+    hold(&schema("report"), &value, "warnings");
+    let rows = value["warnings"].as_array().unwrap();
+    for (row, stored) in rows.iter().zip(&spin.manifest.warnings) {
+        let text = row["text"].as_str().unwrap();
+        assert!(!text.is_empty() && (text == "x" || text.ends_with('.')), "{row}");
+        let mut fields = row.clone();
+        if !matches!(stored, Warning::Other(_)) {
+            fields.as_object_mut().unwrap().remove("text");
+        }
+        assert_eq!(&serde_json::from_value::<Warning>(fields).unwrap(), stored);
+    }
+    assert_eq!(rows.len(), spin.manifest.warnings.len());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What one arm has and the other has not.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Notes};
 use jitterscope_model::Nanos;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// When a change, or its undoing, is in force.
@@ -49,6 +50,11 @@ pub trait Change {
         InForceIn::Now
     }
 
+    /// Of its knobs those whose undoing takes a while and shows in a recording, by what they remove.
+    fn shown_by_recording(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The knobs that it sets, which declare what they remove.
     fn knobs(&self) -> Vec<String> {
         Vec::new()
@@ -59,33 +65,33 @@ pub trait Change {
 }
 
 /// Two commands of the user's.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CommandChange {
     apply: String,
     revert: String,
     applied: bool,
+    notes: Option<Notes>,
 }
 
 impl CommandChange {
-    /// Of a command that makes the change and one that undoes it. Each is given to `sh -c`.
+    /// Of a command that makes the change and one that undoes it. Each is given to `sh -c`. What undoes it is
+    /// noted before it is made, where there is a place for that.
     #[must_use]
-    pub fn new(apply: &str, revert: &str) -> CommandChange {
-        CommandChange { apply: apply.to_owned(), revert: revert.to_owned(), applied: false }
-    }
-
-    /// What is run to undo it.
-    #[must_use]
-    pub fn revert_command(&self) -> &str {
-        &self.revert
+    pub fn new(apply: &str, revert: &str, notes: Option<Notes>) -> CommandChange {
+        CommandChange { apply: apply.to_owned(), revert: revert.to_owned(), applied: false, notes }
     }
 }
 
-/// Runs a command of the user's.
-fn shell(command: &str) -> Result<(), ExperimentError> {
+/// Runs a command of the user's, here or in a folder.
+pub(crate) fn shell_in(command: &str, folder: Option<&Path>) -> Result<(), ExperimentError> {
     let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
+    let mut shell = Command::new("sh");
     // What it prints is no result of ours.
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).output();
-    let output = output.map_err(|error| failed(format!("cannot be started: {error}")))?;
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null());
+    if let Some(folder) = folder {
+        shell.current_dir(folder);
+    }
+    let output = shell.output().map_err(|error| failed(format!("cannot be started: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
@@ -99,15 +105,24 @@ fn shell(command: &str) -> Result<(), ExperimentError> {
 
 impl Change for CommandChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
+        if let Some(notes) = &self.notes {
+            let folder = std::env::current_dir().map_err(|error| {
+                ExperimentError::NotApplied(format!("the folder that the command runs in is gone: {error}"))
+            })?;
+            notes.write(&self.revert, &folder)?;
+        }
         // Half of it may be done when it fails.
         self.applied = true;
-        shell(&self.apply).map(|()| InForceIn::Now)
+        shell_in(&self.apply, None).map(|()| InForceIn::Now)
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
         if self.applied {
-            shell(&self.revert)?;
+            shell_in(&self.revert, None)?;
             self.applied = false;
+            if let Some(notes) = &self.notes {
+                notes.remove()?;
+            }
         }
         Ok(InForceIn::Now)
     }

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// How often a wait looks whether it is to end.
 const TURN: Duration = Duration::from_millis(50);
 
+/// A look takes about this long to begin: shorter waits are waited out.
+const WORTH_A_LOOK: Duration = Duration::from_secs(5);
+
 /// What is measured.
 pub trait Subject {
     /// Makes a run; `None` where it was stopped before its end.
@@ -20,6 +23,20 @@ pub trait Subject {
     /// # Errors
     /// It cannot be measured.
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError>;
+
+    /// Looks on until `seen` is true of some culprit, for so long at most; whether it was. `None`: it has no
+    /// means to look.
+    ///
+    /// # Errors
+    /// It cannot be measured.
+    fn look_for(
+        &mut self,
+        _seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        _at_most: Nanos,
+        _stop: &AtomicBool,
+    ) -> Result<Option<bool>, ExperimentError> {
+        Ok(None)
+    }
 
     /// A run of before.
     ///
@@ -134,7 +151,7 @@ pub struct Experiment<'e> {
     /// What is fixed beforehand.
     pub rules: Rules,
     /// Whether a knob declares that it removes a culprit.
-    pub answers: &'e dyn Fn(&str, &Culprit) -> bool,
+    pub answers: &'e (dyn Fn(&str, &Culprit) -> bool + Sync),
     /// Who looks on.
     pub observer: &'e mut dyn Observer,
     /// Set from outside to end it.
@@ -275,6 +292,9 @@ impl Engine<'_> {
             InForceIn::Unknown(_) => Duration::ZERO,
         };
         let until = Instant::now() + wait;
+        if arm == Arm::A && wait >= WORTH_A_LOOK && self.is_back(wait)? {
+            return Ok(!self.stopped());
+        }
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             if self.stopped() {
                 return Ok(false);
@@ -283,6 +303,23 @@ impl Engine<'_> {
             std::thread::sleep(TURN.min(left));
         }
         Ok(!self.stopped())
+    }
+
+    /// Whether everything that the change removes, and that takes its time to come back, was seen within the
+    /// longest time that it may take. What never was there is never seen: then that time passes.
+    fn is_back(&mut self, longest: Duration) -> Result<bool, ExperimentError> {
+        let mut missing = self.of.change.shown_by_recording();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        self.of.observer.settling(Arm::A, longest);
+        let answers = self.of.answers;
+        let mut seen = |culprit: &Culprit| {
+            missing.retain(|knob| !answers(knob, culprit));
+            missing.is_empty()
+        };
+        let longest = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        Ok(self.of.subject.look_for(&mut seen, longest, self.of.stop)? == Some(true))
     }
 
     fn stopped(&self) -> bool {

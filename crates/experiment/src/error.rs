@@ -26,6 +26,9 @@ pub enum ExperimentError {
     /// The journal.
     #[error(transparent)]
     State(#[from] jitterscope_tune::StateError),
+    /// What a command changed cannot be noted.
+    #[error(transparent)]
+    Note(#[from] crate::NoteError),
     /// An apply that is in force.
     #[error(transparent)]
     Apply(#[from] jitterscope_tune::ApplyError),

@@ -4,8 +4,8 @@ use crate::{Change, ExperimentError, InForceIn};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, StateDir, Who, apply, plan,
-    realtime_ns, rollback_only, status,
+    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign, StateDir,
+    Who, apply, plan, realtime_ns, rollback_only, status,
 };
 
 /// Some knobs, set for some CPUs.
@@ -56,6 +56,34 @@ impl KnobChange {
     }
 }
 
+impl KnobChange {
+    /// Undoes some of its knobs; nothing of those that are not applied.
+    ///
+    /// # Errors
+    /// One of them is not as it was found.
+    pub fn undo(&self, knobs: &[String]) -> Result<InForceIn, ExperimentError> {
+        let standing = status(&self.machine, &self.dir)?;
+        let ours: Vec<String> = knobs
+            .iter()
+            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
+            .cloned()
+            .collect();
+        if ours.is_empty() {
+            return Ok(InForceIn::Now);
+        }
+        let mut hands = MachineHands::new(&self.machine);
+        // Whoever set it to something else meanwhile meant it.
+        let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
+            .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
+        if let Some(left) = report.unsettled().next() {
+            let what = serde_json::to_string(&left.undoing).unwrap_or_default();
+            return Err(ExperimentError::NotReverted(format!("{} ({}): {what}", left.knob, left.path)));
+        }
+        let waits = report.steps.iter().map(|step| wait(step.in_force_by.as_ref()));
+        Ok(waits.fold(InForceIn::Now, InForceIn::and))
+    }
+}
+
 /// As the wait that it means from now on.
 fn wait(by: Option<&InForceBy>) -> InForceIn {
     match by {
@@ -86,26 +114,16 @@ impl Change for KnobChange {
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        let standing = status(&self.machine, &self.dir)?;
-        let ours: Vec<String> = self
-            .knobs
-            .iter()
-            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
-            .cloned()
-            .collect();
-        if ours.is_empty() {
-            return Ok(InForceIn::Now);
-        }
-        let mut hands = MachineHands::new(&self.machine);
-        // Whoever set it to something else meanwhile meant it.
-        let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
-            .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
-        if let Some(left) = report.unsettled().next() {
-            let what = serde_json::to_string(&left.undoing).unwrap_or_default();
-            return Err(ExperimentError::NotReverted(format!("{} ({}): {what}", left.knob, left.path)));
-        }
-        let waits = report.steps.iter().map(|step| wait(step.in_force_by.as_ref()));
-        Ok(waits.fold(InForceIn::Now, InForceIn::and))
+        self.undo(&self.knobs)
+    }
+
+    fn shown_by_recording(&self) -> Vec<String> {
+        let shows = |knob: &&String| {
+            InForce::of(knob).is_some_and(|declared| {
+                declared.rollback != Settles::Immediately && matches!(declared.shown_by, Sign::Recording(_))
+            })
+        };
+        self.knobs.iter().filter(shows).cloned().collect()
     }
 
     fn undoing(&self) -> InForceIn {

@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod estimate;
 mod knobs;
+mod note;
 mod screen;
 mod session;
 
@@ -21,5 +22,6 @@ pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject,
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
+pub use note::{Note, NoteError, Notes};
 pub use screen::{Screened, screen};
 pub use session::{Header, Pair, SESSION_VERSION, Session};

@@ -24,13 +24,21 @@ struct Fake {
     /// What was done to it, in order.
     done: Rc<RefCell<Vec<&'static str>>>,
     undoing: InForceIn,
+    /// How long its undoing takes to be in force, where something is looked for meanwhile.
+    settles: InForceIn,
     /// The apply that fails.
     fails_at: Option<usize>,
 }
 
 impl Fake {
     fn new() -> Fake {
-        Fake { applied: Rc::default(), done: Rc::default(), undoing: InForceIn::Now, fails_at: None }
+        Fake {
+            applied: Rc::default(),
+            done: Rc::default(),
+            undoing: InForceIn::Now,
+            settles: InForceIn::Now,
+            fails_at: None,
+        }
     }
 }
 
@@ -49,7 +57,11 @@ impl Change for Fake {
         if self.applied.replace(false) {
             self.done.borrow_mut().push("revert");
         }
-        Ok(InForceIn::Now)
+        Ok(self.settles.clone())
+    }
+
+    fn shown_by_recording(&self) -> Vec<String> {
+        self.knobs()
     }
 
     fn undoing(&self) -> InForceIn {
@@ -76,6 +88,8 @@ struct Bench {
     /// How much longer other stalls are with the change.
     costs: f64,
     arms: Vec<Arm>,
+    /// How long each look was to last at most.
+    looks: Vec<Nanos>,
 }
 
 impl Bench {
@@ -89,6 +103,7 @@ impl Bench {
             stop_after: None,
             costs: 1.0,
             arms: Vec::new(),
+            looks: Vec::new(),
         }
     }
 }
@@ -127,6 +142,19 @@ impl Subject for Bench {
         let run = builder.finish();
         self.made.insert(path, run.clone());
         Ok(Some(run))
+    }
+
+    fn look_for(
+        &mut self,
+        seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        at_most: Nanos,
+        _: &AtomicBool,
+    ) -> Result<Option<bool>, ExperimentError> {
+        self.looks.push(at_most);
+        let culprit = |name, detail| part(CulpritKind::Kworker, name, detail, 1).culprit.subject;
+        let work = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
+        assert!(!seen(&culprit("lru_add_drain_per_cpu", work)), "that is not what the knob removes");
+        Ok(Some(seen(&culprit("vmstat_update", work))))
     }
 
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {
@@ -242,4 +270,16 @@ fn what_takes_too_long_to_undo_is_not_interleaved() {
     assert_eq!((outcome.interleaved, outcome.pairs), (false, 8));
     assert_eq!(machine.done.borrow()[..], ["apply", "revert"]);
     assert_eq!(bench.arms[..8], [Arm::A; 8]);
+}
+
+/// An hour each time, were it waited for.
+#[test]
+fn an_arm_begins_when_what_the_change_removes_is_seen_again() {
+    let mut machine = Fake { settles: InForceIn::Within(Nanos(3_600_000_000_000)), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 7), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
+    let undone = drawn.windows(2).filter(|arms| arms == &[Arm::B, Arm::A]).count();
+    assert_eq!(bench.looks, vec![Nanos(3_600_000_000_000); undone]);
 }

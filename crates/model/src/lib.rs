@@ -31,6 +31,7 @@ mod timeline;
 mod turn;
 mod visible;
 mod wakeup_result;
+mod warning;
 mod words;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
@@ -54,7 +55,7 @@ pub use machine::{
 };
 pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
-    ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace, Warning,
+    ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
 };
 pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};
@@ -75,3 +76,4 @@ pub use turn::{
 };
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};
+pub use warning::{CpuUse, MeasuringThread, OtherWarning, Warning};

@@ -1,6 +1,8 @@
 //! What one recording was: everything but its rows.
 
-use crate::{ClockKind, CpuId, CpuSet, KernelAddr, Nanos, ProbeResult, SourceReport, TickRate, Ticks};
+use crate::{
+    ClockKind, CpuId, CpuSet, KernelAddr, Nanos, ProbeResult, SourceReport, TickRate, Ticks, Warning,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -179,16 +181,6 @@ pub struct StoredTrace {
     /// The limit that applied, bytes.
     pub limit_bytes: u64,
 }
-
-/// Something that the reader of a report must know. `id` is stable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Stable, hyphenated.
-    pub id: String,
-    /// What happened and what to do, in one or two sentences.
-    pub text: String,
-}
-
 /// Everything about a run but its rows and the machine that it was made on: `details.json`. Its head is
 /// [`crate::RunHead`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

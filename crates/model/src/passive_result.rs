@@ -59,6 +59,12 @@ impl PassiveCpu {
         self.interrupted_ns + self.waiting_ns
     }
 
+    /// Time in which something that belongs there could use it, whether it had it or not.
+    #[must_use]
+    pub fn wanted_ns(&self) -> Nanos {
+        self.running_ns + self.stolen_ns()
+    }
+
     /// All of the time that it was watched.
     #[must_use]
     pub fn watched_ns(&self) -> Nanos {

@@ -50,7 +50,7 @@ pub struct ThreadAccount {
     pub longest_wait_ns: Nanos,
     /// The CPUs that it ran on, by number.
     pub cpus: Vec<CpuShare>,
-    /// What ran in its stead, most time first.
+    /// What ran instead, most time first.
     pub ran_instead: Vec<RanInstead>,
 }
 

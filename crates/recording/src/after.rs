@@ -1,33 +1,32 @@
 //! What turned out to limit a recording.
 
-use crate::warnings::Circumstance;
-use jitterscope_model::{ProbeResult, ProbeSettings, SourceReport};
+use jitterscope_model::{MeasuringThread, ProbeResult, ProbeSettings, SourceReport, Warning};
 
-/// Circumstances of one CPU's measurement.
-pub(crate) fn circumstances(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Circumstance> {
+/// Warnings of one CPU's measurement.
+pub(crate) fn warnings(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Warning> {
     let cpu = result.cpu;
     let mut found = Vec::new();
     if let Some(why) = &result.ended_early {
-        found.push(Circumstance::EndedEarly { cpu, why: why.clone() });
+        found.push(Warning::CpuEndedEarly { cpu, why: why.clone() });
     }
     let count = result.own_bookkeeping;
     if count > 0 {
         let (threshold, costs) = (settings.threshold_ns, settings.clock_costs.unwrap_or_default());
         let store = costs.store_ns;
-        found.push(Circumstance::OwnBookkeeping { cpu, count, threshold, store });
+        found.push(Warning::OwnBookkeeping { cpu, count, threshold_ns: threshold, store_ns: store });
     }
     let dropped = result.dropped_records.saturating_sub(count);
     if dropped > 0 {
-        found.push(Circumstance::DroppedRecords { cpu, dropped });
+        found.push(Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped });
     }
     if result.page_faults > 0 {
-        found.push(Circumstance::PageFaults { cpu, faults: result.page_faults });
+        found.push(Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults: result.page_faults });
     }
     found
 }
 
-/// Circumstances of the kernel events.
-pub(crate) fn of_evidence(sources: &[SourceReport], attributed: bool) -> Option<Circumstance> {
+/// Warnings of the kernel events.
+pub(crate) fn of_evidence(sources: &[SourceReport], attributed: bool) -> Option<Warning> {
     let lost: u64 = sources.iter().map(|source| source.lost).sum();
-    (attributed && lost > 0).then_some(Circumstance::TraceLost { lost })
+    (attributed && lost > 0).then_some(Warning::TraceLost { lost })
 }

@@ -3,28 +3,27 @@
 use crate::home::Home;
 use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
-use crate::warnings::Circumstance;
-use jitterscope_model::{SourceReport, SourceStatus};
+use jitterscope_model::{CpuUse, SourceReport, SourceStatus, Warning};
 use jitterscope_platform::{ClockChoice, Machine, Topology};
 
-/// Circumstances of the machine and of the settings.
-pub(crate) fn circumstances(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Circumstance> {
+/// Warnings of the machine and of the settings.
+pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Warning> {
     let mut found = Vec::new();
     let measured = &settings.cpus.cpus;
     if home.helpers.is_empty() {
-        found.push(Circumstance::NoFreeCpu { measured: measured.clone() });
+        found.push(Warning::NoFreeCpu { cpus: measured.clone(), taken: CpuUse::Measured });
     }
     found.extend(
         settings
             .idle_control()
             .filter(|control| home.helpers.contains(*control))
-            .map(|cpu| Circumstance::ControlShared { cpu }),
+            .map(|cpu| Warning::IdleControlShared { cpu }),
     );
     for cpu in measured.iter() {
         let siblings = Topology::siblings(machine, cpu).intersection(&home.helpers);
         // Where a helper could also run elsewhere it may still be put on the sibling.
         if !siblings.is_empty() {
-            found.push(Circumstance::SiblingBusy { cpu, siblings });
+            found.push(Warning::SmtSibling { cpu, siblings });
         }
     }
     if settings.fifo_priority.is_some() {
@@ -34,23 +33,23 @@ pub(crate) fn circumstances(machine: &Machine, settings: &RecordSettings, home: 
 }
 
 /// What there is to say of the clock.
-pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Circumstance> {
-    let doubt = clock.doubt.clone().map(|reason| Circumstance::ClockDoubt { reason });
-    doubt.or_else(|| clock.fallback_reason.clone().map(|reason| Circumstance::ClockFallback { reason }))
+pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Warning> {
+    let doubt = clock.doubt.clone().map(|reason| Warning::ClockDoubt { reason });
+    doubt.or_else(|| clock.fallback_reason.clone().map(|reason| Warning::ClockFallback { reason }))
 }
 
 /// Real-time throttling, when it is in force.
-pub(crate) fn throttling(machine: &Machine) -> Option<Circumstance> {
+pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
     let number = |name: &str| -> Option<i64> {
         machine.read_trimmed(format!("/proc/sys/kernel/{name}")).ok()?.parse().ok()
     };
     let runtime_us = number("sched_rt_runtime_us")?;
     let period_us = number("sched_rt_period_us")?;
-    (0..period_us).contains(&runtime_us).then_some(Circumstance::RtThrottling { runtime_us, period_us })
+    (0..period_us).contains(&runtime_us).then_some(Warning::RtThrottling { runtime_us, period_us })
 }
 
 /// There are no kernel events: as a source, and as a circumstance.
-pub(crate) fn blind(why: NoEvents, sources: &mut Vec<SourceReport>) -> Circumstance {
+pub(crate) fn blind(why: NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
     let (status, reason, fix) = match why {
         NoEvents::Trace(error) => (error.status(), error.to_string(), error.fix()),
         NoEvents::Context(error) => (SourceStatus::Absent, error.to_string(), String::new()),
@@ -63,7 +62,7 @@ pub(crate) fn blind(why: NoEvents, sources: &mut Vec<SourceReport>) -> Circumsta
         fix: fix.clone(),
         lost: 0,
     });
-    Circumstance::NoKernelEvents { reason, fix }
+    Warning::NoKernelEvents { wanted: true, reason, fix }
 }
 
 #[cfg(test)]

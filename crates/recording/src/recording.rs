@@ -12,12 +12,11 @@ use crate::observer::{Observer, Progress};
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
-use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
-    TickRate, Ticks, WakeupConditions,
+    TickRate, Ticks, WakeupConditions, Warning,
 };
 use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinSettings, WakeupSettings};
@@ -130,7 +129,7 @@ impl<'a> Subject for Probing<'a> {
         let settings = self.settings;
         let (kind, rate) = (stage.clock.kind, stage.rate());
         stage.probe = probe_settings(settings, self.threshold);
-        stage.circumstances.extend(before::circumstances(stage.machine, settings, &stage.home));
+        stage.warnings.extend(before::warnings(stage.machine, settings, &stage.home));
         let evidence = evidence(settings, stage);
         let shallow = match settings.wakeup {
             Some(WakeupChoice { hold_latency: true, .. }) => Some(
@@ -153,7 +152,11 @@ impl<'a> Subject for Probing<'a> {
 /// Kernel events where they are wanted and can be had; why not is noted.
 fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evidence> {
     if !settings.trace {
-        stage.circumstances.push(Circumstance::NoTraceWanted { pipeline: false });
+        stage.warnings.push(Warning::NoKernelEvents {
+            wanted: false,
+            reason: String::new(),
+            fix: String::new(),
+        });
         return None;
     }
     let wanted = EvidenceSettings {
@@ -173,7 +176,7 @@ fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evid
         }
         Err(why) => {
             let circumstance = before::blind(why, &mut stage.sources);
-            stage.circumstances.push(circumstance);
+            stage.warnings.push(circumstance);
             None
         }
     }
@@ -259,12 +262,12 @@ impl Running for Probed<'_> {
         }
         found.movers.explain(stage.machine, &mut results);
         stage.sources.extend(found.sources);
-        let circumstances = &mut stage.circumstances;
-        circumstances.extend(results.iter().flat_map(|result| after::circumstances(result, &stage.probe)));
-        circumstances.extend(after::of_evidence(&stage.sources, found.attributed));
-        circumstances.extend(Circumstance::of_switches(&found.unrecorded_switches));
-        circumstances.extend(Circumstance::of_folded(found.folded));
-        circumstances.extend(found.throttled.iter().map(Circumstance::of_throttled));
+        let warnings = &mut stage.warnings;
+        warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
+        warnings.extend(after::of_evidence(&stage.sources, found.attributed));
+        warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));
+        warnings.extend(crate::warnings::of_folded(found.folded));
+        warnings.extend(found.throttled.iter().map(crate::warnings::of_throttled));
         let mut manifest = RunManifest {
             results,
             wakeups,

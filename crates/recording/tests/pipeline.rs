@@ -181,7 +181,7 @@ fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     let end = journal.ended.clone().unwrap();
     assert!(end.disk_full && end.why.contains("make room"), "{end:?}");
     assert!(journal.written > 0 && journal.written + journal.unwritten == pipeline.producer.sent);
-    assert!(run.manifest().warnings.iter().any(|warning| warning.id == "journal-disk-full"));
+    assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "journal-disk-full"));
     entries(&path, &journal);
 }
 
@@ -209,7 +209,7 @@ fn a_stop_keeps_what_was_measured() {
     let run = RunReader::open(&outcome.path).unwrap();
     let pipeline = check(&run);
     assert!(run.manifest().interrupted && pipeline.producer.sent > 0 && !pipeline.producer.completed);
-    assert!(run.manifest().warnings.iter().any(|warning| warning.id == "interrupted"));
+    assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "interrupted"));
 }
 
 /// Stops at a step.

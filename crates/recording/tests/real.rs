@@ -100,7 +100,7 @@ fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
         record(&Machine::host(), &settings(dir.path(), false), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(!run.manifest().attributed);
-    assert!(run.manifest().warnings.iter().any(|w| w.id == "no-kernel-events"));
+    assert!(run.manifest().warnings.iter().any(|w| w.id() == "no-kernel-events"));
     assert!(run.manifest().counters.iter().any(|c| c.name.contains("LOC") || c.total > 0));
     assert!(run.stalls().unwrap().count() as u64 > 0);
     assert_eq!(run.attributions().unwrap().count(), 0);
@@ -125,7 +125,7 @@ fn a_stop_keeps_what_was_measured() {
     let result = &run.manifest().results[0];
     let seconds = run.manifest().rate.nanos(result.end.since(result.start)).as_secs_f64();
     assert!(seconds > 0.1 && seconds < 50.0, "{seconds}");
-    assert!(run.manifest().warnings.iter().any(|w| w.id == "interrupted"));
+    assert!(run.manifest().warnings.iter().any(|w| w.id() == "interrupted"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Wake-up recordings and live measurements on the machine that the tests run on.
 
 use jitterscope_model::{
-    Attribution, CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks,
+    Attribution, CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks, Warning,
 };
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{
@@ -216,8 +216,9 @@ fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothin
         let failed = &outcome.outputs[0];
         assert!(failed.error.is_some());
         assert_eq!((failed.delivery.delivered, failed.delivery.lost), (0, stored));
-        let warning = manifest.warnings.iter().find(|warning| warning.id == "output-lost").unwrap();
-        assert!(warning.text.starts_with(&format!("stubborn got 0 rows and lost {stored}")), "{warning:?}");
+        let told = manifest.warnings.iter().find(|warning| warning.id() == "output-lost").unwrap();
+        let Warning::OutputLost { output, delivered, lost, .. } = told else { panic!("{told:?}") };
+        assert_eq!((output.as_str(), *delivered, *lost), ("stubborn", 0, stored));
     }
 }
 
@@ -287,7 +288,7 @@ fn an_idle_control_shares_its_cpu_with_us_only_when_no_other_is_left() {
     assert_eq!(manifest.wakeups.len(), settings.cpus.cpus.len());
     assert!(manifest.wakeups.iter().all(|wake| wake.wakeups > 100), "{:?}", manifest.wakeups);
     let free = allowed.difference(&settings.cpus.cpus);
-    let shared = manifest.warnings.iter().any(|warning| warning.id == "idle-control-shared");
+    let shared = manifest.warnings.iter().any(|warning| warning.id() == "idle-control-shared");
     assert_eq!(shared, free.is_empty(), "{:?}", manifest.warnings);
     let home: CpuSet = if free.is_empty() { [control].into_iter().collect() } else { free };
     assert_eq!(manifest.self_noise.helper_cpus, home);
@@ -306,7 +307,7 @@ fn sleepers_of_a_real_time_class_on_every_cpu_can_be_ended() {
         Ok(outcome) => {
             let run = RunReader::open(&outcome.path).unwrap();
             assert!(run.manifest().wakeups.iter().all(|wake| wake.wakeups > 100));
-            assert!(run.manifest().warnings.iter().any(|warning| warning.id == "no-free-cpu"));
+            assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "no-free-cpu"));
         }
         Err(error) if error.to_string().contains("SCHED_FIFO") => eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),

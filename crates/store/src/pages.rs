@@ -247,6 +247,8 @@ impl TracePages {
             let _ = file.into_parts();
             segment
         });
+        // A file that is still open keeps its room. What could not be synced is given up, too.
+        let _ = self.syncing.finish();
         let segments: Vec<Segment> = self.closed.drain(..).chain(open).collect();
         for segment in segments {
             self.remove(&segment.name)?;

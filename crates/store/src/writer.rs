@@ -305,7 +305,7 @@ impl RunWriter {
         manifest.trace = match self.trace.finish() {
             Err(error) if error.is_full() => {
                 self.trace.discard()?;
-                manifest.warnings.push(trace_given_up());
+                manifest.warnings.push(Warning::TraceDiscarded { at_the_end: true });
                 self.trace.finish()?
             }
             other => other?,
@@ -320,16 +320,6 @@ impl RunWriter {
         folder.sync().map_err(StoreError::writing)?;
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))
-    }
-}
-
-/// The end of the trace found the disk full.
-fn trace_given_up() -> Warning {
-    Warning {
-        id: "trace-discarded".into(),
-        text:
-            "The raw trace was not kept: the disk was full at the end. Stalls cannot be shown as timelines."
-                .into(),
     }
 }
 

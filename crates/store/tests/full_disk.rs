@@ -157,7 +157,7 @@ fn a_disk_that_is_full_at_the_end_costs_nothing_but_the_trace() {
         disk.fill(left);
         let path = w.finish(manifest()).unwrap();
         let run = taken.check(&path);
-        let told = run.manifest().warnings.iter().any(|warning| warning.id == "trace-discarded");
+        let told = run.manifest().warnings.iter().any(|warning| warning.id() == "trace-discarded");
         let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().len();
         assert!(if told { pages == 0 } else { pages == 10 }, "{told}, {pages} pages");
         assert_eq!(told, left < 40 << 10, "with {left} bytes left");

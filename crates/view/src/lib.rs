@@ -19,9 +19,11 @@ pub mod sljtest_json;
 mod style;
 pub mod text;
 pub mod timeline;
+mod warnings;
 mod words;
 
 pub use drawn::{Drawn, Wanted, load_drawn};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::{bytes as size_text, utc};
 pub use style::Style;
+pub use warnings::warning;

@@ -215,7 +215,7 @@ fn frame_note(culprit: &Culprit, ended: bool, named_inside: bool) -> String {
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         let who = sender.who();
         let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
-        parts.push(format!("set going by {who}{pid} on CPU {}{via}", sender.cpu));
+        parts.push(format!("triggered by {who}{pid} on CPU {}{via}", sender.cpu));
     }
     if !ended {
         parts.push("its end was not seen".into());

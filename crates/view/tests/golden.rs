@@ -153,11 +153,10 @@ fn a_run_without_kernel_events() {
         counter("involuntary switches of the probe", 24, Some(0.97)),
         counter("softirq HI", 0, None),
     ];
-    run.manifest.warnings = vec![Warning {
-        id: "no-kernel-events".into(),
-        text: "Stalls were measured but not attributed: tracefs is not mounted, and mounting it needs \
-               CAP_SYS_ADMIN. Run as root."
-            .into(),
+    run.manifest.warnings = vec![Warning::NoKernelEvents {
+        wanted: true,
+        reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
+        fix: "Run as root.".into(),
     }];
     insta::assert_snapshot!(shown(&run));
 }
@@ -174,18 +173,8 @@ fn a_lossy_run_with_helpers_on_the_measured_cpus() {
     run.manifest.self_noise.helper_cpus = CpuSet::new();
     run.manifest.trace.complete = false;
     run.manifest.warnings = vec![
-        Warning {
-            id: "no-free-cpu".into(),
-            text: "Every usable CPU (0-1) is measured, so our own threads stalled the probes too. Leave a \
-                   CPU out of --cpus."
-                .into(),
-        },
-        Warning {
-            id: "trace-lost".into(),
-            text: "40122 kernel events were lost to full buffers; stalls near them have no verdict. Raise \
-                   --trace-buffer."
-                .into(),
-        },
+        Warning::NoFreeCpu { cpus: "0-1".parse().unwrap(), taken: jitterscope_model::CpuUse::Measured },
+        Warning::TraceLost { lost: 40_122 },
     ];
     insta::assert_snapshot!(shown(&run));
 }
@@ -409,7 +398,7 @@ fn hostile_names_are_tamed() {
     run.stall(1, 5, vec![part(CulpritKind::Thread, name, "pid 1\u{7}", 5_000)]);
     let mut run = run.finish();
     run.manifest.label = name.into();
-    run.manifest.warnings = vec![Warning { id: "x".into(), text: format!("{name} {}", "y".repeat(200)) }];
+    run.manifest.warnings = vec![Warning::worded("x", &format!("{name} {}", "y".repeat(200)))];
     let text = text::render(&run.summary(), Style::default());
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     for line in text.lines() {
@@ -604,10 +593,7 @@ fn a_pipeline_in_trouble() {
     result.consumers[0].slow_dropped = 20;
     let journal = result.journal.as_mut().unwrap();
     (journal.written, journal.unwritten) = (60_000, 40_000);
-    scenario
-        .manifest
-        .warnings
-        .push(Warning { id: "journal-disk-full".into(), text: "The journal's disk was full.".into() });
+    scenario.manifest.warnings.push(Warning::worded("journal-disk-full", "The journal's disk was full."));
     insta::assert_snapshot!(shown(&scenario));
 }
 

@@ -5,7 +5,7 @@ mod commands;
 mod machine;
 mod victim;
 
-use crate::shell;
+use crate::program;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use commands::{Ground, KINDS};
@@ -37,7 +37,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
     let program = match &args.program {
         Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => build()?,
+        None => program::build()?,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
@@ -91,10 +91,4 @@ fn one(ground: &Ground, number: u32, random: &mut SplitMix64) -> anyhow::Result<
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
     Ok((told, found))
-}
-
-fn build() -> anyhow::Result<PathBuf> {
-    shell::run("cargo", &["build", "--locked", "--package", "jitterscope"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(shell::root().join(target).join("debug").join("jitterscope"))
 }

@@ -45,6 +45,14 @@ impl Conditions {
             all.push(("record", format!("{} bytes", setup.record_length), true));
             all.push(("ring", format!("{} slots", setup.ring), true));
         }
+        if !manifest.passive.is_empty() {
+            // What was found to belong there is who was stolen from; names are a user's choice of that.
+            let chosen = manifest.passive.iter().filter_map(|cpu| cpu.chosen.as_ref());
+            let mut names: Vec<&str> = chosen.map(|chosen| chosen.comm.as_str()).collect();
+            names.sort_unstable();
+            let whose = if names.is_empty() { "what was named".into() } else { names.join(", ") };
+            all.push(("what belongs there", whose, true));
+        }
         Conditions(all)
     }
 

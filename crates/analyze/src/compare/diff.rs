@@ -92,7 +92,7 @@ pub struct Against {
     pub knobs: Vec<String>,
     /// The figures, the total first.
     pub figures: Vec<FigureRow>,
-    /// Stolen share or mean lateness of each CPU that both have; empty where they have one.
+    /// Stolen or lost share, or mean lateness, of each CPU that both have; empty where they have one.
     pub cpus: Vec<CpuRow>,
     /// CPUs that only one of them measured.
     pub cpus_of_one: CpuSet,
@@ -302,8 +302,8 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
 }
 
 fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], rules: DiffRules) -> Vec<CpuRow> {
-    let share = sides[0].runs[0].figures.iter().any(|figure| figure.kind == FigureKind::Stolen);
-    let margin = if share { FigureKind::Stolen } else { FigureKind::MeanLateness }.margin(rules.margin);
+    let total = sides[0].runs[0].total_kind().unwrap_or(FigureKind::Stolen);
+    let margin = total.margin(rules.margin);
     let of = |cpu: &CpuId| hypothesis(sides, margin, |run| value_of(run, *cpu));
     let hypotheses: Vec<Hypothesis> = cpus.iter().map(of).collect();
     let decided = family(rules.design, rules.alpha, &hypotheses);

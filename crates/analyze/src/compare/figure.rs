@@ -2,11 +2,12 @@
 
 use super::Margin;
 use crate::RunSummary;
-use jitterscope_model::{Nanos, PipelineRole, RunManifest, Ticks};
+use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
 
 /// Lengths over which stalls and late wake-ups are counted: fixed, so that every run counts the same.
-const OVER: [Nanos; 5] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000), Nanos(10_000_000)];
+pub(super) const OVER: [Nanos; 5] =
+    [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000), Nanos(10_000_000)];
 
 /// What a figure is. Of all of them less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -14,7 +15,8 @@ const OVER: [Nanos; 5] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_0
 pub enum FigureKind {
     /// Share of the measured time that was stolen.
     Stolen,
-    /// Stalls of this length and above, a second of one CPU.
+    /// Stalls of this length and above, a second of one CPU; where CPUs were watched without a probe, a second in
+    /// which there was something to take it from.
     StallsOver {
         /// The length.
         over_ns: Nanos,
@@ -61,8 +63,8 @@ pub enum FigureKind {
     },
     /// How long a command took, nanoseconds.
     WallTime,
-    /// Time that followed threads waited for a CPU or were interrupted, as a share of the time in which they
-    /// had work to do.
+    /// Time that followed threads, or what belongs on watched CPUs, waited for a CPU or was interrupted, as a
+    /// share of the time in which it had work to do.
     Lost,
     /// The part of [`FigureKind::Lost`] after a wake-up or a preemption.
     Waiting,
@@ -141,8 +143,9 @@ pub struct Figure {
     pub value: Option<f64>,
 }
 
-/// All figures of a run, in the order in which they are shown.
-pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary) -> Vec<Figure> {
+/// All figures of a run, in the order in which they are shown. `over`: its stored stalls that are as long as
+/// each of [`OVER`].
+pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary, over: [u64; OVER.len()]) -> Vec<Figure> {
     let mut found = Figures(Vec::new());
     if let Some(pipeline) = &summary.pipeline {
         of_pipeline(&mut found, pipeline);
@@ -152,6 +155,8 @@ pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary) -> Vec<Figur
         of_spinning(&mut found, manifest, summary);
     } else if !manifest.threads.is_empty() {
         of_threads(&mut found, manifest);
+    } else if !manifest.passive.is_empty() {
+        of_watched(&mut found, manifest, over);
     }
     found.0
 }
@@ -249,4 +254,22 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
     found.add(FigureKind::Preemptions, per_sec(sum(|t| t.involuntary_switches), active / 1e9));
     found.add(FigureKind::Migrations, per_sec(sum(|t| t.migrations), active / 1e9));
     found.add(FigureKind::Worst, threads.iter().map(|t| t.longest_wait_ns.0 as f64).reduce(f64::max));
+}
+
+/// Of CPUs that were watched: a thread that sleeps more is not stolen from less, so that everything is of the
+/// time in which there was something to take from.
+fn of_watched(found: &mut Figures, manifest: &RunManifest, over: [u64; OVER.len()]) {
+    let cpus = &manifest.passive;
+    let sum = |of: fn(&PassiveCpu) -> Nanos| -> f64 { cpus.iter().map(of).sum::<Nanos>().0 as f64 };
+    let wanted = sum(PassiveCpu::wanted_ns);
+    let share = |part: f64| (wanted > 0.0).then(|| part / wanted);
+    found.add(FigureKind::Lost, share(sum(PassiveCpu::stolen_ns)));
+    found.add(FigureKind::Waiting, share(sum(|cpu| cpu.waiting_ns)));
+    found.add(FigureKind::Interrupted, share(sum(|cpu| cpu.interrupted_ns)));
+    for (over_ns, count) in OVER.into_iter().zip(over) {
+        if over_ns >= manifest.probe.threshold_ns {
+            found.add(FigureKind::StallsOver { over_ns }, per_sec(count as f64, wanted / 1e9));
+        }
+    }
+    found.add(FigureKind::Worst, cpus.iter().map(|cpu| cpu.longest_ns.0 as f64).reduce(f64::max));
 }

@@ -1,13 +1,13 @@
 //! One run, as a comparison needs it: a number for each figure and each culprit.
 
 use super::conditions::Conditions;
-use super::figure::{Figure, FigureKind, figures};
+use super::figure::{Figure, FigureKind, OVER, figures};
 use super::{Interval, within_run};
 use crate::SummaryBuilder;
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, CulpritSums, IntervalRow, KeyLevel, MachineState, Nanos, RunManifest, Stall,
-    Subject, Ticks,
+    Attribution, CpuId, CpuSet, CulpritSums, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
+    RunManifest, Stall, Subject, Ticks,
 };
 
 /// Culprits told apart.
@@ -30,7 +30,8 @@ pub struct ComparedRun {
     pub started_realtime_ns: u64,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Seconds in which stalls were looked for, summed over CPUs.
+    /// Seconds in which stalls were looked for, summed over CPUs; of watched CPUs those in which there was
+    /// something to take the CPU from.
     pub seconds: f64,
     /// CPUs measured.
     pub cpus: CpuSet,
@@ -42,7 +43,7 @@ pub struct ComparedRun {
     pub(super) conditions: Conditions,
     pub(super) machine: Option<MachineState>,
     pub(super) figures: Vec<Figure>,
-    /// Stolen share, or mean lateness in nanoseconds, of each CPU.
+    /// Stolen or lost share, or mean lateness in nanoseconds, of each CPU.
     pub(super) of_cpus: Vec<(CpuId, f64)>,
     /// `None` where nobody was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
@@ -96,6 +97,8 @@ pub struct ComparedRunBuilder<'m> {
     from: Ticks,
     span: u64,
     sums: CulpritSums<(), CulpritFigures>,
+    /// Stalls that are as long as each of the fixed lengths.
+    over: [u64; OVER.len()],
     history: HistoryBuilder,
 }
 
@@ -111,6 +114,7 @@ impl<'m> ComparedRunBuilder<'m> {
             from,
             span: until.since(from).0.max(1),
             sums: CulpritSums::new(KeyLevel::Program, MAX_CULPRITS),
+            over: [0; OVER.len()],
             history: HistoryBuilder::new(manifest),
         }
     }
@@ -124,11 +128,18 @@ impl<'m> ComparedRunBuilder<'m> {
 
     /// A stall with its attribution. Those of CPUs that the manifest does not have are left out.
     pub fn stall(&mut self, stall: &Stall, attribution: &Attribution) {
-        let measured = self.manifest.results.iter().any(|result| result.cpu == stall.cpu);
+        let manifest = self.manifest;
+        let measured = manifest.results.iter().any(|result| result.cpu == stall.cpu)
+            || manifest.passive.iter().any(|of| of.cpu == stall.cpu);
+        let somewhere = !manifest.results.is_empty() || !manifest.passive.is_empty();
         let control = self.manifest.idle_control() == Some(stall.cpu);
         // Threads that are followed have sums of what ran instead, with all that was too short for a row.
-        if control || !self.manifest.threads.is_empty() || !(measured || self.manifest.results.is_empty()) {
+        if control || !manifest.threads.is_empty() || (somewhere && !measured) {
             return;
+        }
+        let length = manifest.rate.nanos(stall.end.since(stall.start));
+        for (over, count) in OVER.into_iter().zip(&mut self.over) {
+            *count += u64::from(length >= over);
         }
         let at = u128::from(stall.start.since(self.from).0) * BLOCKS as u128 / u128::from(self.span);
         let block = usize::try_from(at).unwrap_or(BLOCKS).min(BLOCKS - 1);
@@ -146,6 +157,19 @@ impl<'m> ComparedRunBuilder<'m> {
         }
     }
 
+    /// Watched CPUs have sums of the time that each culprit took, with what was too short for a row of its own.
+    /// Counts stay those of rows, as they are of a probe's.
+    fn below_the_threshold_too(&mut self) {
+        let mut all: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
+        for ran in self.manifest.passive.iter().flat_map(|cpu| &cpu.ran_instead) {
+            *all.of((), &ran.subject) += ran.total_ns;
+        }
+        for row in all.into_rows() {
+            let sum = self.sums.of((), &row.subject);
+            sum.total = sum.total.max(row.value);
+        }
+    }
+
     /// The run.
     #[must_use]
     pub fn finish(mut self) -> ComparedRun {
@@ -157,6 +181,7 @@ impl<'m> ComparedRunBuilder<'m> {
             sum.total += ran.total_ns;
             sum.count += ran.count;
         }
+        self.below_the_threshold_too();
         let rows = self.sums.into_rows().into_iter();
         let culprits = rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
         let control = manifest.idle_control();
@@ -167,11 +192,21 @@ impl<'m> ComparedRunBuilder<'m> {
                 .filter(|cpu| !cpu.idle_control)
                 .filter_map(|cpu| Some((cpu.cpu, cpu.lateness.corrected_mean_ns?.0)))
                 .collect(),
+            None if !manifest.passive.is_empty() => manifest
+                .passive
+                .iter()
+                .filter(|cpu| cpu.wanted_ns() > Nanos::ZERO)
+                .map(|cpu| (cpu.cpu, cpu.stolen_ns().0 as f64 / cpu.wanted_ns().0 as f64))
+                .collect(),
             None => summary.probe.cpus.iter().map(|cpu| (cpu.cpu, cpu.stolen_fraction)).collect(),
         };
         let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
         let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
-        let seconds = if ticks > 0 { manifest.rate.nanos(Ticks(ticks)) } else { manifest.duration() };
+        let seconds = match manifest.passive.iter().map(PassiveCpu::wanted_ns).sum() {
+            _ if ticks > 0 => manifest.rate.nanos(Ticks(ticks)),
+            Nanos::ZERO => manifest.duration(),
+            wanted => wanted,
+        };
         let history = self.history.finish();
         let cpus = history.cpus.iter().filter(|of| Some(of.cpu) != control).count();
         let block = history.step_ns.0 as f64 * cpus as f64;
@@ -194,7 +229,7 @@ impl<'m> ComparedRunBuilder<'m> {
             lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
             conditions: Conditions::of(manifest),
             machine: self.machine,
-            figures: figures(manifest, &summary),
+            figures: figures(manifest, &summary, self.over),
             of_cpus,
             culprits: (manifest.attributed || followed).then_some(culprits),
         }

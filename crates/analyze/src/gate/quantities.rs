@@ -134,7 +134,7 @@ fn max(run: &RunSummary) -> Option<Nanos> {
 
 /// What belongs on watched CPUs had of them or could have had.
 fn wanted(run: &RunSummary) -> Nanos {
-    run.passive.iter().map(|cpu| cpu.running_ns + cpu.stolen_ns()).sum()
+    run.passive.iter().map(PassiveCpu::wanted_ns).sum()
 }
 
 fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, String> {

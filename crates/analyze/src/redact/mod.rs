@@ -8,6 +8,7 @@
 
 mod machine;
 mod subject;
+mod warning;
 mod words;
 
 use crate::phrase;
@@ -15,7 +16,7 @@ use jitterscope_model::{
     Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, HostFacts, JournalEnd,
     MachineAudit, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
     ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest, Sender, SourceReport,
-    SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult, Warning,
+    SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -109,7 +110,7 @@ impl Redactor {
             self_noise: manifest.self_noise.clone(),
             trace: manifest.trace.clone(),
             interrupted: manifest.interrupted,
-            warnings: manifest.warnings.iter().map(warning).collect(),
+            warnings: manifest.warnings.iter().map(warning::warning).collect(),
         }
     }
 
@@ -419,11 +420,6 @@ fn source(source: &SourceReport) -> SourceReport {
         fix: String::new(),
         lost: source.lost,
     }
-}
-
-fn warning(warning: &Warning) -> Warning {
-    let id = if is_slug(&warning.id) { warning.id.clone() } else { LEFT_OUT.into() };
-    Warning { text: format!("Warning {id}; its text may name things and is left out."), id }
 }
 
 fn listed(list: &[&str], text: &str) -> Option<String> {

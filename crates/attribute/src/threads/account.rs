@@ -41,7 +41,7 @@ impl Account {
         share.1 = share.1 + length;
     }
 
-    /// Something ran in its stead. Waiting itself is counted by state; this is about who.
+    /// Something ran instead. Waiting itself is counted by state; this is about who.
     pub(super) fn episode(&mut self, episode: &Episode) {
         let length = episode.length();
         match episode.kind {

@@ -27,7 +27,8 @@ pub struct DoctorArgs {
     /// End with code 4 unless this source is available; may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
-    /// Put right what killed recordings left: tracing instances, unfinished runs, selftest's settings
+    /// Put right what killed recordings left: tracing instances, unfinished runs, selftest's settings, what a
+    /// command of an experiment changed
     #[arg(long)]
     pub clean: bool,
     /// Folder of tune's journal, which remembers what it changed
@@ -47,7 +48,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let _stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let machine = Machine::host();
     let (removed, mut failed) = if args.clean {
-        let PutRight { done, failed } = leftovers::clean(&machine, places);
+        let PutRight { done, failed } = leftovers::clean(&machine, places, &args.state_dir);
         (done, failed)
     } else {
         (Vec::new(), Vec::new())
@@ -56,7 +57,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let left = if args.clean {
         Vec::new()
     } else {
-        let PutRight { done, failed: unknown } = leftovers::look(&machine, places);
+        let PutRight { done, failed: unknown } = leftovers::look(&machine, places, &args.state_dir);
         failed.extend(unknown);
         done
     };

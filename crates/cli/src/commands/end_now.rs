@@ -19,7 +19,7 @@ pub fn run(places: &Places) -> anyhow::Result<Exit> {
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         signal_hook::flag::register(signal, Arc::clone(&heard))?;
     }
-    let put_right = leftovers::clean(&Machine::host(), places);
+    let put_right = leftovers::clean(&Machine::host(), places, &leftovers::usual_state());
     for what in put_right.done {
         output::talk(format_args!("removed: {what}"));
     }

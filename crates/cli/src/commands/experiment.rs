@@ -4,9 +4,11 @@ use super::audit::goal_error;
 use super::compare_with::answers;
 use super::diff::percent;
 use super::experiment_auto;
-use super::experiment_guard::{Guard, Guarded};
-use super::experiment_lab::{CommandLab, ProbeLab};
+use super::experiment_guard::{Guard, Guarded, Revert};
+use super::experiment_lab::CommandLab;
+use super::experiment_probe::{self, ProbeArg, probe_lab};
 use super::experiment_text;
+use super::leftovers::PutRight;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -14,15 +16,14 @@ use crate::places::Places;
 use crate::signals;
 use crate::units::{duration, some_duration};
 use anyhow::Context;
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use jitterscope_analyze::compare::Looks;
 use jitterscope_experiment::{
-    Arm, Change, CommandChange, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange, Observer,
-    Rules, SESSION_VERSION, Session, Subject, estimate,
+    Arm, Change, CommandChange, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange, NoteError,
+    Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{RecordSettings, WakeupChoice};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
@@ -34,18 +35,10 @@ pub(super) const SESSIONS: &str = "experiments";
 const EARLIER: usize = 12;
 /// Void pairs that are too many.
 const MOST_VOID: usize = 4;
+/// How long another experiment may take to end.
+const NOTED: Duration = Duration::from_millis(500);
 /// Between two lines about a wait.
 const EVERY: Duration = Duration::from_secs(30);
-
-/// What to measure with.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum ProbeArg {
-    /// Reads the clock back to back
-    #[default]
-    Spin,
-    /// Sleeps to deadlines and looks how late it wakes
-    Wakeup,
-}
 
 /// Arguments of `experiment`.
 #[derive(Args, Debug)]
@@ -56,12 +49,13 @@ decided then is decided. However it ends, killed or not, the machine is left as 
 
   jitterscope experiment --knob vmstat --dry-run
   jitterscope experiment --knob vmstat,governor --probe wakeup
+  jitterscope experiment --knob irq-aff --probe none --for rx-thread --cpus 3
   jitterscope experiment --apply 'systemctl stop irqbalance' --revert 'systemctl start irqbalance'
   jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
 pub struct ExperimentArgs {
     /// Try these knobs of the catalogue, by id
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
-    knob: Vec<String>,
+    pub(super) knob: Vec<String>,
     /// Try what this command does
     #[arg(long, value_name = "CMD", requires = "revert")]
     apply: Option<String>,
@@ -73,7 +67,7 @@ pub struct ExperimentArgs {
     env: Vec<String>,
     /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
     #[arg(long)]
-    auto: bool,
+    pub(super) auto: bool,
     /// --auto: no pair begins after this
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,
@@ -82,19 +76,24 @@ pub struct ExperimentArgs {
     pub(super) except: Vec<String>,
     /// Measure with this probe
     #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
-    probe: ProbeArg,
+    pub(super) probe: ProbeArg,
+    /// --probe none: what belongs on the CPUs, a thread's name or a process id; the others take it from that
+    #[arg(long = "for", value_name = "COMM|PID", conflicts_with = "command")]
+    pub(super) owner: Option<String>,
     /// Measure this: how long it takes, and what its threads lose
     #[arg(last = true, value_name = "COMMAND", num_args = 1.., value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<String>,
-    /// CPUs to measure, and to set the knobs for [default: the isolated ones, else the highest]
+    /// CPUs to measure, and to set the knobs for [default: the isolated ones, else the highest]; for pipeline
+    /// those of producer, accumulator and, with a third, journaller [default: two threads, wherever they run]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    cpus: Option<CpuList>,
+    pub(super) cpus: Option<CpuList>,
     /// How long each run measures
     #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration)]
     pub(super) duration: Nanos,
-    /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]
+    /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]; of a pipeline the slow messages
+    /// [default: 50us late]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
-    threshold: Option<Nanos>,
+    pub(super) threshold: Option<Nanos>,
     /// Pairs before the first look, 8 or more; the others follow in proportion
     #[arg(long, value_name = "N", default_value_t = 8)]
     pairs: usize,
@@ -112,7 +111,7 @@ pub struct ExperimentArgs {
     pub(super) resume: bool,
     /// Name of this experiment; its runs get it as label, with -A and -B
     #[arg(long, short, default_value = "experiment", value_name = "NAME")]
-    label: String,
+    pub(super) label: String,
     /// Folder of the journal, which remembers what is applied
     #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
     pub(super) state_dir: PathBuf,
@@ -140,11 +139,18 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let rules = rules(args)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured = measured(args, &machine)?;
+    experiment_probe::check(args, &measured.cpus)?;
     if args.auto {
         experiment_auto::check(args)?;
         return experiment_auto::run(args, places, &machine, measured, &stop);
     }
-    let mut change = change(args, &machine, &measured.cpus)?;
+    let notes = notes(args)?;
+    let revert = match (&notes, &args.revert) {
+        (Some(_), _) => Revert::Noted,
+        (None, Some(command)) => Revert::Command(command),
+        (None, None) => Revert::Knobs,
+    };
+    let mut change = change(args, &machine, &measured.cpus, notes)?;
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
@@ -157,10 +163,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let mut session = session(args, &machine, &runs.join(SESSIONS), asked)?;
-    let mut subject = subject(args, machine, measured, runs);
+    let mut subject = subject(args, machine, measured, places)?;
     // Nothing on the machine is changed by an environment variable.
     let mut guard = match args.env.is_empty() {
-        true => Some(Guard::start(&args.state_dir, &args.knob, args.revert.as_deref(), places)?),
+        true => Some(Guard::start(&args.state_dir, &args.knob, revert, places)?),
         false => None,
     };
     let mut watcher = Watcher::new(args.quiet, rules.looks);
@@ -205,15 +211,44 @@ fn measured(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoic
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let chosen = select_cpus(args.cpus.as_ref(), &Topology::read(machine), &allowed)
         .map_err(|error| UsageError(format!("--cpus: {error}")))?;
-    if let (Some(because), false) = (&chosen.because, args.quiet) {
+    if let (Some(because), false) = (&chosen.because, args.quiet || !args.probe.is_on_cpus()) {
         output::talk(format_args!("measuring CPU {}: {because}", chosen.cpus));
     }
     Ok(chosen)
 }
 
-fn change(args: &ExperimentArgs, machine: &Machine, cpus: &CpuSet) -> anyhow::Result<Box<dyn Change>> {
+/// Where it is noted what undoes a command's change; an ordinary user may have no place for that.
+fn notes(args: &ExperimentArgs) -> anyhow::Result<Option<Notes>> {
+    if args.apply.is_none() || args.dry_run {
+        return Ok(None);
+    }
+    let mut found = PutRight::default();
+    found.experiment(&args.state_dir);
+    for what in &found.done {
+        output::talk(format_args!("put right first: {what}"));
+    }
+    anyhow::ensure!(found.failed.is_empty(), "{}", found.failed.join("; "));
+    match Notes::take(&args.state_dir, NOTED) {
+        Ok(notes) => Ok(Some(notes)),
+        Err(NoteError::Trust(error)) => {
+            output::talk(format_args!(
+                "{error}: what undoes the change cannot be noted; if this and the process that guards it are both \
+                 killed, run it yourself"
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn change(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    cpus: &CpuSet,
+    notes: Option<Notes>,
+) -> anyhow::Result<Box<dyn Change>> {
     if let (Some(apply), Some(revert)) = (&args.apply, &args.revert) {
-        return Ok(Box::new(CommandChange::new(apply, revert)));
+        return Ok(Box::new(CommandChange::new(apply, revert, notes)));
     }
     if !args.env.is_empty() {
         return Ok(Box::new(NoChange(args.env.join(" "))));
@@ -230,7 +265,7 @@ fn change(args: &ExperimentArgs, machine: &Machine, cpus: &CpuSet) -> anyhow::Re
 /// Everything that must be the same for runs to belong together.
 fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     let measured = match args.command.as_slice() {
-        [] => format!("{:?} probe on CPU {cpus}, {}", args.probe, args.duration).to_lowercase(),
+        [] => experiment_probe::asked(args, cpus),
         command => command.join(" "),
     };
     let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
@@ -275,75 +310,38 @@ fn session(
     Ok(Session::begin(&folder.join(format!("{now}-{:08x}", seed as u32)), header)?)
 }
 
-fn subject(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> Box<dyn Subject> {
+fn subject(
+    args: &ExperimentArgs,
+    machine: Machine,
+    measured: CpuChoice,
+    places: &Places,
+) -> anyhow::Result<Box<dyn Subject>> {
     if args.command.is_empty() {
-        return Box::new(probe(args, machine, measured, runs));
+        return Ok(Box::new(probe_lab(args, &machine, &measured, places)?));
     }
-    Box::new(CommandLab {
+    Ok(Box::new(CommandLab {
         machine,
         command: args.command.clone(),
         env: args.env.clone(),
         threshold: args.threshold.unwrap_or(Nanos(50_000)),
         label: args.label.clone(),
-        runs,
+        runs: places.runs()?,
         quiet: args.quiet,
-    })
-}
-
-/// A probe as the arguments say.
-///
-/// # Errors
-/// There is no folder for runs.
-pub(super) fn probe_lab(
-    args: &ExperimentArgs,
-    machine: &Machine,
-    measured: &CpuChoice,
-    places: &Places,
-) -> anyhow::Result<ProbeLab> {
-    Ok(probe(args, machine.clone(), measured.clone(), places.runs()?))
-}
-
-fn probe(args: &ExperimentArgs, machine: Machine, measured: CpuChoice, runs: PathBuf) -> ProbeLab {
-    let label = args.label.clone();
-    let (wakeup, threshold) = match args.probe {
-        ProbeArg::Spin => (None, Nanos(300)),
-        ProbeArg::Wakeup => {
-            let choice = WakeupChoice { period: Nanos(1_000_000), hold_latency: false, idle_control: None };
-            (Some(choice), Nanos(50_000))
-        }
-    };
-    let settings = RecordSettings {
-        cpus: measured.clone(),
-        wakeup,
-        duration: args.duration,
-        warmup: Nanos(500_000_000),
-        // The same for every run: one that followed the clock could differ between arms.
-        threshold: Some(args.threshold.unwrap_or(threshold)),
-        interval: Nanos(500_000_000),
-        fifo_priority: None,
-        clock: None,
-        trace: true,
-        trace_buffer_kib: 8 << 10,
-        trace_limit_bytes: 64 << 20,
-        tuning: None,
-        label: label.clone(),
-        runs_dir: runs,
-        command_line: crate::args::given(),
-    };
-    ProbeLab { machine, settings, measured: measured.cpus, label, quiet: args.quiet }
+    }))
 }
 
 /// Totals of earlier runs of this kind, newest last.
 fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
-    let kind = match (args.command.is_empty(), args.probe) {
-        (false, _) => return Vec::new(),
-        (true, ProbeArg::Spin) => "spin",
-        (true, ProbeArg::Wakeup) => "wakeup",
-    };
+    if !args.command.is_empty() {
+        return Vec::new();
+    }
+    let kind = args.probe.kind();
     let Ok((all, _)) = jitterscope_store::list(runs) else { return Vec::new() };
     // One setting: the newest label that has some.
-    let like =
-        |run: &&jitterscope_store::RunEntry| run.head.probe.kind == kind && run.head.probe.cpus == *cpus;
+    let pinned = if args.probe.is_on_cpus() { cpus.clone() } else { CpuSet::new() };
+    let like = |run: &&jitterscope_store::RunEntry| {
+        run.head.probe.kind() == Some(kind) && (pinned.is_empty() || run.head.probe.cpus == pinned)
+    };
     let Some(newest) = all.iter().rev().find(like).map(|run| run.head.label.clone()) else {
         return Vec::new();
     };

@@ -2,8 +2,9 @@
 
 use super::audit::goal_error;
 use super::compare_with::answers;
-use super::experiment::{ExperimentArgs, Watcher, probe_lab, rules};
-use super::experiment_guard::{Guard, Guarded};
+use super::experiment::{ExperimentArgs, Watcher, rules};
+use super::experiment_guard::{Guard, Guarded, Revert};
+use super::experiment_probe::probe_lab;
 use super::experiment_text;
 use super::tune::who;
 use super::tune_words::evidence_of;
@@ -76,7 +77,7 @@ pub fn run(
         if !args.quiet {
             output::talk(format_args!("trying {}", knobs.join(", ")));
         }
-        let mut guard = Guard::start(&args.state_dir, &knobs, None, places)?;
+        let mut guard = Guard::start(&args.state_dir, &knobs, Revert::Knobs, places)?;
         let tried = sift(args, machine, &goal, &knobs, &before, &mut lab, &mut guard, stop);
         let confirmed = match tried {
             Ok(Some(candidates)) => {
@@ -171,12 +172,33 @@ fn sift(
         }
         runs(lab, Arm::B, stop)
     });
-    let settles = guarded.revert()?;
-    let Some(after) = measured? else { return Ok(None) };
+    let judged = measured.and_then(|after| {
+        let judge = |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
+        after.map(judge).transpose()
+    });
+    // What is not kept goes one by one, so that one that cannot be undone is told by name and keeps no other
+    // from it; then what is kept, for the pairs begin without.
+    let rejected = judged.as_ref().ok().and_then(Option::as_ref).into_iter().flatten().filter(|c| !c.kept);
+    let mut settles = InForceIn::Now;
+    let mut left = Vec::new();
+    for candidate in rejected {
+        match change.undo(std::slice::from_ref(&candidate.knob)) {
+            Ok(more) => {
+                settles = settles.and(more);
+                if !args.quiet {
+                    output::talk(format_args!("{} is undone", candidate.knob));
+                }
+            }
+            Err(error) => left.push(error.to_string()),
+        }
+    }
+    settles = settles.and(Guarded { change: &mut change, guard: Some(guard) }.revert()?);
+    anyhow::ensure!(left.is_empty(), "{}", left.join("; "));
+    let Some(candidates) = judged? else { return Ok(None) };
     if !settle(settles, stop) {
         return Ok(None);
     }
-    Ok(Some(screen(before, &after, knobs, args.margin, &answers)?))
+    Ok(Some(candidates))
 }
 
 /// Fresh pairs of all that was kept against none.

@@ -10,7 +10,7 @@ use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_experiment::{Change, ExperimentError, InForceIn};
+use jitterscope_experiment::{Change, ExperimentError, InForceIn, Notes};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
 use std::io::{Read, Write};
@@ -35,6 +35,10 @@ pub struct GuardArgs {
     state_dir: PathBuf,
     #[arg(long, value_delimiter = ',')]
     knobs: Vec<String>,
+    /// A command changes the machine, and what undoes it is noted in the state folder.
+    #[arg(long)]
+    noted: bool,
+    /// It is not: there is no such folder.
     #[arg(long)]
     revert: Option<String>,
 }
@@ -61,6 +65,10 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         }
     }
     let machine = Machine::host();
+    if args.noted {
+        let notes = Notes::take(&args.state_dir, LOCKED)?;
+        notes.undo().context("the experiment was killed, and its change is still there")?;
+    }
     if let Some(command) = args.revert.as_ref().filter(|_| applied) {
         let status =
             Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).status();
@@ -74,7 +82,7 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         undo(&machine, &StateDir::at(&args.state_dir), &args.knobs)?;
     }
     // The recording that was cut off.
-    leftovers::clean(&machine, places);
+    leftovers::clean(&machine, places, &args.state_dir);
     Ok(Exit::Ok)
 }
 
@@ -109,6 +117,16 @@ fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> anyhow::Result<(
     }
 }
 
+/// What undoes the change, beside knobs.
+pub enum Revert<'r> {
+    /// Nothing does.
+    Knobs,
+    /// A command, which is noted before the change is made.
+    Noted,
+    /// This command.
+    Command(&'r str),
+}
+
 /// The guard, from the experiment's side.
 pub struct Guard(Child);
 
@@ -120,7 +138,7 @@ impl Guard {
     pub fn start(
         state_dir: &Path,
         knobs: &[String],
-        revert: Option<&str>,
+        revert: Revert<'_>,
         places: &Places,
     ) -> anyhow::Result<Guard> {
         let mut command = Command::new("/proc/self/exe");
@@ -128,8 +146,14 @@ impl Guard {
         if !knobs.is_empty() {
             command.arg("--knobs").arg(knobs.join(","));
         }
-        if let Some(revert) = revert {
-            command.arg(format!("--revert={revert}"));
+        match revert {
+            Revert::Knobs => {}
+            Revert::Noted => {
+                command.arg("--noted");
+            }
+            Revert::Command(revert) => {
+                command.arg(format!("--revert={revert}"));
+            }
         }
         command.arg("--runs").arg(places.runs()?);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
@@ -183,6 +207,10 @@ impl Change for Guarded<'_> {
 
     fn undoing(&self) -> InForceIn {
         self.change.undoing()
+    }
+
+    fn shown_by_recording(&self) -> Vec<String> {
+        self.change.shown_by_recording()
     }
 
     fn knobs(&self) -> Vec<String> {

@@ -1,12 +1,18 @@
-//! What an experiment measures: a probe, or a command of the user's.
+//! What an experiment measures: a recording of some kind, or a command of the user's.
 
 use super::machine_tuning;
 use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{Arm, ExperimentError, Subject};
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{
+    CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Subject as Culprit,
+};
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::{AttachSettings, RecordSettings, Target, attach, record};
+use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
+use jitterscope_recording::{
+    AttachSettings, Extra, Output, PassiveRecordSettings, RecordSettings, Target, attach, record_passive_to,
+    record_to,
+};
 use jitterscope_store::remove;
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
@@ -32,12 +38,22 @@ fn whole(arm: Arm, path: &Path, stop: &AtomicBool) -> Result<Option<ComparedRun>
     load_compared(path, None).map(Some).map_err(|error| failed(arm, error))
 }
 
-/// A probe on some CPUs.
+/// How each run is made; label and tuning are set for each.
+pub enum Recorded {
+    /// A probe on some CPUs.
+    Probed(RecordSettings),
+    /// Nothing of ours: what is taken from what belongs there.
+    Watched(PassiveRecordSettings),
+    /// Threads that pass messages.
+    Piped(PipelineRecordSettings),
+}
+
+/// Recordings of one kind.
 pub struct ProbeLab {
     /// The machine.
     pub machine: Machine,
-    /// How each run is made; its label and tuning are set for each.
-    pub settings: RecordSettings,
+    /// How each run is made.
+    pub recorded: Recorded,
     /// CPUs that are measured.
     pub measured: CpuSet,
     /// What runs are called, before the arm.
@@ -46,14 +62,110 @@ pub struct ProbeLab {
     pub quiet: bool,
 }
 
+impl ProbeLab {
+    /// Records, for so long where that is not as long as its settings say.
+    fn record(
+        &mut self,
+        label: String,
+        length: Option<Nanos>,
+        outputs: Vec<Output<'_>>,
+        stop: &AtomicBool,
+    ) -> Result<PathBuf, String> {
+        let tuning = machine_tuning::of(&self.machine, &self.measured);
+        let mut line = ProgressLine::new(self.quiet);
+        let machine = &self.machine;
+        let made = match &mut self.recorded {
+            Recorded::Probed(settings) => {
+                (settings.label, settings.tuning) = (label, tuning);
+                let settings =
+                    RecordSettings { duration: length.unwrap_or(settings.duration), ..settings.clone() };
+                let extra = Extra { outputs, ..Extra::default() };
+                record_to(machine, &settings, extra, stop, &mut line).map_err(|error| error.to_string())
+            }
+            Recorded::Watched(settings) => {
+                (settings.label, settings.tuning) = (label, tuning);
+                let duration = length.unwrap_or(settings.duration);
+                let settings = PassiveRecordSettings { duration, ..settings.clone() };
+                record_passive_to(machine, &settings, outputs, stop, &mut line)
+                    .map_err(|error| error.to_string())
+            }
+            Recorded::Piped(settings) => {
+                (settings.label, settings.tuning) = (label, tuning);
+                let length = length.map_or(settings.length, PipelineLength::Time);
+                let settings = PipelineRecordSettings { length, ..settings.clone() };
+                record_pipeline_to(machine, &settings, outputs, stop, &mut line)
+                    .map_err(|error| error.to_string())
+            }
+        };
+        line.clear();
+        made.map(|outcome| outcome.path)
+    }
+}
+
+/// Ends a recording as soon as somebody was seen.
+struct Sight<'s> {
+    seen: &'s mut (dyn FnMut(&Culprit) -> bool + Send),
+    found: bool,
+    /// The recording's own flag.
+    end: &'s AtomicBool,
+    /// The user's.
+    stop: &'s AtomicBool,
+}
+
+impl Sink for Sight<'_> {
+    fn begin(&mut self, _: &RunFacts) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(_, Some(_)))
+    }
+
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            if let Row::Stall(_, Some(attribution)) = row {
+                self.found |= attribution.parts.iter().any(|part| (self.seen)(&part.culprit.subject));
+            }
+        }
+        if self.found {
+            self.end.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<u64, SinkError> {
+        if self.stop.load(Ordering::Relaxed) {
+            self.end.store(true, Ordering::Relaxed);
+        }
+        Ok(0)
+    }
+
+    fn end(&mut self, _: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(Delivery::default())
+    }
+}
+
 impl Subject for ProbeLab {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
-        self.settings.label = format!("{}-{}", self.label, letter(arm));
-        self.settings.tuning = machine_tuning::of(&self.machine, &self.measured);
-        let mut line = ProgressLine::new(self.quiet);
-        let outcome = record(&self.machine, &self.settings, stop, &mut line);
-        line.clear();
-        whole(arm, &outcome.map_err(|error| failed(arm, error))?.path, stop)
+        let label = format!("{}-{}", self.label, letter(arm));
+        let path = self.record(label, None, Vec::new(), stop).map_err(|why| failed(arm, why))?;
+        whole(arm, &path, stop)
+    }
+
+    fn look_for(
+        &mut self,
+        seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        at_most: Nanos,
+        stop: &AtomicBool,
+    ) -> Result<Option<bool>, ExperimentError> {
+        let end = AtomicBool::new(false);
+        let mut sight = Sight { seen, found: false, end: &end, stop };
+        let outputs = vec![Output::to("the look", &mut sight)];
+        let label = format!("{}-waiting", self.label);
+        let path = self.record(label, Some(at_most), outputs, &end).map_err(|why| failed(Arm::A, why))?;
+        // It is no run of either arm.
+        remove(&path).map_err(|error| failed(Arm::A, error))?;
+        Ok(Some(sight.found))
     }
 
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {

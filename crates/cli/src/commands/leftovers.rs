@@ -3,10 +3,13 @@
 
 use crate::output;
 use crate::places::Places;
+use jitterscope_experiment::{Note, Notes};
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
+use jitterscope_tune::DEFAULT_STATE_DIR;
+use std::path::{Path, PathBuf};
 
 /// What was put right and what could not be, a phrase each.
 #[derive(Debug, Default)]
@@ -17,9 +20,14 @@ pub struct PutRight {
     pub failed: Vec<String>,
 }
 
-/// What is there to be put right, and what cannot be told, a phrase each; nothing is touched.
-pub fn look(machine: &Machine, places: &Places) -> PutRight {
+/// What is there to be put right, and what cannot be told, a phrase each; nothing is touched. `state`: the folder
+/// of the journal.
+pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut found = PutRight::default();
+    match Notes::left(state).and_then(|left| left.map_or(Ok(None), |notes| notes.read())) {
+        Ok(note) => found.done.extend(note.iter().map(by_command)),
+        Err(error) => found.failed.push(format!("what a killed experiment changed cannot be told: {error}")),
+    }
     if let Ok(tracefs) = Tracefs::open(machine) {
         found.done.extend(tracefs.leftovers().iter().map(|l| instance(&l.name)));
     }
@@ -33,9 +41,10 @@ pub fn look(machine: &Machine, places: &Places) -> PutRight {
 }
 
 /// Puts right all that killed processes of ours left.
-pub fn clean(machine: &Machine, places: &Places) -> PutRight {
+pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut put_right = PutRight::default();
     // First what changes how the machine behaves.
+    put_right.experiment(state);
     put_right.settings(inject::restore_leftovers(machine).map_err(|e| e.to_string()));
     put_right.groups(machine);
     if let Ok(tracefs) = Tracefs::open(machine) {
@@ -54,6 +63,7 @@ pub fn clean(machine: &Machine, places: &Places) -> PutRight {
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
     let machine = Machine::host();
+    put_right.experiment(&usual_state());
     put_right.settings(inject::restore_leftovers(&machine).map_err(|e| e.to_string()));
     put_right.groups(&machine);
     // A folder that is not fit for runs is the recording's to complain of.
@@ -69,11 +79,34 @@ pub fn put_right_at_start(places: &Places) {
     }
 }
 
+/// The folder of the journal where no command line names another.
+pub fn usual_state() -> PathBuf {
+    std::env::var_os("JITTERSCOPE_STATE").map_or_else(|| DEFAULT_STATE_DIR.into(), PathBuf::from)
+}
+
 fn of_group(group: &str) -> String {
     format!("control group {group} of a killed selftest")
 }
 
+fn by_command(note: &Note) -> String {
+    format!("a killed experiment's change, which '{}' undoes", note.revert)
+}
+
 impl PutRight {
+    /// What a command of an experiment changed, where its guard was killed, too.
+    pub fn experiment(&mut self, state: &Path) {
+        match Notes::left(state) {
+            Ok(None) => {}
+            Ok(Some(notes)) => match notes.undo() {
+                Ok(note) => self.done.extend(note.iter().map(by_command)),
+                Err(error) => self.failed.push(format!("a killed experiment's change: {error}")),
+            },
+            Err(error) => {
+                self.failed.push(format!("what a killed experiment changed cannot be told: {error}"));
+            }
+        }
+    }
+
     fn groups(&mut self, machine: &Machine) {
         let (gone, kept) = inject::remove_leftover_groups(machine);
         self.done.extend(gone.iter().map(|group| of_group(group)));

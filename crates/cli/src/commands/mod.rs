@@ -13,6 +13,7 @@ pub mod experiment;
 mod experiment_auto;
 pub mod experiment_guard;
 mod experiment_lab;
+mod experiment_probe;
 mod experiment_text;
 pub mod export;
 mod gate;

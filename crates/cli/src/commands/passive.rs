@@ -73,6 +73,14 @@ pub(super) fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
         }
         return Ok(Owners::Largest);
     };
+    named(owner)
+}
+
+/// Who is meant by a name or a process id.
+///
+/// # Errors
+/// It is neither.
+pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
     if let Ok(pid) = owner.parse::<i32>() {
         return if pid > 0 {
             Ok(Owners::Process(pid))

@@ -12,7 +12,7 @@ use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_export::{CsvRows, Formulas, Target};
-use jitterscope_model::{CpuList, Nanos, RunManifest};
+use jitterscope_model::{CpuList, Nanos, RunManifest, Warning};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
@@ -124,8 +124,8 @@ impl Observer for Front<'_> {
 
 /// Says where the run is, and what limits what it can say. What its outputs lost is said by itself.
 pub fn stored(manifest: &RunManifest) {
-    for warning in manifest.warnings.iter().filter(|warning| warning.id != "output-lost") {
-        output::talk(&warning.text);
+    for warning in manifest.warnings.iter().filter(|said| !matches!(said, Warning::OutputLost { .. })) {
+        output::talk(jitterscope_view::warning(warning));
     }
     output::talk(format_args!("kept as run {id}: jitterscope report {id}", id = manifest.id));
 }

@@ -1,6 +1,6 @@
 //! `selftest`: does it find and name what is known to be there?
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::reading::ReadingArgs;
@@ -11,7 +11,7 @@ use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_model::{CpuList, Nanos};
 use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::RecordSettings;
-use jitterscope_recording::selftest::{self, SelftestSettings};
+use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
@@ -86,7 +86,10 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             output::talk(text);
         }
     };
-    let done = selftest::run(&machine, &settings, &stop, &mut tell)?;
+    let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
+        SelftestError::Blind(_) => UnavailableError(error.to_string()).into(),
+        other => anyhow::Error::from(other),
+    })?;
     if args.keep {
         output::talk(format_args!("the run is {}", done.run.display()));
     } else {

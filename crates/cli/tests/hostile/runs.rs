@@ -98,7 +98,7 @@ fn scenario(kind: &str) -> Scenario {
     s.manifest.audit.insert(NAME.into(), NAME.into());
     s.manifest.counters =
         vec![CounterTotal { cpu: CpuId(0), name: NAME.into(), total: 9, correlation: Some(0.9) }];
-    s.manifest.warnings = vec![Warning { id: NAME.into(), text: NAME.into() }];
+    s.manifest.warnings = vec![Warning::worded(NAME, NAME)];
     s.manifest.sources[1].status = SourceStatus::Degraded;
     s
 }

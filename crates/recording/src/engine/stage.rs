@@ -7,12 +7,11 @@ use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::surroundings::Surroundings;
-use crate::warnings::Circumstance;
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
     RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
-    TickRate, TuningState,
+    TickRate, TuningState, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
@@ -61,7 +60,7 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) host: HostFacts,
     pub(crate) outputs: Outputs<'o>,
     /// What limits what the run can say.
-    pub(crate) circumstances: Vec<Circumstance>,
+    pub(crate) warnings: Vec<Warning>,
     pub(crate) sources: Vec<SourceReport>,
     /// Whether it was ended early.
     pub(crate) interrupted: bool,
@@ -94,7 +93,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         observer.starting(&measured, &home.helpers);
         let host = platform::host_facts(machine, &topology);
         let surroundings = Surroundings::take(machine, &topology, &host, keep.tuning.as_ref());
-        let circumstances = before::of_clock(&clock).into_iter().collect();
+        let warnings = before::of_clock(&clock).into_iter().collect();
         Ok(Stage {
             machine,
             topology,
@@ -102,7 +101,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             home,
             host,
             outputs: opened.with(StoreSink::new(writer)),
-            circumstances,
+            warnings,
             sources: Vec::new(),
             interrupted: false,
             observer,
@@ -127,7 +126,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// Notes that a source is there that swept up after an earlier recorder.
     pub(crate) fn leftovers(&mut self, count: usize) {
         if count > 0 {
-            self.circumstances.push(Circumstance::LeftoversRemoved { count });
+            self.warnings.push(Warning::LeftoversRemoved { count: count as u64 });
         }
     }
 
@@ -221,12 +220,12 @@ impl<'c, 'o> Stage<'c, 'o> {
         manifest.sources = std::mem::take(&mut self.sources);
         manifest.interrupted = self.interrupted;
         let outputs = self.outputs.end_beside(&manifest);
-        self.circumstances.extend(Circumstance::of_room(self.outputs.store.room()));
+        self.warnings.extend(crate::warnings::of_room(self.outputs.store.room()));
         if self.interrupted {
-            self.circumstances.push(Circumstance::Interrupted);
+            self.warnings.push(Warning::Interrupted);
         }
-        self.circumstances.extend(outputs.iter().filter_map(lost));
-        let mut warnings: Vec<_> = self.circumstances.iter().map(Circumstance::warning).collect();
+        self.warnings.extend(outputs.iter().filter_map(lost));
+        let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
         if let Some(sums) = self.outputs.sums(&manifest, self.kernel_hz) {
@@ -239,10 +238,10 @@ impl<'c, 'o> Stage<'c, 'o> {
 }
 
 /// What a reader of the run must know of an output.
-fn lost(output: &Delivered) -> Option<Circumstance> {
+fn lost(output: &Delivered) -> Option<Warning> {
     let Delivered { name, delivery, error } = output;
     let why = delivery.problem.clone().unwrap_or_default();
-    (delivery.lost > 0 || error.is_some()).then(|| Circumstance::OutputLost {
+    (delivery.lost > 0 || error.is_some()).then(|| Warning::OutputLost {
         output: name.clone(),
         lost: delivery.lost,
         delivered: delivery.delivered,

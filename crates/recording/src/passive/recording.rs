@@ -11,12 +11,11 @@ use crate::error::RecordError;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::threads::{EpisodeRows, Follow, TakesRecords};
-use crate::warnings::Circumstance;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
-    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, DrainTurn, EventsInGaps, KernelEvent, Nanos,
-    ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks,
+    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps, KernelEvent,
+    Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -163,7 +162,7 @@ impl<'a> Subject for Watching<'a> {
             .map_err(nothing_to_watch)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
-            stage.circumstances.push(Circumstance::NoFreeCpuToWatch { watched: cpus.clone() });
+            stage.warnings.push(Warning::NoFreeCpu { cpus: cpus.clone(), taken: CpuUse::Watched });
         }
         let watching = PassiveSettings {
             rate,
@@ -245,7 +244,7 @@ impl Watch<'_> {
         }
         let strangers: CpuSet = cpus.iter().filter(|cpu| !self.chosen.contains_key(cpu)).collect();
         if !strangers.is_empty() {
-            stage.circumstances.push(Circumstance::NobodyBelongs { cpus: strangers, look });
+            stage.warnings.push(Warning::NobodyBelongs { cpus: strangers, look_ns: look });
         }
         Ok(())
     }
@@ -329,14 +328,14 @@ impl Running for Watch<'_> {
         for cpu in &mut passive {
             cpu.chosen = self.chosen.get(&cpu.cpu).cloned();
         }
-        let circumstances = &mut stage.circumstances;
-        circumstances.extend(of_watch(&follow.follower().watch, &self.settings.owners, stage.clock.rate));
+        let warnings = &mut stage.warnings;
+        warnings.extend(of_watch(&follow.follower().watch, &self.settings.owners, stage.clock.rate));
         if !follow.events.gone.is_empty() {
-            circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+            warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
         }
         stage.sources = follow.events.reports();
         stage.sources.retain(|source| source.name != "smi");
-        circumstances.extend(after::of_evidence(&stage.sources, true));
+        warnings.extend(after::of_evidence(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());
         let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
@@ -367,22 +366,24 @@ pub(crate) fn take_in(
     rows.until(now, sink)
 }
 
-fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Circumstance> {
+fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warning> {
     let mut found = Vec::new();
     if watch.refused() > 0 {
-        found.push(Circumstance::TooManyThreads {
+        found.push(Warning::TooManyThreads {
             refused: watch.refused(),
-            most: PassiveWatch::MOST_THREADS,
+            most: PassiveWatch::MOST_THREADS as u64,
         });
     }
-    found.extend(Circumstance::of_switches(&watch.unrecorded_switches()));
-    found.extend(Circumstance::of_folded(rate.nanos(watch.folded())));
+    found.extend(crate::warnings::of_switches(&watch.unrecorded_switches()));
+    found.extend(crate::warnings::of_folded(rate.nanos(watch.folded())));
     let whom = match owners {
         Owners::Largest => None,
         Owners::Process(pid) => Some(format!("process {pid}")),
         Owners::Named(name) => Some(format!("the name '{name}'")),
     };
-    found.extend(whom.filter(|_| !watch.met_anybody()).map(|whom| Circumstance::NeverMet { whom }));
+    found.extend(
+        whom.filter(|_| !watch.met_anybody()).map(|whom| Warning::NobodyMet { whom, watching: true }),
+    );
     found
 }
 

@@ -6,7 +6,7 @@ use super::follow::{Blind, Follower};
 use super::input::{self, Input};
 use super::journal::{JournalKeeper, JournalPlace, check_replaceable};
 use super::memory;
-use super::remarks::{self, Remark};
+use super::remarks;
 use super::result::{Setting, end_of, tagged};
 use super::settings::{PipelineLength, PipelineRecordSettings};
 use super::slow::SlowDrain;
@@ -19,12 +19,11 @@ use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::KernelEvents;
 use crate::observer::{Observer, Progress, Step};
-use crate::warnings::Circumstance;
 use crate::{after, before};
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings, Row,
-    RunManifest, Sink, SinkError, TickRate, Ticks,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings,
+    Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
     self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
@@ -91,7 +90,7 @@ struct Piping<'a> {
     real_time: bool,
     /// Whether our own thread has no CPU to itself.
     all_taken: bool,
-    remarks: Vec<Remark>,
+    remarks: Vec<Warning>,
 }
 
 impl<'a> Subject for Piping<'a> {
@@ -118,7 +117,7 @@ impl<'a> Subject for Piping<'a> {
         if self.real_time && would_starve(&misfits) {
             return Err(PipelineRecordError::WouldHang);
         }
-        self.remarks = misfits.into_iter().map(Remark::Forced).collect();
+        self.remarks = misfits.into_iter().map(remarks::forced).collect();
         let clock = choose_clock(machine, settings.clock)?;
         if let Some(path) = &settings.journal {
             check_replaceable(path)?;
@@ -162,9 +161,9 @@ impl<'a> Subject for Piping<'a> {
         };
         let mut setting = Setting::new(settings, &input);
         setting.forced = !remarks.is_empty();
-        remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(Remark::Free));
+        remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(remarks::free));
         if all_taken {
-            remarks.push(Remark::NoFreeCpu { cpus: measured.clone() });
+            remarks.push(Warning::NoFreeCpu { cpus: measured.clone(), taken: CpuUse::Pipeline });
         }
         let journal_place = match settings.journal.as_deref() {
             _ if !settings.journaller => None,
@@ -174,11 +173,11 @@ impl<'a> Subject for Piping<'a> {
                 Some(JournalPlace::InRun(file, name))
             }
         };
-        stage.circumstances.extend(before::throttling(stage.machine).filter(|_| real_time));
-        stage.circumstances.extend(pinned.iter().filter_map(|cpu| {
+        stage.warnings.extend(before::throttling(stage.machine).filter(|_| real_time));
+        stage.warnings.extend(pinned.iter().filter_map(|cpu| {
             let siblings = Topology::siblings(stage.machine, cpu);
             let siblings = siblings.difference(&pinned).intersection(&stage.home.helpers);
-            (!siblings.is_empty()).then_some(Circumstance::SiblingBusy { cpu, siblings })
+            (!siblings.is_empty()).then_some(Warning::SmtSibling { cpu, siblings })
         }));
         let follower = follower(settings, &measured, stage);
         let mut pipeline = build(kind, rate, settings, input.map)?;
@@ -193,7 +192,7 @@ impl<'a> Subject for Piping<'a> {
             return Err(RecordError::InterruptedEarly.into());
         }
         let locked = LockedMemory::lock_resident()
-            .map_err(|error| remarks.push(Remark::Unlocked { why: error.to_string() }))
+            .map_err(|error| remarks.push(Warning::MemoryNotLocked { why: error.to_string() }))
             .ok();
         setting.memory_locked = locked.is_some();
         let refs = threads.refs();
@@ -226,7 +225,11 @@ fn follower(
     stage: &mut Stage<'_, '_>,
 ) -> Box<dyn Follower> {
     if !settings.trace {
-        stage.circumstances.push(Circumstance::NoTraceWanted { pipeline: true });
+        stage.warnings.push(Warning::NoKernelEvents {
+            wanted: false,
+            reason: String::new(),
+            fix: String::new(),
+        });
         return Box::new(Blind);
     }
     let (online, kind) = (&stage.topology.online, stage.clock.kind);
@@ -237,7 +240,7 @@ fn follower(
         }
         Err(why) => {
             let circumstance = before::blind(why, &mut stage.sources);
-            stage.circumstances.push(circumstance);
+            stage.warnings.push(circumstance);
             Box::new(Blind)
         }
     }
@@ -247,7 +250,7 @@ fn follower(
 struct Piped<'a> {
     settings: &'a PipelineRecordSettings,
     setting: Setting<'a>,
-    remarks: Vec<Remark>,
+    remarks: Vec<Warning>,
     pinned: CpuSet,
     kind: ClockKind,
     start: Ticks,
@@ -379,11 +382,11 @@ impl Running for Piped<'_> {
             stage.sources = followed.sources;
             manifest.threads = followed.threads;
             manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };
-            let circumstances = &mut stage.circumstances;
-            circumstances.extend(Circumstance::of_switches(&followed.unrecorded_switches));
-            circumstances.extend(Circumstance::of_folded(rate.nanos(followed.folded)));
-            circumstances.extend(followed.throttled.iter().map(Circumstance::of_throttled));
-            circumstances.extend(after::of_evidence(&stage.sources, true));
+            let warnings = &mut stage.warnings;
+            warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));
+            warnings.extend(crate::warnings::of_folded(rate.nanos(followed.folded)));
+            warnings.extend(followed.throttled.iter().map(crate::warnings::of_throttled));
+            warnings.extend(after::of_evidence(&stage.sources, true));
         }
         for (tag, histogram) in tagged(&joined) {
             stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
@@ -393,7 +396,7 @@ impl Running for Piped<'_> {
         let result = self.setting.result(&joined, journal, rate);
         self.remarks.extend(remarks::of(&result));
         learnt(&mut manifest.probe, self.settings, &result);
-        manifest.warnings = self.remarks.iter().map(Remark::warning).collect();
+        manifest.warnings = self.remarks.clone();
         manifest.pipeline = Some(result);
         Ok(manifest)
     }

@@ -10,7 +10,7 @@ use jitterscope_model::{
 };
 use jitterscope_probe::pipeline::{ConsumerResult, Times};
 
-/// What is known of the circumstances.
+/// What is known of the warnings.
 pub(crate) struct Setting<'a> {
     pub(crate) settings: &'a PipelineRecordSettings,
     pub(crate) input_path: String,

@@ -81,24 +81,14 @@ fn manifest(stored: &RunManifest, replayed: &Replayed) -> RunManifest {
     if let Some(events) = replayed.events_in_gaps {
         manifest.events_in_gaps = events;
     }
-    manifest.warnings.push(Warning {
-        id: "attributed-again".into(),
-        text: format!(
-            "Stalls were attributed again from the raw trace, by version {} (recorded by {}). The stored run \
-             is as it was.",
-            env!("CARGO_PKG_VERSION"),
-            stored.tool_version
-        ),
+    manifest.warnings.push(Warning::AttributedAgain {
+        by: env!("CARGO_PKG_VERSION").into(),
+        recorded_by: stored.tool_version.clone(),
     });
     if replayed.without_trace > 0 {
-        manifest.warnings.push(Warning {
-            id: "verdicts-kept".into(),
-            text: format!(
-                "{} of {} stalls keep the verdict of their recording: the raw trace around them was not kept. \
-                 Raise --trace-limit when recording.",
-                replayed.without_trace, replayed.stalls
-            ),
-        });
+        manifest
+            .warnings
+            .push(Warning::VerdictsKept { kept: replayed.without_trace, stalls: replayed.stalls });
     }
     manifest
 }

@@ -10,7 +10,7 @@ use jitterscope_inject::{
     ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
     availability, membarrier, remove_leftover_groups,
 };
-use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks};
+use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks, Warning};
 use jitterscope_platform::{Machine, choose_clock};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::PathBuf;
@@ -162,8 +162,11 @@ pub fn run(
     tell("scoring");
     let run = RunReader::open(&outcome.path)?;
     if !run.manifest().attributed {
-        let why = run.manifest().warnings.iter().find(|w| w.id == "no-kernel-events");
-        return Err(SelftestError::Blind(why.map(|w| w.text.clone()).unwrap_or_default()));
+        let why = run.manifest().warnings.iter().find_map(|warning| match warning {
+            Warning::NoKernelEvents { reason, fix, .. } => Some(format!("{reason}. {fix}")),
+            _ => None,
+        });
+        return Err(SelftestError::Blind(why.unwrap_or_default()));
     }
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for turn in turns {

@@ -11,12 +11,11 @@ use crate::engine::{
 use crate::error::RecordError;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
-use crate::warnings::Circumstance;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings, RunManifest,
-    ThreadRef, TickRate, Ticks,
+    ClockReading, Comm, CpuSet, CpuUse, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings,
+    RunManifest, ThreadRef, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::sync::atomic::AtomicBool;
@@ -110,7 +109,7 @@ impl<'a> Subject for Attaching<'a> {
                 .map_err(no_events)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
-            stage.circumstances.push(Circumstance::NoFreeCpuForAttach);
+            stage.warnings.push(Warning::NoFreeCpu { cpus: CpuSet::default(), taken: CpuUse::Followed });
         }
         let follow = Follow::new(events, follower_settings(settings, stage.rate()));
         Ok(Attached {
@@ -219,10 +218,10 @@ impl Running for Attached<'_> {
         if let Some(command) = &mut self.command {
             let by_itself = command.ended();
             command.end();
-            stage.circumstances.extend(
+            stage.warnings.extend(
                 by_itself
                     .filter(|status| !status.success() && !stage.interrupted)
-                    .map(|status| Circumstance::CommandFailed { status: status.to_string() }),
+                    .map(|status| Warning::CommandFailed { status: status.to_string() }),
             );
         }
         let (outputs, follow, rows) = (&mut stage.outputs, &mut self.follow, &mut self.rows);
@@ -231,27 +230,27 @@ impl Running for Attached<'_> {
         let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
         follow.end_turn(outputs, turn)?;
         rows.close_interval(last, outputs)?;
-        let circumstances = &mut stage.circumstances;
+        let warnings = &mut stage.warnings;
         let refused = follow.follower().refused();
         if refused > 0 {
-            circumstances.push(Circumstance::TooManyThreads { refused, most: MOST_THREADS });
+            warnings.push(Warning::TooManyThreads { refused, most: MOST_THREADS as u64 });
         }
         let (late, missed) = (follow.follower().met_late(), follow.follower().missed());
         if late + missed > 0 {
-            circumstances.push(Circumstance::NotFollowed { late, missed });
+            warnings.push(Warning::NotFollowed { late, missed });
         }
-        circumstances.extend(Circumstance::of_switches(&follow.follower().unrecorded_switches()));
-        circumstances.extend(Circumstance::of_folded(stage.clock.rate.nanos(follow.follower().folded())));
-        circumstances.extend(follow.follower().throttled().map(Circumstance::of_throttled));
+        warnings.extend(crate::warnings::of_switches(&follow.follower().unrecorded_switches()));
+        warnings.extend(crate::warnings::of_folded(stage.clock.rate.nanos(follow.follower().folded())));
+        warnings.extend(follow.follower().throttled().map(crate::warnings::of_throttled));
         if !follow.events.gone.is_empty() {
-            circumstances.push(Circumstance::CpusGone { cpus: follow.events.gone.clone() });
+            warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
         }
         if threads.is_empty() {
-            circumstances.push(Circumstance::NobodyMet);
+            warnings.push(Warning::NobodyMet { whom: String::new(), watching: false });
         }
         stage.sources = follow.events.reports();
         stage.sources.retain(|source| source.name != "smi");
-        circumstances.extend(after::of_evidence(&stage.sources, true));
+        warnings.extend(after::of_evidence(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());
         let events_in_gaps =
             EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };

@@ -33,6 +33,9 @@ pub enum TraceError {
         /// What is missing.
         what: String,
     },
+    /// The kernel is locked down: it keeps its events to itself, from root too.
+    #[error("the kernel's lockdown (confidentiality) refuses all tracing, to root too")]
+    LockedDown,
     /// The trace clock that the probe's clock needs is refused.
     #[error("the kernel does not stamp events with {wanted} (it uses {got})")]
     ClockRefused {
@@ -93,7 +96,7 @@ impl TraceError {
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let denied = match self {
-            TraceError::NoPermission { .. } | TraceError::MountDenied => true,
+            TraceError::NoPermission { .. } | TraceError::MountDenied | TraceError::LockedDown => true,
             TraceError::MountRefused { source, .. } | TraceError::Instance { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
@@ -107,6 +110,9 @@ impl TraceError {
     #[must_use]
     pub fn fix(&self) -> String {
         match self {
+            TraceError::LockedDown => {
+                "boot without lockdown=confidentiality; lockdown=integrity allows tracing".into()
+            }
             _ if self.status() == SourceStatus::Denied && !matches!(self, TraceError::MountDenied) => {
                 "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
                     .into()

@@ -58,6 +58,8 @@ impl Tracefs {
             match Tracefs::try_open(machine, Arc::clone(&control)) {
                 // Another one of us unmounted it between our finding it and our use of it.
                 Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => tries += 1,
+                // A locked kernel has no tracefs, or an empty one: what it says about files misleads.
+                Err(_) if is_locked(machine) => return Err(TraceError::LockedDown),
                 other => return other,
             }
         }
@@ -135,6 +137,17 @@ impl Tracefs {
 
 fn is_mounted(machine: &Machine) -> bool {
     machine.read("/proc/self/mountinfo").is_ok_and(|text| mountinfo::find(&text).is_some())
+}
+
+/// Whether the kernel keeps its memory, and with it its events, from root too. Its own file says so where
+/// securityfs is mounted, the boot line where that asked for it.
+fn is_locked(machine: &Machine) -> bool {
+    match machine.read("/sys/kernel/security/lockdown") {
+        Ok(text) => text.contains("[confidentiality]"),
+        Err(_) => machine
+            .read("/proc/cmdline")
+            .is_ok_and(|line| line.split_whitespace().any(|word| word == "lockdown=confidentiality")),
+    }
 }
 
 /// Mounts tracefs. Returns its folder and what to unmount.

@@ -277,3 +277,28 @@ fn a_machine_without_tracefs_is_told() {
     assert!(matches!(error, TraceError::NotSupported { .. }));
     assert_eq!(error.status(), SourceStatus::Absent);
 }
+
+/// Root, told to be root or to use another kernel, could do nothing about it.
+#[test]
+fn a_locked_kernel_is_told_as_one() {
+    let locked = [
+        ("sys/kernel/security/lockdown", "none integrity [confidentiality]\n", true),
+        ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n", false),
+        ("proc/cmdline", "quiet lockdown=confidentiality tsc=reliable\n", true),
+        ("proc/cmdline", "quiet lockdown=integrity\n", false),
+    ];
+    for (path, text, is_locked) in locked {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [("proc/self/mountinfo", ""), (path, text)] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let error = Tracefs::open(&jitterscope_platform::Machine::at(dir.path())).unwrap_err();
+        assert_eq!(matches!(error, TraceError::LockedDown), is_locked, "{text}: {error}");
+        if is_locked {
+            assert_eq!(error.status(), SourceStatus::Denied);
+            assert!(error.fix().contains("lockdown=integrity"), "{}", error.fix());
+        }
+    }
+}

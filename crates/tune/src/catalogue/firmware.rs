@@ -56,7 +56,7 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "Steal in /proc/stat stands still, and the recording's hypervisor share falls.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
-        fact: Fact::Seen("this kind of machine: the host is its largest thief"),
+        fact: Fact::Seen("on this kind of machine the host takes the most time"),
     },
     Knob {
         id: "kvm-host",

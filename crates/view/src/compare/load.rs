@@ -41,17 +41,19 @@ pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, 
     let reader = RunReader::open(path)?;
     let mut manifest = reader.manifest().clone();
     if let Some(cpus) = cpus {
-        if manifest.results.is_empty() {
+        if manifest.results.is_empty() && manifest.passive.is_empty() {
             let (run, probe) = (manifest.id, manifest.probe.kind);
             return Err(CompareError::NoCpus { run, probe, cpus: cpus.clone() });
         }
-        let measured: CpuSet = manifest.results.iter().map(|result| result.cpu).collect();
+        let probed = manifest.results.iter().map(|result| result.cpu);
+        let measured: CpuSet = probed.chain(manifest.passive.iter().map(|of| of.cpu)).collect();
         let missing = cpus.difference(&measured);
         if !missing.is_empty() {
             return Err(CompareError::NotMeasured { run: manifest.id, cpus: missing, measured });
         }
         manifest.results.retain(|result| cpus.contains(result.cpu));
         manifest.wakeups.retain(|wakeup| cpus.contains(wakeup.cpu));
+        manifest.passive.retain(|of| cpus.contains(of.cpu));
         manifest.probe.cpus = cpus.clone();
     }
     let machine = reader.machine()?;

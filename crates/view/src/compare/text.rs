@@ -321,7 +321,8 @@ impl Page {
         }
         let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
         let unit = if fractions { FigureUnit::Fraction } else { FigureUnit::Ns };
-        let probed = against.figures.iter().any(|row| row.kind == FigureKind::Stolen);
+        let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
+        let probed = against.figures.iter().any(|row| of_cpus(row.kind));
         for row in &against.cpus {
             let c = &row.comparison;
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));

@@ -74,7 +74,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
             sender.context.who(sender.comm.as_deref().or(sender.tid.map(|_| "a thread that has ended")));
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         let share = percent_cell(sender.count as f64 / culprit.count.max(1) as f64);
-        told.push(format!("set going by {who}{via} (most often: {share} of its stalls)"));
+        told.push(format!("triggered by {who}{via} (most often: {share} of its stalls)"));
     }
     vec![
         Cell::Culprit { number, text: words::kind_and_name(&culprit.subject) },

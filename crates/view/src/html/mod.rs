@@ -197,7 +197,11 @@ fn verdict(body: &mut Markup, run: &Drawn) {
         );
     }
     for warning in &summary.warnings {
-        body.element("<p class=\"warning\"><strong>Mind:</strong> ", &warning.text, "</p>\n");
+        body.element(
+            "<p class=\"warning\"><strong>Mind:</strong> ",
+            &crate::warnings::warning(&warning.warning),
+            "</p>\n",
+        );
     }
     body.end();
 }

@@ -42,7 +42,7 @@ fn table(page: &mut Page, blame: &Blame) {
     page.heading(&title, &remark);
     if blame.split < blame.above {
         let text = format!(
-            "Told of the {} of them that have a row ({}); the others were too many at once.",
+            "Shown for the {} of them that have a row ({}); the others came too fast to be stored.",
             count(blame.split),
             percent(blame.split as f64 / blame.above as f64)
         );

@@ -109,7 +109,7 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
         CulpritKind::Kworker => "queued",
         CulpritKind::Ipi => "sent",
         CulpritKind::Stopped => "stopped",
-        _ => "set going",
+        _ => "triggered",
     };
     let mut where_from = Vec::new();
     // Beneath a softirq the name must do: it is not who did it.

@@ -201,7 +201,10 @@ impl Page {
         self.heading("WARNINGS", "");
         for warning in &summary.warnings {
             let mark = self.style.paint(Tone::Warning, "!");
-            for (at, line) in wrap(&warning.text, self.style.columns() - 4).into_iter().enumerate() {
+            for (at, line) in wrap(&crate::warnings::warning(&warning.warning), self.style.columns() - 4)
+                .into_iter()
+                .enumerate()
+            {
                 let mark = if at == 0 { &mark } else { " " };
                 self.line(&format!("  {mark} {line}"));
             }

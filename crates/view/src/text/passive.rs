@@ -57,7 +57,7 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(of).sum::<Nanos>();
     let (watched, stolen) = (sum(PassiveCpu::watched_ns), sum(PassiveCpu::stolen_ns));
     let stretches: u64 = cpus.iter().map(|cpu| cpu.stretches).sum();
-    let wanted = sum(|cpu| cpu.running_ns + cpu.stolen_ns());
+    let wanted = sum(PassiveCpu::wanted_ns);
     let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
     if wanted == Nanos::ZERO {
         let text =
@@ -181,6 +181,6 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         );
         page.prose(None, 2, &text);
     }
-    threads::instead(page, &cpu.ran_instead, "ran in its stead");
+    threads::instead(page, &cpu.ran_instead, "ran instead");
     threads::instead(page, &cpu.ran_beside, "ran while it slept");
 }

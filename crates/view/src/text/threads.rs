@@ -124,7 +124,7 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
             page.prose(Some(Tone::Dim), 12, &format!("{} more CPUs", thread.cpus.len() - CPUS));
         }
     }
-    instead(page, &thread.ran_instead, "ran in its stead");
+    instead(page, &thread.ran_instead, "ran instead");
 }
 
 /// Count, shortest, mean and longest of each that had the CPU in the thread's stead.

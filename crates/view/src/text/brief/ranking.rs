@@ -1,4 +1,4 @@
-//! The five biggest thieves in one ranking, wherever they belong.
+//! The five largest culprits in one ranking, wherever they belong.
 
 use crate::number::{count, percent_cell};
 use crate::style::{Style, Tone, fit, tame, wrap};
@@ -14,7 +14,7 @@ const NAME: usize = 39;
 /// Rows below this share get no explanation.
 const EXPLAINED_FROM: f64 = 0.005;
 
-/// One thief.
+/// One culprit.
 struct Row<'a> {
     share: f64,
     total: Nanos,
@@ -75,7 +75,7 @@ impl<'a> Ranking<'a> {
         2 + self.rows.len() + usize::from(self.rest.0 > 0)
     }
 
-    /// At most so many lines, four at least: explanations go first, then the smallest thieves join what is
+    /// At most so many lines, four at least: explanations go first, then the smallest culprits join what is
     /// left.
     pub(super) fn text(&self, lines: usize, style: Style) -> String {
         let mut page = Page::new(style);

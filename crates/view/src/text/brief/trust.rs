@@ -19,7 +19,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, lines: usize) {
     for warning in summary.warnings.iter().take(told) {
         let mark = page.style.paint(Tone::Warning, "!");
         let columns = page.style.columns() - 2;
-        let sentence = fit(first_sentence(&warning.text), lines * columns - columns / 8);
+        let text = crate::warnings::warning(&warning.warning);
+        let sentence = fit(first_sentence(&text), lines * columns - columns / 8);
         for (at, line) in wrap(&sentence, columns).into_iter().take(lines).enumerate() {
             page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
         }

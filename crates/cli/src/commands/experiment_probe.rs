@@ -1,0 +1,217 @@
+//! What an experiment measures with, as its arguments say.
+
+use super::experiment::ExperimentArgs;
+use super::experiment_lab::{ProbeLab, Recorded};
+use super::passive;
+use crate::exit::UsageError;
+use crate::places::Places;
+use clap::ValueEnum;
+use jitterscope_model::{CpuId, CpuSet, Nanos, PipelinePacing, ProbeKind};
+use jitterscope_platform::{CpuChoice, Machine};
+use jitterscope_recording::pipeline::{
+    InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
+};
+use jitterscope_recording::{PassiveRecordSettings, RecordSettings, WakeupChoice};
+
+/// What to measure with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProbeArg {
+    /// Reads the clock back to back
+    #[default]
+    Spin,
+    /// Sleeps to deadlines and looks how late it wakes
+    Wakeup,
+    /// Threads that pass messages, and how long those take
+    Pipeline,
+    /// Nothing: who takes the CPUs from what belongs there (--for)
+    None,
+}
+
+/// Before what counts.
+const WARM_UP: Nanos = Nanos(500_000_000);
+/// Reporting intervals of a run.
+const INTERVAL: Nanos = Nanos(500_000_000);
+/// Trace buffer of a CPU, KiB, and raw trace that a run keeps, bytes.
+const TRACE: (u32, u64) = (8 << 10, 64 << 20);
+/// Between a pipeline's messages, and the slots of its ring: as `record pipeline` has them.
+const MESSAGES: (Nanos, usize) = (Nanos(10_000), 16_384);
+
+impl ProbeArg {
+    /// What its runs are.
+    pub(super) fn kind(self) -> ProbeKind {
+        match self {
+            ProbeArg::Spin => ProbeKind::Spin,
+            ProbeArg::Wakeup => ProbeKind::Wakeup,
+            ProbeArg::Pipeline => ProbeKind::Pipeline,
+            ProbeArg::None => ProbeKind::Passive,
+        }
+    }
+
+    /// Whether it measures the CPUs that are chosen for it.
+    pub(super) fn is_on_cpus(self) -> bool {
+        self != ProbeArg::Pipeline
+    }
+
+    /// The shortest stall, unless the user says otherwise: the same for every run, for one that followed the
+    /// clock or a warm-up could differ between arms.
+    fn threshold(self) -> Nanos {
+        match self {
+            ProbeArg::Spin | ProbeArg::None => Nanos(300),
+            ProbeArg::Wakeup | ProbeArg::Pipeline => Nanos(50_000),
+        }
+    }
+}
+
+/// Refuses what does not go together.
+///
+/// # Errors
+/// Nobody is named whom something could be taken from, or a pipeline has no place.
+pub(super) fn check(args: &ExperimentArgs, cpus: &CpuSet) -> Result<(), UsageError> {
+    let told = match (args.probe, &args.owner, &args.cpus) {
+        (ProbeArg::None, None, _) => {
+            "--probe none: name what belongs on the CPUs with --for, for what has most of a CPU may be \
+             another thread in the next run"
+        }
+        (ProbeArg::Spin | ProbeArg::Wakeup | ProbeArg::Pipeline, Some(_), _) => {
+            "--for goes with --probe none: a probe is itself what its CPU belongs to"
+        }
+        (ProbeArg::Pipeline, _, None) if !args.knob.is_empty() || args.auto => {
+            "--probe pipeline: say with --cpus where its threads run, for knobs are set for those CPUs"
+        }
+        (ProbeArg::Pipeline, _, Some(_)) if !(2..=3).contains(&cpus.len()) => {
+            "--probe pipeline: --cpus names two CPUs, of producer and accumulator, or three, with the journaller's"
+        }
+        _ => return Ok(()),
+    };
+    Err(UsageError(told.into()))
+}
+
+/// What is measured, for the session: everything that runs must have in common.
+pub(super) fn asked(args: &ExperimentArgs, cpus: &CpuSet) -> String {
+    let on = match args.probe {
+        ProbeArg::Pipeline if args.cpus.is_none() => "two threads anywhere".to_owned(),
+        _ => format!("CPU {cpus}"),
+    };
+    let of = args.owner.as_ref().map_or_else(String::new, |owner| format!(" for {owner}"));
+    let kind = format!("{:?}", args.probe).to_lowercase();
+    format!("{kind} probe on {on}{of}, {}", args.duration)
+}
+
+/// A probe as the arguments say.
+///
+/// # Errors
+/// There is no folder for runs, or nobody has the name of whom something is taken from.
+pub(super) fn probe_lab(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    measured: &CpuChoice,
+    places: &Places,
+) -> anyhow::Result<ProbeLab> {
+    let threshold = args.threshold.unwrap_or(args.probe.threshold());
+    let recorded = match args.probe {
+        ProbeArg::Spin => Recorded::Probed(probed(args, measured, places, threshold, None)?),
+        ProbeArg::Wakeup => {
+            let choice = WakeupChoice { period: Nanos(1_000_000), hold_latency: false, idle_control: None };
+            Recorded::Probed(probed(args, measured, places, threshold, Some(choice))?)
+        }
+        ProbeArg::None => {
+            let owner = args.owner.as_deref().unwrap_or_default();
+            Recorded::Watched(PassiveRecordSettings {
+                cpus: measured.clone(),
+                owners: passive::named(owner)?,
+                duration: args.duration,
+                look: WARM_UP,
+                threshold,
+                interval: INTERVAL,
+                clock: None,
+                trace_buffer_kib: TRACE.0,
+                trace_limit_bytes: TRACE.1,
+                tuning: None,
+                label: args.label.clone(),
+                runs_dir: places.runs()?,
+                command_line: crate::args::given(),
+            })
+        }
+        ProbeArg::Pipeline => Recorded::Piped(piped(args, &measured.cpus, places, threshold)?),
+    };
+    Ok(ProbeLab {
+        machine: machine.clone(),
+        recorded,
+        measured: measured.cpus.clone(),
+        label: args.label.clone(),
+        quiet: args.quiet,
+    })
+}
+
+fn probed(
+    args: &ExperimentArgs,
+    measured: &CpuChoice,
+    places: &Places,
+    threshold: Nanos,
+    wakeup: Option<WakeupChoice>,
+) -> anyhow::Result<RecordSettings> {
+    Ok(RecordSettings {
+        cpus: measured.clone(),
+        wakeup,
+        duration: args.duration,
+        warmup: WARM_UP,
+        threshold: Some(threshold),
+        interval: INTERVAL,
+        fifo_priority: None,
+        clock: None,
+        trace: true,
+        trace_buffer_kib: TRACE.0,
+        trace_limit_bytes: TRACE.1,
+        tuning: None,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: crate::args::given(),
+    })
+}
+
+fn piped(
+    args: &ExperimentArgs,
+    cpus: &CpuSet,
+    places: &Places,
+    slow_above: Nanos,
+) -> anyhow::Result<PipelineRecordSettings> {
+    let (interval, ring) = MESSAGES;
+    let choice = ScheduleChoice {
+        iterations: None,
+        warm_up_iterations: None,
+        records: None,
+        messages: None,
+        duration: args.duration,
+        warm_up: WARM_UP,
+    };
+    let Schedule { length, warm_up_messages, records } =
+        choice.plan(interval).map_err(|error| UsageError(error.to_string()))?;
+    // In the order of their numbers; nowhere in particular where none were named.
+    let cpus: Vec<CpuId> = cpus.iter().filter(|_| args.cpus.is_some()).collect();
+    let place = |at: usize| Place { cpu: cpus.get(at).copied(), fifo_priority: None };
+    Ok(PipelineRecordSettings {
+        record_length: 64,
+        input: InputChoice::Made { folder: places.cache()?, records },
+        ring,
+        interval,
+        pacing: PipelinePacing::Schedule,
+        length,
+        warm_up_messages,
+        pause: Nanos(100_000_000),
+        // It writes megabytes a second; whoever gives it a CPU of its own means it.
+        journaller: cpus.len() == 3,
+        journal: None,
+        places: ThreadPlaces { producer: place(0), accumulator: place(1), journaller: place(2) },
+        slow_above: Some(slow_above),
+        reporting: INTERVAL,
+        clock: None,
+        trace: true,
+        trace_buffer_kib: TRACE.0,
+        trace_limit_bytes: TRACE.1,
+        force: false,
+        tuning: None,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: crate::args::given(),
+    })
+}

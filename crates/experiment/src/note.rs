@@ -1,0 +1,204 @@
+//! What is written down before a command of the user's changes the machine, so that it can be undone even where
+//! both the experiment and its guard were killed.
+//!
+//! A note makes root run a command: it is believed only in a folder that nobody else can write to.
+
+use crate::ExperimentError;
+use crate::change::shell_in;
+use jitterscope_platform::{HeldLock, TrustError, TrustedFolder};
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use std::fs::TryLockError;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The note, beside the journal of `tune`.
+const NOTE: &str = "experiment.json";
+/// The same while it is written.
+const NEW: &str = "experiment.json.new";
+/// Held by the experiment, and after it by its guard: who can have it knows that both are gone.
+const LOCK: &str = "experiment.lock";
+/// Who only looks holds the lock for a moment.
+const LOOKING: Duration = Duration::from_millis(6);
+/// Version of the note.
+const VERSION: u32 = 1;
+
+/// A change that a command of the user's made, or was about to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Version of the form.
+    version: u32,
+    /// What is run to undo it, by `sh -c`.
+    pub revert: String,
+    /// Where.
+    pub folder: PathBuf,
+}
+
+/// Why there is no note.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// Another experiment changes the machine.
+    #[error("another experiment changes this machine by commands, or is being undone right now: wait for it")]
+    Busy,
+    /// Its folder.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// Its file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It makes no sense.
+    #[error("{} is no note of an experiment: {why}; look whether what it says is still to be undone, and remove it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// The place of the note, held by one process at a time.
+#[derive(Debug)]
+pub struct Notes {
+    folder: TrustedFolder,
+    _lock: HeldLock,
+}
+
+impl Notes {
+    /// Takes it; the folder is made if need be.
+    ///
+    /// # Errors
+    /// The folder is not fit for it, or another process has it for longer than `patience`.
+    pub fn take(state: &Path, patience: Duration) -> Result<Notes, NoteError> {
+        Notes::of(TrustedFolder::make(state)?, patience)
+    }
+
+    /// Takes it where there is a folder and whoever held it is gone.
+    ///
+    /// # Errors
+    /// The folder is not to be trusted.
+    pub fn left(state: &Path) -> Result<Option<Notes>, NoteError> {
+        let Some(folder) = TrustedFolder::open(state)? else { return Ok(None) };
+        if folder.open_file(NOTE, OFlags::RDONLY)?.is_none() {
+            return Ok(None);
+        }
+        match Notes::of(folder, LOOKING) {
+            Ok(notes) => Ok(Some(notes)),
+            Err(NoteError::Busy) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(folder: TrustedFolder, patience: Duration) -> Result<Notes, NoteError> {
+        let lock = folder.lock_file(LOCK)?;
+        match HeldLock::take(lock, patience) {
+            Ok(lock) => Ok(Notes { folder, _lock: lock }),
+            Err((_, TryLockError::WouldBlock)) => Err(NoteError::Busy),
+            Err((_, TryLockError::Error(source))) => {
+                Err(NoteError::Io { path: folder.path().join(LOCK), source })
+            }
+        }
+    }
+
+    /// What is to be undone.
+    ///
+    /// # Errors
+    /// It cannot be read, or makes no sense.
+    pub fn read(&self) -> Result<Option<Note>, NoteError> {
+        let Some(text) = self.folder.read(NOTE)? else { return Ok(None) };
+        let damaged = |why: String| NoteError::Damaged { path: self.folder.path().join(NOTE), why };
+        let note: Note = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if note.version != VERSION {
+            return Err(damaged(format!("it is of version {}", note.version)));
+        }
+        Ok(Some(note))
+    }
+
+    /// Writes down what undoes a change that is about to be made, on disk when it returns.
+    ///
+    /// # Errors
+    /// It cannot be written: then nothing may be changed.
+    pub fn write(&self, revert: &str, folder: &Path) -> Result<(), NoteError> {
+        let failed = |source: io::Error| NoteError::Io { path: self.folder.path().join(NEW), source };
+        let note = Note { version: VERSION, revert: revert.to_owned(), folder: folder.to_owned() };
+        let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
+        self.folder.remove(NEW)?;
+        let mut file = self.folder.make_file(NEW, OFlags::WRONLY, 0o600)?;
+        file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;
+        self.folder.rename(NEW, NOTE)?;
+        Ok(self.folder.sync()?)
+    }
+
+    /// It is undone.
+    ///
+    /// # Errors
+    /// The note cannot be removed.
+    pub fn remove(&self) -> Result<(), NoteError> {
+        Ok(self.folder.remove(NOTE)?)
+    }
+
+    /// Undoes what the note says, if there is one, and removes it.
+    ///
+    /// # Errors
+    /// The command fails: the note stays.
+    pub fn undo(&self) -> Result<Option<Note>, ExperimentError> {
+        let Some(note) = self.read()? else { return Ok(None) };
+        shell_in(&note.revert, Some(&note.folder))?;
+        self.remove()?;
+        Ok(Some(note))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const SOON: Duration = Duration::from_millis(50);
+
+    #[test]
+    fn what_nobody_undid_is_found_and_undone_where_it_was_meant() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        assert!(Notes::left(&state).unwrap().is_none());
+        let notes = Notes::take(&state, SOON).unwrap();
+        assert_eq!(notes.read().unwrap(), None);
+        fs::write(dir.path().join("changed"), "").unwrap();
+        notes.write("rm changed", dir.path()).unwrap();
+        assert!(Notes::left(&state).unwrap().is_none(), "its experiment lives");
+        assert!(matches!(Notes::take(&state, SOON), Err(NoteError::Busy)));
+        drop(notes);
+        let left = Notes::left(&state).unwrap().expect("nobody holds it");
+        assert_eq!(left.undo().unwrap().unwrap().revert, "rm changed");
+        assert!(!dir.path().join("changed").exists());
+        assert_eq!(left.undo().unwrap(), None, "once");
+    }
+
+    #[test]
+    fn a_note_stays_until_its_command_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = Notes::take(dir.path(), SOON).unwrap();
+        notes.write("test -e ready", dir.path()).unwrap();
+        assert!(notes.undo().unwrap_err().to_string().contains("test -e ready"));
+        fs::write(dir.path().join("ready"), "").unwrap();
+        assert!(notes.undo().unwrap().is_some());
+        fs::write(dir.path().join(NOTE), r#"{"version":9,"revert":"x","folder":"/"}"#).unwrap();
+        assert!(notes.undo().unwrap_err().to_string().contains("version 9"));
+    }
+
+    #[test]
+    fn a_note_that_others_could_have_written_is_not_believed() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        Notes::take(dir.path(), SOON).unwrap().write("true", dir.path()).unwrap();
+        let note = dir.path().join(NOTE);
+        fs::set_permissions(&note, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(Notes::left(dir.path()).is_err());
+    }
+}

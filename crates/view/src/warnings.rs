@@ -1,0 +1,205 @@
+//! What limits a run, in words, each with what to do about it.
+
+use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
+
+/// One or two sentences: what happened and what to do.
+#[must_use]
+pub fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::NoKernelEvents { wanted: true, reason, fix } => {
+            format!("Stalls were measured but not attributed: {reason}. {fix}").trim_end().to_owned()
+        }
+        Warning::NoKernelEvents { wanted: false, .. } => {
+            "Stalls were measured but not attributed: --no-trace was given. Leave it out to learn what caused them."
+                .into()
+        }
+        Warning::NoFreeCpu { cpus, taken } => match taken {
+            CpuUse::Measured => format!(
+                "Every usable CPU ({cpus}) is measured, so our own threads stalled the probes too. Leave a CPU \
+                 out of --cpus."
+            ),
+            CpuUse::Watched => format!(
+                "Every usable CPU ({cpus}) is watched, so our own reading of the trace ran there, too; it is \
+                 named where it did. Leave a CPU out of --cpus."
+            ),
+            CpuUse::Followed => "The followed threads may run on every CPU that we may use, so our own reading of \
+                                 the trace took time from them, too; it is named where it did. Keep jitterscope \
+                                 apart with taskset."
+                .into(),
+            CpuUse::Pipeline => format!(
+                "The pipeline's threads have every usable CPU ({cpus}), so our own thread, which wakes every \
+                 50 ms, stalled them too. A machine with one CPU more would not show that."
+            ),
+        },
+        Warning::NobodyBelongs { cpus, look_ns } => format!(
+            "No thread but the kernel's own had CPU {cpus} in the look of {look_ns} before the measurement, so \
+             nothing counts as stolen there. Name what belongs there with --for."
+        ),
+        Warning::NobodyMet { whom, watching: true } => {
+            format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen.")
+        }
+        Warning::NobodyMet { watching: false, .. } => {
+            "No thread was followed for any time: none of the name was met, or it ended at once.".into()
+        }
+        Warning::CommandFailed { status } => format!("The command ended with {status}."),
+        Warning::TooManyThreads { refused, most } => {
+            format!("{refused} threads were not followed: {most} are followed at most.")
+        }
+        Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
+        Warning::UnrecordedSwitches { count, cpus } => format!(
+            "The kernel did not record {count} switches on CPU {cpus}: it traces nothing of some threads there \
+             (often the idle thread). The time from the last record of one thread to the first of another is \
+             shown as an unrecorded switch; where the scheduler charged the other one for its running, that \
+             much of it is its."
+        ),
+        Warning::Folded { time_ns } => format!(
+            "In {time_ns} of stalled time more happened than is kept in order: who took how much of it is exact, \
+             who caused it is not known."
+        ),
+        Warning::CpuQuota { cgroup, limit, times, time_ns } => {
+            let limit = limit.filter(|limit| limit.period_us > 0).map_or_else(String::new, |limit| {
+                format!(" ({} us of CPU time every {} us)", limit.quota_us, limit.period_us)
+            });
+            format!(
+                "The CPU quota of control group {}{limit} was used up in {times} periods: threads in it that could \
+                 have run were not let, for {time_ns} summed over the CPUs. Raise it or take it away (knob \
+                 cfs-quota); where another thread had the CPU meanwhile, the quota is only a possibility.",
+                visible(cgroup)
+            )
+        }
+        Warning::CpuOffline { cpus } => {
+            format!("CPU {cpus} went offline meanwhile; what ran there from then on was not seen.")
+        }
+        Warning::IdleControlShared { cpu } => format!(
+            "CPU {cpu}, the idle control, also runs our own threads, for no other CPU is free: wake-ups that \
+             they make late are named for them. Measure fewer CPUs for a control that is idle."
+        ),
+        Warning::SmtSibling { cpu, siblings } => format!(
+            "Our own threads could run on CPU {siblings}, which shares a core with measured CPU {cpu}. Restrict \
+             jitterscope to another core with taskset, or measure both."
+        ),
+        Warning::RtThrottling { runtime_us, period_us } => format!(
+            "A SCHED_FIFO probe may run {runtime_us} us of every {period_us} us (kernel.sched_rt_runtime_us): the \
+             kernel stalls it by itself. Set it to -1 for the measurement, or leave out --priority."
+        ),
+        Warning::ClockFallback { reason } => {
+            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it.")
+        }
+        Warning::ClockDoubt { reason } => format!(
+            "Measured with the TSC because --clock tsc said so: {reason}. Should its rate have changed, or differ \
+             between CPUs, lengths and times are wrong by as much."
+        ),
+        Warning::OwnBookkeeping { cpu, count, threshold_ns, store_ns } => format!(
+            "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping, and have no record: storing a stall \
+             takes up to {store_ns} here, and the threshold is {threshold_ns}. Leave out --threshold for one that \
+             is well above."
+        ),
+        Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped } => format!(
+            "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full; the shortest had \
+             to go first. Raise --threshold."
+        ),
+        Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped } => format!(
+            "{dropped} slow messages of the {role} are counted but have no row: too many came at once. Raise \
+             --slow-above."
+        ),
+        Warning::TraceLost { lost } => format!(
+            "{lost} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer."
+        ),
+        Warning::CpuEndedEarly { cpu, why } => format!("CPU {cpu} was not measured to the end: {why}."),
+        Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(
+            "The probe of CPU {cpu} took {faults} page faults of its own while measuring; they show as stalls. \
+             Check for memory pressure, and whether it may lock memory."
+        ),
+        Warning::OwnPageFaults { thread: MeasuringThread::Role(role), faults } => format!(
+            "The {role} took {faults} page faults of its own after its set-up; they may show as slow messages."
+        ),
+        Warning::LeftoversRemoved { count } => {
+            format!("{count} tracing instances of an earlier jitterscope that was killed were removed.")
+        }
+        Warning::TraceDiscarded { at_the_end } => format!(
+            "The raw trace was not kept: the disk was {}. Stalls cannot be shown as timelines.",
+            if *at_the_end { "full at the end" } else { "filling up" }
+        ),
+        Warning::DiskFull { unstored } => format!(
+            "The disk was full, so the recording ended early and without its raw trace. {}Make room, or name another \
+             folder with --runs.",
+            match unstored {
+                0 => String::new(),
+                1 => "Its last stall is counted but has no record. ".into(),
+                more => format!("Its last {more} stalls are counted but have no record. "),
+            }
+        ),
+        Warning::OutputLost { output, delivered, lost, why } => format!(
+            "{output} got {delivered} rows and lost {lost}: {why}. The run itself has them: export it again for a \
+             whole copy."
+        ),
+        Warning::Interrupted => "The recording was ended before its time; what was measured is kept.".into(),
+        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {misfit}."),
+        Warning::NotPinned { one_core, many_nodes } => format!(
+            "Threads were left to the scheduler, which may put them {}: that changes a message's way from run to \
+             run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
+            match (one_core, many_nodes) {
+                (true, false) => "on two hardware threads of one core",
+                (false, true) => "on different NUMA nodes",
+                _ => "on two hardware threads of one core or on different NUMA nodes",
+            }
+        ),
+        Warning::MemoryNotLocked { why } => format!(
+            "The memory was faulted in but could not be locked ({why}): under memory pressure its pages can go. \
+             Raise RLIMIT_MEMLOCK (ulimit -l), or give CAP_IPC_LOCK."
+        ),
+        Warning::JournalDiskFull { why } => format!(
+            "The journal's disk was full, so the measurement ended early; what was measured and journalled is \
+             kept. {why}."
+        ),
+        Warning::JournalEnded { why } => format!(
+            "The journal could not be continued, so the measurement ended early; what was measured and journalled \
+             is kept. {why}."
+        ),
+        Warning::JournalWaits { waits } => format!(
+            "The journaller waited {waits} times for room in its file, which shows in its times. A longer --interval \
+             or a CPU more for our own thread prevents it."
+        ),
+        Warning::RingFull { waits, waited_ns } => format!(
+            "The producer found the ring full {waits} times and waited {waited_ns} in all, which shows in the times \
+             from the intended publication alone. Raise --ring, or --interval where the consumers cannot keep up."
+        ),
+        Warning::Disordered { role, disordered } => {
+            format!("{disordered} messages reached the {role} out of order or were lost: this is a bug.")
+        }
+        Warning::AttributedAgain { by, recorded_by } => format!(
+            "Stalls were attributed again from the raw trace, by version {by} (recorded by {recorded_by}). The \
+             stored run is as it was."
+        ),
+        Warning::VerdictsKept { kept, stalls } => format!(
+            "{kept} of {stalls} stalls keep the verdict of their recording: the raw trace around them was not kept. \
+             Raise --trace-limit when recording."
+        ),
+        Warning::InconsistentRows { rows } => format!(
+            "{rows} stalls and attributions of this run do not fit together; what is missing counts as unresolved. \
+             Record again."
+        ),
+        Warning::Other(other) if other.text.is_empty() => {
+            format!("Warning {}, written by another version of jitterscope, which knows what it says.", other.id)
+        }
+        Warning::Other(other) => other.text.clone(),
+    }
+}
+
+fn not_followed(late: u64, missed: u64) -> String {
+    let threads = |count: u64| match count {
+        1 => "1 thread".to_owned(),
+        more => format!("{more} threads"),
+    };
+    let late = (late > 0).then(|| {
+        format!(
+            "{} of the name had it before they were met, at their next switch or wake-up: what they did until then \
+             is in no account.",
+            threads(late)
+        )
+    });
+    let missed = (missed > 0).then(|| {
+        format!("{} of the name were not followed: nothing was seen of them but their end.", threads(missed))
+    });
+    late.into_iter().chain(missed).collect::<Vec<_>>().join(" ")
+}

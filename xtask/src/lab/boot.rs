@@ -1,0 +1,177 @@
+//! One guest from boot to power-off.
+
+use super::options::Guest;
+use super::{folder, initramfs, kernel};
+use anyhow::{Context, bail};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often we look whether the guest has written or ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a command in a guest ended.
+pub struct Outcome {
+    /// Its exit code.
+    pub code: u8,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// Whether what the guest writes is shown as it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// Its standard output and error go to ours.
+    Live,
+    /// It is only kept.
+    Kept,
+}
+
+/// Boots it, runs a script for its shell with `out` shared as /out, and powers it off.
+///
+/// # Errors
+/// The guest cannot be made, never came as far as the script's end, or took longer than its limit.
+pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Outcome> {
+    // One at a time: two would only slow one another down.
+    let lock = File::create(folder()?.join("lock"))?;
+    lock.lock()?;
+    let kernel = kernel::get(guest.kernel)?;
+    let scratch = tempfile::tempdir_in(folder()?)?;
+    let initramfs = initramfs::pack(guest, &kernel, scratch.path())?;
+    let shared = scratch.path().join("shared");
+    fs::create_dir_all(&shared)?;
+    fs::create_dir_all(out)?;
+    fs::write(shared.join("command"), script)?;
+    let console = scratch.path().join("console");
+    let mut qemu = Command::new("setpriv");
+    // It ends with us, however we end.
+    qemu.args(["--pdeathsig", "KILL", "nice", "-n", "10", "qemu-system-x86_64"]);
+    qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536", "-smp", &guest.smp]);
+    qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&initramfs);
+    qemu.args(["-append", &guest.command_line()]);
+    qemu.args(["-display", "none", "-monitor", "none", "-no-reboot", "-nodefaults"]);
+    qemu.arg("-serial").arg(format!("file:{}", console.display()));
+    for (tag, path) in [("lab", shared.as_path()), ("out", out)] {
+        let path = path.display();
+        qemu.arg("-virtfs").arg(format!("local,path={path},mount_tag={tag},security_model=none"));
+    }
+    qemu.args(&guest.qemu).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut process = Process(qemu.spawn().context("setpriv cannot be started")?);
+    let mut streams = Streams::of(&shared, show);
+    let began = Instant::now();
+    let ended = loop {
+        streams.forward()?;
+        if let Some(status) = process.0.try_wait()? {
+            break Some(status);
+        }
+        if began.elapsed() > guest.limit {
+            break None;
+        }
+        sleep(LOOK);
+    };
+    drop(process);
+    streams.forward()?;
+    let code = fs::read_to_string(shared.join("exit")).ok().and_then(|text| text.trim().parse().ok());
+    let (stdout, stderr) = (streams.stdout.text(), streams.stderr.text());
+    match (ended, code) {
+        (Some(_), Some(code)) => Ok(Outcome { code, stdout, stderr }),
+        (Some(status), None) => bail!(
+            "the guest ended before the command did (qemu: {status}); its console:\n{}{}",
+            tail(&console),
+            after("its standard error", &stderr)
+        ),
+        (None, _) => bail!(
+            "the guest was ended after {:?}; its console:\n{}{}{}",
+            guest.limit,
+            tail(&console),
+            after("its standard output", &stdout),
+            after("its standard error", &stderr)
+        ),
+    }
+}
+
+/// The last lines of a console.
+fn tail(console: &Path) -> String {
+    let text =
+        fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    last_lines(&text)
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}
+
+fn after(name: &str, text: &str) -> String {
+    if text.trim().is_empty() { String::new() } else { format!("\n{name}:\n{}", last_lines(text)) }
+}
+
+/// An emulator, which is ended when we are done with it, by its own number.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended by itself was waited for: both are then without effect.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the command writes: files on the shared folder, which no line discipline has changed.
+struct Streams {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+struct Stream {
+    path: PathBuf,
+    file: Option<File>,
+    seen: Vec<u8>,
+    to: Option<Box<dyn Write>>,
+}
+
+impl Streams {
+    fn of(shared: &Path, show: Show) -> Streams {
+        let live = show == Show::Live;
+        let stream = |name: &str, to: Box<dyn Write>| Stream {
+            path: shared.join(name),
+            file: None,
+            seen: Vec::new(),
+            to: live.then_some(to),
+        };
+        Streams {
+            stdout: stream("stdout", Box::new(std::io::stdout())),
+            stderr: stream("stderr", Box::new(std::io::stderr())),
+        }
+    }
+
+    fn forward(&mut self) -> anyhow::Result<()> {
+        self.stdout.forward()?;
+        self.stderr.forward()
+    }
+}
+
+impl Stream {
+    fn forward(&mut self) -> anyhow::Result<()> {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let before = self.seen.len();
+        file.read_to_end(&mut self.seen)?;
+        if let Some(to) = &mut self.to {
+            to.write_all(&self.seen[before..])?;
+            to.flush()?;
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+}

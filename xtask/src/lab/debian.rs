@@ -1,0 +1,122 @@
+//! Debian's packages, fetched with apt and unpacked below `target/lab`: nothing is installed, and apt's own
+//! state stays as it was. What was fetched is kept; `rm -r target/lab` fetches newer ones.
+
+use super::folder;
+use crate::shell;
+use anyhow::{Context, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The newest package whose name matches, as apt-cache searches for names.
+pub fn newest(pattern: &str) -> anyhow::Result<String> {
+    if search(pattern)?.is_empty() {
+        eprintln!("lab: fetching the lists of packages");
+        succeed(apt("apt-get")?.args(["update", "--quiet"]))?;
+    }
+    let found = search(pattern)?;
+    found.into_iter().max_by_key(|name| numbers(name)).with_context(|| {
+        format!("no package of this machine's apt sources is called {pattern}: add the release that has it")
+    })
+}
+
+/// Fetches a package and unpacks those of its files that match, as GNU tar's wildcards do; all without any.
+/// What was unpacked before is left as it is.
+pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
+    let done = into.join(format!(".{package}"));
+    if done.exists() {
+        return Ok(());
+    }
+    let scratch = tempfile::tempdir_in(folder()?)?;
+    eprintln!("lab: fetching {package}");
+    if search(&format!("^{package}$"))?.is_empty() {
+        succeed(apt("apt-get")?.args(["update", "--quiet"]))?;
+    }
+    succeed(apt("apt-get")?.args(["download", "--quiet", package]).current_dir(&scratch))?;
+    let file = fs::read_dir(&scratch)?.flatten().map(|entry| entry.path()).next();
+    let file = file.with_context(|| format!("apt-get fetched no file for {package}"))?;
+    fs::create_dir_all(into)?;
+    let mut tar = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("dpkg-deb cannot be started")?;
+    let stream = tar.stdout.take().context("dpkg-deb has no output")?;
+    let mut unpack = Command::new("tar");
+    unpack.args(["--extract", "--no-same-owner", "--directory"]).arg(into).stdin(stream);
+    if !wanted.is_empty() {
+        unpack.arg("--wildcards").args(wanted);
+    }
+    let unpacked = succeed(&mut unpack);
+    // Whatever tar said, dpkg-deb has ended or will: its pipe is closed.
+    let read = tar.wait()?;
+    unpacked?;
+    if !read.success() {
+        bail!("{} cannot be read: dpkg-deb {read}", file.display());
+    }
+    Ok(fs::write(done, [])?)
+}
+
+/// Busybox, linked statically: the guest's userland, and some of our tools here.
+pub fn busybox() -> anyhow::Result<PathBuf> {
+    let into = folder()?.join("busybox");
+    unpack("busybox-static", &["./bin/busybox"], &into)?;
+    Ok(into.join("bin/busybox"))
+}
+
+fn search(pattern: &str) -> anyhow::Result<Vec<String>> {
+    let output = apt("apt-cache")?
+        .args(["search", "--names-only", pattern])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("apt-cache cannot be started")?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    Ok(lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
+/// Apt with lists and a cache of its own, which needs no root, and the sources of this machine.
+fn apt(program: &str) -> anyhow::Result<Command> {
+    let state = folder()?.join("apt");
+    let (lists, cache) = (state.join("lists"), state.join("cache"));
+    fs::create_dir_all(lists.join("partial"))?;
+    fs::create_dir_all(cache.join("archives/partial"))?;
+    let mut command = shell::command(program, &[]);
+    command.arg("-o").arg(format!("Dir::State::lists={}", lists.display()));
+    command.arg("-o").arg(format!("Dir::Cache={}", cache.display()));
+    // As root it would give itself up for a user who cannot write here.
+    command.args(["-o", "APT::Sandbox::User=root"]);
+    Ok(command)
+}
+
+/// Runs it, its standard output with our messages; fails when it does.
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output =
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("{name} cannot be started"))?;
+    if !output.status.success() {
+        bail!("{name} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stdout).trim());
+    }
+    Ok(())
+}
+
+/// The numbers in a package's name, in order: what Debian counts up.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_is_the_one_with_the_highest_numbers() {
+        let newest = |names: &[&'static str]| names.iter().copied().max_by_key(|name| numbers(name));
+        let names = ["linux-image-6.12.95+deb12-amd64", "linux-image-6.12.117+deb12-amd64"];
+        assert_eq!(newest(&names), Some("linux-image-6.12.117+deb12-amd64"));
+        assert_eq!(
+            newest(&["linux-image-6.1.0-9-amd64", "linux-image-6.1.0-50-amd64"]),
+            Some("linux-image-6.1.0-50-amd64")
+        );
+    }
+}

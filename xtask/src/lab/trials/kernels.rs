@@ -1,0 +1,152 @@
+//! Other kernels: their events, formats and names differ, and so does what they lack.
+
+use super::super::options::{Guest, Kernel};
+use super::Finding;
+use super::steps::{self, Steps, culprits, source, stalls_of, word};
+use serde_json::Value;
+
+/// Every kind of recording, what looks at the machine, and the selftest. For `interrupts` the devices interrupt
+/// CPU 1, and the shared folder is asked for work from the other.
+const SCRIPT: &str = r#"
+step doctor jitterscope doctor --json
+step audit jitterscope audit --json
+step record jitterscope record --cpus 1 -d 3s -q --json
+step attach jitterscope attach -q --json -- sh -c 'i=0; while [ $i -lt 30 ]; do usleep 20000; i=$((i+1)); done'
+# Two CPUs have no room for three busy threads.
+step pipeline jitterscope record pipeline --two-thread -q --json --duration 2s
+step wakeup jitterscope record wakeup --cpus 1 -q --json -d 2s
+taskset 2 sh -c 'while :; do :; done' &
+owner=$!
+step passive jitterscope record none --cpus 1 -q --json -d 2s
+kill $owner
+step selftest jitterscope selftest --cpus 1 --json
+for file in /proc/irq/*/smp_affinity_list; do echo 1 >$file; done 2>/dev/null
+taskset 1 sh -c 'while :; do ls /lab; usleep 10000; done' >/dev/null 2>&1 &
+asker=$!
+step interrupts jitterscope record --cpus 1 -d 2s -q --json
+kill $asker
+ls /sys/kernel/tracing/instances >/out/instances
+"#;
+
+/// Linux 6.1.
+pub fn v6_1(finding: &mut Finding) -> anyhow::Result<()> {
+    let steps = everything(finding, Kernel::V6_1)?;
+    let record = steps.json("record")?;
+    has(finding, &record, "timer", "tick_sched_timer");
+    lacks_csd(finding, &record);
+    has(finding, &steps.json("interrupts")?, "irq", "virtio");
+    Ok(())
+}
+
+/// Linux 6.12.
+pub fn v6_12(finding: &mut Finding) -> anyhow::Result<()> {
+    let steps = everything(finding, Kernel::V6_12)?;
+    let record = steps.json("record")?;
+    // Renamed since 6.9.
+    has(finding, &record, "timer", "tick_nohz_handler");
+    let tracefs = source(&record, "tracefs").map(|source| word(source, "status"));
+    finding.check(
+        tracefs.as_deref() == Some("available"),
+        format!("6.12 has every event that is wanted: {tracefs:?}"),
+    );
+    has(finding, &steps.json("interrupts")?, "irq", "virtio");
+    finding.check(steps.code("selftest") == Some(0), "the selftest passes where the kernel has every event");
+    Ok(())
+}
+
+/// Linux 6.1 with PREEMPT_RT.
+pub fn rt(finding: &mut Finding) -> anyhow::Result<()> {
+    let steps = everything(finding, Kernel::Rt)?;
+    let record = steps.json("record")?;
+    has(finding, &record, "timer", "tick_sched_timer");
+    lacks_csd(finding, &record);
+    // Timers that sleep run in a thread there, and RCU's callbacks in another: each softirq is named after the
+    // thread that does its work.
+    has(finding, &record, "thread", "ktimers/1");
+    has(finding, &record, "thread", "rcuc/1");
+    let softirqs = stalls_of(&record, "softirq", "RCU");
+    finding.check(softirqs == 0, format!("no RCU softirq where a thread does its work ({softirqs})"));
+    // A device's handler, too, runs in a thread.
+    has(finding, &steps.json("interrupts")?, "thread", "irq/");
+    let doctor = steps.json("doctor")?;
+    let osnoise = capability(&doctor, "osnoise");
+    finding.check(
+        osnoise.as_deref() == Some("available"),
+        format!("doctor knows the tracer osnoise: {osnoise:?}"),
+    );
+    Ok(())
+}
+
+/// What holds on every kernel.
+fn everything(finding: &mut Finding, kernel: Kernel) -> anyhow::Result<Steps> {
+    let steps = steps::run(finding, "all", &Guest::new(kernel), SCRIPT)?;
+    let expected = ["doctor", "audit", "record", "attach", "pipeline", "wakeup", "passive", "interrupts"];
+    steps.ended(finding, &expected.map(|step| (step, 0)));
+    for step in ["record", "wakeup", "interrupts"] {
+        proven(finding, step, &steps.json(step)?);
+    }
+    let attach = steps.json("attach")?;
+    let threads = attach["threads"].as_array().map_or(0, Vec::len);
+    finding.check(threads >= 1, format!("attach follows the command's threads ({threads})"));
+    let followed = culprits(&attach);
+    finding.check(!followed.is_empty(), format!("attach names who took their time: {followed:?}"));
+    let pipeline = steps.json("pipeline")?;
+    finding.check(pipeline["pipeline"].is_object(), "record pipeline measures messages");
+    selftest(finding, &steps.json("selftest")?);
+    let left = steps.file("instances");
+    finding.check(left.trim().is_empty(), format!("no tracing instance is left: {left:?}"));
+    Ok(steps)
+}
+
+/// The kernel's events and the gaps belong together, and every source says why it gives less.
+fn proven(finding: &mut Finding, step: &str, report: &Value) {
+    let attribution = &report["attribution"];
+    let events = attribution["events"].as_u64().unwrap_or_default();
+    if report["probe"]["kind"] == "spin" {
+        let inside = attribution["events_in_gaps_fraction"].as_f64().unwrap_or_default();
+        finding.check(
+            events > 100 && inside > 0.99,
+            format!("{step}: {:.2} % of {events} events lie in stalls", inside * 100.0),
+        );
+    }
+    finding.check(attribution["proven"] == true, format!("{step}: the evidence is proven"));
+    for source in report["sources"].as_array().into_iter().flatten() {
+        if source["status"] != "available" {
+            let typed = !word(source, "reason").is_empty() && !word(source, "loses").is_empty();
+            finding.check(typed, format!("{step}: {} says why and what is lost", word(source, "name")));
+        }
+    }
+}
+
+fn has(finding: &mut Finding, report: &Value, kind: &str, name: &str) {
+    let count = stalls_of(report, kind, name);
+    finding.check(count > 0, format!("{kind} {name} is named ({count} stalls) among {:?}", culprits(report)));
+}
+
+fn lacks_csd(finding: &mut Finding, report: &Value) {
+    let lost = source(report, "tracefs").map(|source| word(source, "reason")).unwrap_or_default();
+    finding.check(lost.contains("csd:csd_function_entry"), format!("what the kernel lacks is named: {lost}"));
+}
+
+/// Every disturbance is found and named. What a kernel has no event for may be found without a name, where the
+/// tool says so: a membarrier before Linux 6.5.
+fn selftest(finding: &mut Finding, score: &Value) {
+    let rows = score["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let kinds: Vec<String> = rows.iter().map(|row| word(row, "kind")).collect();
+    for wanted in ["fifo", "fair", "timer", "softirq", "kworker"] {
+        finding.check(kinds.iter().any(|kind| kind == wanted), format!("selftest injects {wanted}"));
+    }
+    for row in rows {
+        let kind = word(row, "kind");
+        let (found, injected) = (row["found"].as_u64(), row["injected"].as_u64());
+        let unnamed = kind == "membarrier" && row["named"] == 0 && found == injected;
+        let told = format!("selftest {kind}: found {found:?} of {injected:?}, {}", word(row, "reason"));
+        finding.check(row["passed"] == true || unnamed, told);
+    }
+}
+
+/// The state of something that doctor tells about.
+fn capability(doctor: &Value, name: &str) -> Option<String> {
+    let all = doctor["sources"].as_array().or_else(|| doctor.as_array())?;
+    all.iter().find(|one| one["name"] == name).map(|one| word(one, "status"))
+}

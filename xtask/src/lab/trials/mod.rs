@@ -1,0 +1,146 @@
+//! Trials: what is booted, done there, and judged here from what came back. Totals are never judged: a guest's
+//! time may be slow or stand still. What is judged is whether predicted culprits are there, whether a command
+//! ends as it should, and whether the machine is as it was.
+
+mod clocks;
+mod crash;
+mod kernels;
+mod steps;
+mod topology;
+mod walk;
+
+use super::folder;
+use crate::shell;
+use anyhow::{Context, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// One trial.
+pub struct Trial {
+    /// Its name, as `--only` takes it.
+    name: &'static str,
+    /// What it shows.
+    what: &'static str,
+    /// Whether the stage `lab` of the tests runs it: all of those together take twelve minutes at most.
+    stage: bool,
+    run: fn(&mut Finding) -> anyhow::Result<()>,
+}
+
+/// All of them; a new one is a line here and a file beside this.
+const TRIALS: [Trial; 12] = [
+    Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
+    Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
+    Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
+    Trial { name: "lockdown", stage: true, run: clocks::lockdown, what: "tracefs refused by lockdown" },
+    Trial {
+        name: "clocks",
+        stage: true,
+        run: clocks::wrong,
+        what: "the HPET as clock source, an unstable TSC",
+    },
+    Trial { name: "kill-record", stage: true, run: crash::record, what: "SIGKILL at random moments" },
+    Trial { name: "kill-apply", stage: true, run: crash::apply, what: "SIGKILL of tune apply at its writes" },
+    Trial { name: "resources", stage: true, run: crash::resources, what: "a full disk; a CPU goes offline" },
+    Trial { name: "walk", stage: false, run: walk::walk, what: "the documents' own way, step by step" },
+    Trial {
+        name: "shapes",
+        stage: false,
+        run: topology::shapes,
+        what: "siblings, nodes, queues, the pipeline",
+    },
+    Trial { name: "groups", stage: false, run: topology::groups, what: "partition and quota of cgroup v2" },
+    Trial { name: "eight", stage: false, run: topology::eight, what: "seven of eight CPUs measured at once" },
+];
+
+/// What a trial has found so far.
+pub struct Finding {
+    /// A folder of its own; what lies there is kept until its next run.
+    out: PathBuf,
+    objections: Vec<String>,
+    checks: usize,
+}
+
+impl Finding {
+    /// Notes whether something is as it should be; `what` says what that is, with the facts.
+    pub fn check(&mut self, holds: bool, what: impl Into<String>) {
+        self.checks += 1;
+        let what = what.into();
+        eprintln!("  {} {what}", if holds { "ok " } else { "NOT" });
+        if !holds {
+            self.objections.push(what);
+        }
+    }
+
+    /// A folder for what one of its guests writes, empty.
+    pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let folder = self.out.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(folder)
+    }
+}
+
+/// Lists them.
+pub fn list() {
+    for trial in &TRIALS {
+        println!("{:<12} {}{}", trial.name, trial.what, if trial.stage { "" } else { " (--all)" });
+    }
+}
+
+/// Which of them to run.
+pub enum Which<'a> {
+    /// All.
+    All,
+    /// Those of the tests' stage.
+    Stage,
+    /// These.
+    Named(&'a [String]),
+}
+
+/// Runs them and fails with what is not as it should be.
+pub fn run(which: &Which) -> anyhow::Result<()> {
+    if let Which::Named(names) = which
+        && let Some(unknown) = names.iter().find(|name| TRIALS.iter().all(|trial| trial.name != **name))
+    {
+        bail!("there is no trial {unknown}; --list lists them");
+    }
+    let mut objections = Vec::new();
+    for trial in TRIALS.iter().filter(|trial| which.has(trial)) {
+        let began = Instant::now();
+        eprintln!("== lab {}: {}", trial.name, trial.what);
+        let mut finding =
+            Finding { out: folder()?.join("trials").join(trial.name), objections: Vec::new(), checks: 0 };
+        if let Err(error) = (trial.run)(&mut finding) {
+            finding.objections.push(format!("{error:#}"));
+        } else if finding.checks == 0 {
+            finding.objections.push("nothing was checked".to_owned());
+        }
+        let seconds = began.elapsed().as_secs();
+        let told = if finding.objections.is_empty() { "passed" } else { "FAILED" };
+        eprintln!("lab {:<12} {told}, {} checks in {seconds} s", trial.name, finding.checks);
+        let kept = shown(&finding.out);
+        objections.extend(finding.objections.iter().map(|what| format!("{}: {what} ({kept})", trial.name)));
+    }
+    if objections.is_empty() {
+        return Ok(());
+    }
+    bail!("{} objections:\n  {}", objections.len(), objections.join("\n  "))
+}
+
+impl Which<'_> {
+    fn has(&self, trial: &Trial) -> bool {
+        match self {
+            Which::All => true,
+            Which::Stage => trial.stage,
+            Which::Named(names) => names.iter().any(|name| name == trial.name),
+        }
+    }
+}
+
+/// A path as it stands in messages.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(shell::root()).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,167 @@
+//! A guest's script in steps, and what came back from each.
+
+use super::super::boot::{self, Show};
+use super::super::options::Guest;
+use super::Finding;
+use anyhow::Context;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// What the steps of a guest's script left.
+pub struct Steps {
+    folder: PathBuf,
+    codes: BTreeMap<String, i32>,
+}
+
+/// Boots the guest and runs the script, which calls `step`; `name` tells the guests of a trial apart.
+pub fn run(finding: &Finding, name: &str, guest: &Guest, script: &str) -> anyhow::Result<Steps> {
+    let folder = finding.folder(name)?;
+    continued(folder, guest, script)
+}
+
+/// The same with a folder that an earlier guest has written to.
+pub fn continued(folder: PathBuf, guest: &Guest, script: &str) -> anyhow::Result<Steps> {
+    let script = format!("{}\n{script}\ntrue\n", include_str!("steps.sh"));
+    let outcome = boot::run(guest, &script, &folder, Show::Kept)?;
+    anyhow::ensure!(
+        outcome.code == 0,
+        "the guest's script failed ({}): {}{}",
+        outcome.code,
+        outcome.stdout,
+        outcome.stderr
+    );
+    let codes = fs::read_to_string(folder.join("codes")).context("the guest ran no step")?;
+    let codes = codes.lines().filter_map(|line| {
+        let (name, code) = line.split_once(' ')?;
+        Some((name.to_owned(), code.parse().ok()?))
+    });
+    Ok(Steps { codes: codes.collect(), folder })
+}
+
+impl Steps {
+    /// How a step ended; none if it was never reached.
+    pub fn code(&self, step: &str) -> Option<i32> {
+        self.codes.get(step).copied()
+    }
+
+    /// What it wrote to standard output; nothing if it never ran.
+    pub fn out(&self, step: &str) -> String {
+        self.file(&format!("{step}.out"))
+    }
+
+    /// What it wrote to standard error.
+    pub fn err(&self, step: &str) -> String {
+        self.file(&format!("{step}.err"))
+    }
+
+    /// A file that the script left in /out.
+    pub fn file(&self, name: &str) -> String {
+        fs::read(self.folder.join(name))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// What it wrote to standard output, as JSON.
+    pub fn json(&self, step: &str) -> anyhow::Result<Value> {
+        let text = self.out(step);
+        serde_json::from_str(&text).with_context(|| {
+            format!(
+                "step {step} (exit code {:?}) wrote no JSON: {text:.200} {:.600}",
+                self.code(step),
+                self.err(step)
+            )
+        })
+    }
+
+    /// Notes that no step panicked, and how each of these ended.
+    pub fn ended(&self, finding: &mut Finding, expected: &[(&str, i32)]) {
+        for (step, code) in expected {
+            let got = self.code(step);
+            let why =
+                if got == Some(*code) { String::new() } else { format!(": {:.500}", self.err(step).trim()) };
+            finding.check(got == Some(*code), format!("{step} ends with {code} ({got:?}){why}"));
+        }
+        for step in self.codes.keys() {
+            if self.err(step).contains("panicked at") {
+                finding.check(false, format!("{step} does not panic: {:.500}", self.err(step)));
+            }
+        }
+    }
+}
+
+/// The culprits of a report: kind and name, those that could not be explained included.
+pub fn culprits(report: &Value) -> Vec<(String, String)> {
+    rows(report).map(|row| (word(row, "kind"), word(row, "name"))).collect()
+}
+
+/// How many stalls a culprit has a part in; `name` may be the beginning of its name.
+pub fn stalls_of(report: &Value, kind: &str, name: &str) -> u64 {
+    let of = |row: &&Value| word(row, "kind") == kind && word(row, "name").starts_with(name);
+    rows(report).filter(of).filter_map(|row| row["count"].as_u64()).sum()
+}
+
+fn rows(report: &Value) -> impl Iterator<Item = &Value> {
+    let attribution = &report["attribution"];
+    [&attribution["culprits"], &attribution["unexplained"]["classes"]]
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten()
+}
+
+/// A source of a report and its state.
+pub fn source<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    report["sources"].as_array()?.iter().find(|source| source["name"] == name)
+}
+
+/// A field as a word; empty without it.
+pub fn word(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Lines that only one of two states has: what was changed and not put back.
+pub fn differences(before: &str, again: &str, after: &str) -> Vec<String> {
+    let (before, again) = (settings(before), settings(again));
+    // What changes by itself says nothing about a rollback.
+    let steady = |key: &str| before.get(key) == again.get(key);
+    let after = settings(after);
+    let keys = before.keys().chain(after.keys()).collect::<std::collections::BTreeSet<_>>();
+    keys.into_iter()
+        .filter(|key| steady(key) && before.get(*key) != after.get(*key))
+        .map(|key| format!("{key}: {:?} -> {:?}", before.get(key), after.get(key)))
+        .collect()
+}
+
+fn settings(text: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in text.lines() {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        all.entry(key).or_default().push(value);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_steady_and_is_other_is_told() {
+        let (before, again) = ("/a:1\n/b:1\n/c:1\n", "/a:1\n/b:2\n/c:1\n");
+        assert_eq!(differences(before, again, "/a:1\n/b:3\n/c:1\n"), [""; 0]);
+        assert_eq!(differences(before, again, "/a:2\n/b:1\n").len(), 2);
+        assert_eq!(differences(before, again, "/a:1\n/c:1\n/d:1\n"), ["/d: None -> Some([\"1\"])"]);
+    }
+
+    #[test]
+    fn culprits_that_explain_nothing_count_too() {
+        let report = serde_json::json!({"attribution": {
+            "culprits": [{"kind": "kworker", "name": "vmstat_update", "count": 3}],
+            "unexplained": {"classes": [{"kind": "hypervisor", "name": "late interrupt", "count": 2}]}
+        }});
+        assert_eq!(culprits(&report).len(), 2);
+        assert_eq!(stalls_of(&report, "kworker", "vmstat"), 3);
+        assert_eq!(stalls_of(&report, "kworker", "wb_"), 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! More CPUs than this machine has, and other shapes: siblings, nodes, queues of devices, control groups.
+
+use super::super::options::{Guest, Kernel};
+use super::steps::{self, culprits, stalls_of, word};
+use super::{Finding, walk};
+use std::time::Duration;
+
+/// Hyper-threads and two nodes of memory; a disk with a queue, and an interrupt that the kernel manages, for
+/// each CPU; the pipeline's threads on isolated CPUs of their own.
+pub fn shapes(finding: &mut Finding) -> anyhow::Result<()> {
+    let folder = finding.folder("guest")?;
+    let disk = folder.with_extension("disk");
+    walk::make_disk(&disk)?;
+    let drive = format!("file={},if=none,id=disk,format=raw,cache=unsafe", disk.display());
+    let mut guest = Guest::new(Kernel::V6_1)
+        .smp("4,sockets=2,cores=1,threads=2")
+        .append("isolcpus=domain,1-3")
+        .qemu(&["-numa", "node,cpus=0-1", "-numa", "node,cpus=2-3"])
+        .qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk,num-queues=4"]);
+    guest.limit = Duration::from_secs(600);
+    let script = r#"
+modprobe virtio_blk 2>/dev/null
+step record jitterscope record --cpus 2,3 -d 3s -q --json
+step pipeline jitterscope record pipeline --duration 2s -q --json
+step audit jitterscope audit --cpus 3 --json
+step apply jitterscope tune apply --cpus 3 --only irq-aff --yes
+step rollback jitterscope tune rollback --yes
+for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(ls ${file%/*} | grep virtio)"; done >/out/interrupts
+"#;
+    let steps = steps::continued(folder, &guest, script)?;
+    std::fs::remove_file(&disk)?;
+    steps.ended(finding, &[("record", 0), ("pipeline", 0), ("audit", 0), ("apply", 0), ("rollback", 0)]);
+    let record = steps.json("record")?;
+    let processors = &record["machine"]["processors"];
+    let nodes = processors["numa"]["value"].as_array().map_or(0, Vec::len);
+    finding.check(nodes == 2, format!("two nodes are seen ({nodes})"));
+    let active = &processors["smt"]["active"]["value"];
+    finding.check(active == true, format!("hyper-threads are seen ({active})"));
+    let measured = record["probe"]["cpus"].as_array().map_or(0, Vec::len);
+    finding.check(measured == 2, format!("both CPUs are measured ({measured})"));
+    let pipeline = steps.json("pipeline")?;
+    let text = pipeline["pipeline"].to_string();
+    let cpus: Vec<u64> = numbers_of(&text, "\"cpu\":");
+    let own = (1..=3).all(|cpu| cpus.contains(&cpu));
+    finding.check(own, format!("each thread of the pipeline has an isolated CPU of its own ({cpus:?})"));
+    let audit = steps.json("audit")?;
+    let knobs = audit["knobs"].as_array().cloned().unwrap_or_default();
+    let interrupts = knobs.iter().find(|knob| knob["id"] == "irq-aff").cloned().unwrap_or_default();
+    let text = interrupts.to_string();
+    finding.check(
+        text.contains("manage"),
+        format!("managed interrupts are told apart: {}", word(&interrupts, "note")),
+    );
+    Ok(())
+}
+
+fn numbers_of(text: &str, key: &str) -> Vec<u64> {
+    let mut found: Vec<u64> = text
+        .split(key)
+        .skip(1)
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Control groups of version 2: an isolated partition made and undone, and a quota that stops its members.
+pub fn groups(finding: &mut Finding) -> anyhow::Result<()> {
+    let script = r#"
+cat >/bin/worker <<'X'
+#!/bin/sh
+echo $$ >/sys/fs/cgroup/small/cgroup.procs
+i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done
+X
+chmod 755 /bin/worker
+step apply jitterscope tune apply --cpus 1 --only cpuset-part --yes
+cat /sys/fs/cgroup/jitterscope.isolated/cpuset.cpus.partition >/out/partition
+step isolated jitterscope record --cpus 1 -d 2s -q --json
+step rollback jitterscope tune rollback --yes
+ls -d /sys/fs/cgroup/jitterscope* >/out/groups 2>/dev/null
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/small
+echo "10000 100000" >/sys/fs/cgroup/small/cpu.max
+step quota jitterscope attach -q --json --threshold 10ms -- worker
+rmdir /sys/fs/cgroup/small
+"#;
+    let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_12), script)?;
+    steps.ended(finding, &[("apply", 0), ("isolated", 0), ("rollback", 0), ("quota", 0)]);
+    let partition = steps.file("partition");
+    finding
+        .check(partition.trim() == "isolated", format!("the partition is isolated ({})", partition.trim()));
+    finding.check(steps.file("groups").trim().is_empty(), "the rollback leaves no group");
+    let quota = steps.json("quota")?;
+    let count = stalls_of(&quota, "quota", "") + stalls_of(&quota, "throttled", "");
+    let named = culprits(&quota);
+    let told = count > 0 || named.iter().any(|(kind, name)| kind.contains("quota") || name.contains("quota"));
+    finding.check(told, format!("the quota is named: {named:?}"));
+    Ok(())
+}
+
+/// Seven CPUs of eight measured at once; the report stays readable.
+pub fn eight(finding: &mut Finding) -> anyhow::Result<()> {
+    let mut guest = Guest::new(Kernel::V6_1).smp("8");
+    guest.limit = Duration::from_secs(400);
+    let script = r#"
+step record jitterscope record --cpus 1-7 -d 3s -q --label eight
+step json jitterscope report latest --json
+"#;
+    let steps = steps::run(finding, "guest", &guest, script)?;
+    steps.ended(finding, &[("record", 0), ("json", 0)]);
+    let report = steps.json("json")?;
+    let cpus = report["probe"]["cpus"].as_array().cloned().unwrap_or_default();
+    finding.check(cpus.len() == 7, format!("seven CPUs are measured ({})", cpus.len()));
+    let all = cpus.iter().all(|cpu| cpu["samples"].as_u64().is_some_and(|samples| samples > 0));
+    finding.check(all, "each of them has samples");
+    let text = steps.out("record");
+    let (lines, widest) =
+        (text.lines().count(), text.lines().map(|line| line.chars().count()).max().unwrap_or(0));
+    finding.check(lines <= 120 && widest <= 100, format!("the report has {lines} lines, {widest} wide"));
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The documents' own way, a step at a time: before each, its predicted culprit is there, after it, it is gone
+//! or has fallen, and `diff` does not say otherwise. In the end everything is as it was.
+
+use super::super::options::{Guest, Kernel};
+use super::steps::{self, Steps, word};
+use super::{Finding, crash};
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+/// A step: what it takes away, from whom.
+struct Taken {
+    name: &'static str,
+    /// Its knobs; none where a boot parameter takes it.
+    knobs: &'static str,
+    kind: &'static str,
+    culprit: &'static str,
+}
+
+/// The steps that need no reboot.
+const TAKEN: [Taken; 5] = [
+    Taken { name: "isolation", knobs: "cpuset-part,systemd-aff", kind: "thread", culprit: "hog" },
+    Taken { name: "vmstat", knobs: "vmstat", kind: "kworker", culprit: "vmstat_update" },
+    Taken { name: "watchdog", knobs: "softlockup", kind: "timer", culprit: "watchdog_timer_fn" },
+    Taken { name: "interrupts", knobs: "irq-aff,irq-default", kind: "irq", culprit: "virtio" },
+    Taken { name: "workqueues", knobs: "wq-named", kind: "kworker", culprit: "wb_workfn" },
+];
+
+/// Those that do.
+const BOOTED: [Taken; 2] = [
+    Taken { name: "nohz_full", knobs: "", kind: "timer", culprit: "tick_sched_timer" },
+    Taken { name: "rcu_nocbs", knobs: "", kind: "softirq", culprit: "RCU" },
+];
+
+/// What disturbs, and how a step is measured, changed and measured again. CPU 3 is the one to be left alone.
+const SCRIPT: &str = r#"
+cat >/bin/hog <<'X'
+#!/bin/sh
+while :; do i=$((i+1)); done
+X
+cat >/bin/asker <<'X'
+#!/bin/sh
+while :; do ls /lab; usleep 10000; done
+X
+cat >/bin/writer <<'X'
+#!/bin/sh
+while :; do dd if=/dev/zero of=/mnt/file bs=64k count=16 conv=fsync; sync; done
+X
+chmod 755 /bin/hog /bin/asker /bin/writer
+measure() { jitterscope record --cpus 3 -d 5s --label $1 -q --json; }
+walk() {
+    step $1-before measure $1-before
+    step $1-apply jitterscope tune apply --cpus 3 --only $2 --yes
+    step $1-after measure $1-after
+    step $1-diff jitterscope diff $1-before $1-after --json
+}
+mount -t ext4 /dev/vda /mnt
+echo 8 >/sys/devices/virtual/workqueue/writeback/cpumask
+for file in /proc/irq/*/smp_affinity_list; do echo 3 >$file; done 2>/dev/null
+settings >/out/before
+settings >/out/again
+pids=
+for n in 1 2 3 4 5; do hog & pids="$pids $!"; done
+walk isolation cpuset-part,systemd-aff
+kill $pids
+walk vmstat vmstat
+walk watchdog softlockup
+taskset 1 asker >/dev/null 2>&1 & asking=$!
+walk interrupts irq-aff,irq-default
+kill $asking
+taskset 1 writer >/dev/null 2>&1 & writing=$!
+walk workqueues wq-named
+kill $writing
+step status jitterscope tune status
+step booted-before measure booted-before
+step rollback jitterscope tune rollback --yes
+sync
+settings >/out/after
+mkdir -p /out/runs && cp -r /tmp/runs/*spin* /out/runs
+"#;
+
+const BOOT_SCRIPT: &str = r#"
+mkdir -p /tmp/runs && chmod 700 /tmp/runs && cp -r /out/runs/* /tmp/runs
+cat /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full >/out/isolated
+jitterscope tune apply --cpus 3 --only vmstat,softlockup,irq-aff,wq-named --yes >/dev/null
+step booted-after jitterscope record -d 5s --label booted-after -q --json
+step booted-diff jitterscope diff booted-before booted-after --json
+"#;
+
+/// Two boots: without and with boot parameters.
+pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
+    let folder = finding.folder("guest")?;
+    let disk = folder.with_extension("disk");
+    make_disk(&disk)?;
+    let drive = format!("file={},if=none,id=disk,format=raw,cache=unsafe", disk.display());
+    let mut guest = Guest::new(Kernel::V6_1).smp("4");
+    guest = guest.qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
+    guest.limit = Duration::from_secs(900);
+    let steps = steps::continued(folder.clone(), &guest, SCRIPT)?;
+    std::fs::remove_file(&disk)?;
+    for taken in &TAKEN {
+        let apply = format!("{}-apply", taken.name);
+        steps.ended(finding, &[(&apply, 0)]);
+        let knobs = taken.knobs;
+        let (before, after) = (format!("{}-before", taken.name), format!("{}-after", taken.name));
+        let diff = steps.json(&format!("{}-diff", taken.name))?;
+        fell(finding, &steps, (&before, &after), &diff, taken, knobs)?;
+    }
+    steps.ended(finding, &[("status", 0), ("rollback", 0)]);
+    crash::restored(finding, &steps, "after");
+    let parameters = "isolcpus=domain,managed_irq,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0";
+    let steps = steps::continued(folder, &Guest::new(Kernel::V6_1).smp("4").append(parameters), BOOT_SCRIPT)?;
+    let isolated = steps.file("isolated");
+    finding
+        .check(isolated == "3\n3\n", format!("CPU 3 is isolated and tickless from boot on ({isolated:?})"));
+    let diff = steps.json("booted-diff")?;
+    for taken in &BOOTED {
+        fell(finding, &steps, ("booted-before", "booted-after"), &diff, taken, parameters)?;
+    }
+    Ok(())
+}
+
+/// The culprit was there, and is gone or has fallen to a third at most.
+fn fell(
+    finding: &mut Finding,
+    steps: &Steps,
+    (before, after): (&str, &str),
+    diff: &Value,
+    taken: &Taken,
+    by: &str,
+) -> anyhow::Result<()> {
+    let count = |step: &str| {
+        Ok::<u64, anyhow::Error>(steps::stalls_of(&steps.json(step)?, taken.kind, taken.culprit))
+    };
+    let (was, is) = (count(before)?, count(after)?);
+    let name = format!("{} {}", taken.kind, taken.culprit);
+    finding.check(was > 0, format!("{}: {name} is there before {by} ({was} stalls)", taken.name));
+    finding.check(
+        is * 3 <= was,
+        format!("{}: {name} is gone or has fallen after it ({was} -> {is})", taken.name),
+    );
+    let rows = diff["against"][0]["culprits"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let of = |row: &&Value| word(row, "kind") == taken.kind && word(row, "name").starts_with(taken.culprit);
+    let became: Vec<String> = rows.iter().filter(of).map(|row| word(row, "became")).collect();
+    let agrees =
+        !became.is_empty() && became.iter().all(|word| !["grew", "appeared"].contains(&word.as_str()));
+    finding.check(agrees, format!("{}: diff says of it: {became:?}", taken.name));
+    Ok(())
+}
+
+/// A small disk with a file system that is written back.
+pub fn make_disk(path: &std::path::Path) -> anyhow::Result<()> {
+    std::fs::File::create(path)?.set_len(64 << 20)?;
+    let made = Command::new("mkfs.ext4").arg("-q").arg(path).status();
+    anyhow::ensure!(
+        made.is_ok_and(|status| status.success()),
+        "mkfs.ext4 cannot be used (package e2fsprogs)"
+    );
+    Ok(())
+}
