@@ -97,8 +97,8 @@ impl Lexicon for Known {
     fn comm(&self, tid: i32) -> Option<Name> {
         (tid < 100).then(|| format!("t{tid}").into())
     }
-    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
-        let tgid = (comm == "t7" && tid == 7).then_some(70);
+    fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        let tgid = (comm == Comm::new("t7") && tid == 7).then_some(70);
         TaskIdentity { tgid, ..TaskIdentity::default() }
     }
 }
