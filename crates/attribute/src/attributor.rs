@@ -4,6 +4,7 @@ use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
 use crate::culprits::{self, Naming, OutsideQuestion};
 use crate::feed::Feed;
+use crate::frequencies::{Frequencies, FrequencyChanges};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Class, Frame, NameTable, Window};
 use crate::senders::Senders;
@@ -77,6 +78,12 @@ impl Cpu {
             frequency_changes: VecDeque::new(),
         }
     }
+
+    /// Whether a gap began within so much of a time. Gaps are in order.
+    fn began_near(&self, time: Ticks, within: Ticks) -> bool {
+        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < time.0);
+        self.recent.get(first).is_some_and(|gap| gap.start.0 <= time.0.saturating_add(within.0))
+    }
 }
 
 /// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
@@ -90,6 +97,7 @@ pub struct Attributor {
     bandwidth: Bandwidth,
     costs: EdgeCosts,
     tally: EventTally,
+    frequencies: Frequencies,
     /// That of the stall being attributed.
     window: Window,
     /// Stalled time of which only sums were kept.
@@ -108,6 +116,7 @@ impl Attributor {
             bandwidth: Bandwidth::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
+            frequencies: Frequencies::default(),
             window: Window::default(),
             folded: Ticks(0),
         }
@@ -150,6 +159,7 @@ impl Attributor {
     /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.tally.measure(from, until);
+        self.frequencies.measure(from, until);
     }
 
     /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned
@@ -169,10 +179,17 @@ impl Attributor {
         self.bandwidth.throttled()
     }
 
+    /// CPUs whose frequency was changed in the measurement.
+    #[must_use]
+    pub fn frequencies(&self) -> &BTreeMap<CpuId, FrequencyChanges> {
+        self.frequencies.of_cpus()
+    }
+
     /// An event of a measured CPU.
     pub fn event(&mut self, event: KernelEvent) {
         let rate = self.settings.rate;
-        if let EventKind::CpuFrequency { target, .. } = event.kind {
+        if let EventKind::CpuFrequency { target, khz } = event.kind {
+            self.frequencies.note(target, event.time, khz);
             let changes = &mut cpu_of(&mut self.cpus, target, rate).frequency_changes;
             if changes.len() >= KEPT_FREQUENCY_CHANGES {
                 changes.pop_front();
@@ -357,13 +374,8 @@ impl Attributor {
         let rate = self.settings.rate;
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
         let close = |a: Ticks, b: Ticks, within: Ticks| a.0.abs_diff(b.0) <= within.0;
-        let simultaneous = self
-            .cpus
-            .iter()
-            .filter(|(id, cpu)| {
-                **id != stall.cpu && cpu.recent.iter().rev().any(|g| close(g.start, stall.start, together))
-            })
-            .count();
+        let others = self.cpus.iter().filter(|(id, _)| **id != stall.cpu);
+        let simultaneous = others.filter(|(_, cpu)| cpu.began_near(stall.start, together)).count();
         let cpu = cpu_of(&mut self.cpus, stall.cpu, rate);
         let before = cpu.recent.partition_point(|g| g.start < stall.start);
         let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);

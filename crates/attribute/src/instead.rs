@@ -19,7 +19,7 @@ pub(crate) struct Instead(CulpritSums<(), Turns>);
 
 impl Default for Instead {
     fn default() -> Instead {
-        Instead(CulpritSums::new(KeyLevel::Program, MOST_CULPRITS))
+        Instead(CulpritSums::new(KeyLevel::Name, MOST_CULPRITS))
     }
 }
 

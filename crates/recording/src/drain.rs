@@ -8,7 +8,7 @@ use crate::moved::Movers;
 use crate::observer::Progress;
 use crate::probes::Probes;
 use hdrhistogram::{CreationError, Histogram};
-use jitterscope_attribute::{Edge, GroupThrottled};
+use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
     SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
@@ -248,6 +248,7 @@ impl Drain {
             unrecorded_switches: BTreeMap::new(),
             folded: Nanos::ZERO,
             throttled: Vec::new(),
+            frequencies: BTreeMap::new(),
             movers: self.movers,
             context: None,
         };
@@ -256,6 +257,7 @@ impl Drain {
             found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
             found.throttled = evidence.throttled();
+            found.frequencies = evidence.frequencies();
             let (unrecorded, folded) = evidence.limits();
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
             let entry = evidence.costs().get(Edge::LeadInterrupt);
@@ -295,6 +297,8 @@ pub(crate) struct Found {
     pub(crate) folded: Nanos,
     /// Control groups of ours that were throttled.
     pub(crate) throttled: Vec<GroupThrottled>,
+    /// CPUs whose frequency was changed.
+    pub(crate) frequencies: BTreeMap<CpuId, FrequencyChanges>,
     pub(crate) movers: Movers,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,

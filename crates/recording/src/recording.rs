@@ -13,6 +13,7 @@ use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
 use crate::{after, before};
+use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
     TickRate, Ticks, WakeupConditions, Warning,
@@ -194,6 +195,17 @@ struct Probed<'a> {
 impl Running for Probed<'_> {
     type Error = RecordError;
 
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf {
+            rate: stage.rate(),
+            attributed: self.drain.evidence.is_some(),
+            probed: self.settings.cpus.cpus.len(),
+            control: self.settings.idle_control(),
+            sleeps: self.settings.wakeup.is_some(),
+            messages: false,
+        })
+    }
+
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)
     }
@@ -256,6 +268,7 @@ impl Running for Probed<'_> {
         warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));
         warnings.extend(crate::warnings::of_folded(found.folded));
         warnings.extend(found.throttled.iter().map(crate::warnings::of_throttled));
+        warnings.extend(crate::warnings::of_frequencies(&found.frequencies));
         let mut manifest = RunManifest {
             results,
             wakeups,

@@ -6,7 +6,7 @@ mod machine;
 mod victim;
 
 use crate::program;
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
 use commands::{Ground, KINDS, Kind};
 use jitterscope_testing::{SplitMix64, turn};
@@ -38,10 +38,10 @@ pub struct TortureArgs {
 /// Runs it; fails with the list of what was found.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
-    let program = match &args.program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => program::build()?,
-    };
+    if let Some(program) = &args.program {
+        program::take(program)?;
+    }
+    let program = program::get()?;
     let kinds: Vec<&Kind> = KINDS
         .iter()
         .filter(|kind| args.only.as_ref().is_none_or(|only| kind.name.contains(&**only)))

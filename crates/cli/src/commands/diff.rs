@@ -30,7 +30,7 @@ decided from it.
 pub struct DiffArgs {
     /// What to compare with the first of them: labels (all runs that have it), ids, 'latest', folders of
     /// runs; with @CPUS behind it, of these CPUs only
-    #[arg(required = true, num_args = 2.., value_name = "RUNS")]
+    #[arg(required = true, num_args = 2.., value_name = "RUNS", add = crate::completion::runs())]
     pub sides: Vec<String>,
     /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]

@@ -36,7 +36,7 @@ pub struct PictureArgs {
     #[arg(long, value_name = "FILE", requires = "chart")]
     pub out: Option<PathBuf>,
     /// Beside the run, a line of this one too; may be repeated (percentiles only)
-    #[arg(long = "with", value_name = "RUN", requires = "chart")]
+    #[arg(long = "with", value_name = "RUN", requires = "chart", add = crate::completion::runs())]
     pub with: Vec<String>,
 }
 

@@ -24,6 +24,7 @@ pub fn stderr(output: &Output) -> String {
 }
 
 /// Root, and kernel events to be had.
+#[allow(dead_code, reason = "each test uses its part")]
 pub fn can_trace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();

@@ -7,6 +7,7 @@ use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::surroundings::Surroundings;
+use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
     RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
@@ -15,6 +16,7 @@ use jitterscope_model::{
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a subject needs, said before anything is made.
@@ -63,12 +65,16 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) sources: Vec<SourceReport>,
     /// Whether it was ended early.
     pub(crate) interrupted: bool,
+    /// How the command ended that was started to be followed, where it ended by itself.
+    pub(crate) command: Option<ExitStatus>,
     pub(crate) observer: &'c mut dyn Observer,
     pub(crate) stop: &'c AtomicBool,
     surroundings: Surroundings,
     pub(crate) probe: ProbeSettings,
     keep: Keep,
     clocks: ClockReading,
+    /// The kernel's timer frequency, once its state is known.
+    kernel_hz: Option<u32>,
 }
 
 impl<'c, 'o> Stage<'c, 'o> {
@@ -101,12 +107,14 @@ impl<'c, 'o> Stage<'c, 'o> {
             warnings,
             sources: Vec::new(),
             interrupted: false,
+            command: None,
             observer,
             stop,
             surroundings,
             probe,
             keep,
             clocks,
+            kernel_hz: None,
         })
     }
 
@@ -163,6 +171,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) {
         let state = self.surroundings.end(self.machine, busy);
+        self.kernel_hz = timer_frequency(&state);
         self.outputs.store.machine(&state);
     }
 
@@ -223,7 +232,12 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
-        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs })
+        if let Some(sums) = self.outputs.sums(&manifest, self.kernel_hz) {
+            self.outputs.store.summary(&sums);
+        }
+        // The kernel's own figure, with all that comes after the measurement.
+        manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
+        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs, command: self.command })
     }
 }
 

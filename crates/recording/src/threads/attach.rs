@@ -11,6 +11,7 @@ use crate::engine::{
 use crate::error::RecordError;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
+use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
     ClockReading, Comm, CpuSet, CpuUse, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings,
@@ -148,6 +149,10 @@ struct Attached<'a> {
 impl Running for Attached<'_> {
     type Error = RecordError;
 
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf::without_probes(stage.rate()))
+    }
+
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
         let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);
         (self.start, self.now, self.end) = (start, start, start + self.duration);
@@ -211,11 +216,12 @@ impl Running for Attached<'_> {
         stage.interrupted |= stage.stopped();
         let last = ended.ticks.min(self.end);
         if let Some(command) = &mut self.command {
-            let by_itself = command.ended();
+            stage.command = command.ended().filter(|_| !stage.interrupted);
             command.end();
             stage.warnings.extend(
-                by_itself
-                    .filter(|status| !status.success() && !stage.interrupted)
+                stage
+                    .command
+                    .filter(|status| !status.success())
                     .map(|status| Warning::CommandFailed { status: status.to_string() }),
             );
         }

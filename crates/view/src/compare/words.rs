@@ -4,7 +4,7 @@ use crate::number;
 use jitterscope_analyze::compare::{
     Became, Comparison, FigureKind, FigureUnit, Interval, Scale, Undecided, Verdict,
 };
-use jitterscope_model::{Nanos, PipelineRole};
+use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
 
 /// What a figure is called.
 #[must_use]
@@ -131,4 +131,45 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
         Some(more) => format!("{why}; {more} more runs of {run} of each might decide"),
         None => format!("{why}; no number of runs of {run} that anybody makes would decide"),
     })
+}
+
+/// A warning where what one CPU won is what another one of the same runs lost; `None` where none did.
+pub(crate) fn moved_elsewhere(verdicts: &[(CpuId, Verdict)]) -> Option<String> {
+    let of = |wanted: Verdict| -> CpuSet {
+        verdicts.iter().filter(|(_, verdict)| *verdict == wanted).map(|(cpu, _)| *cpu).collect()
+    };
+    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
+    let cpus = |of: &CpuSet| format!("CPU{} {of}", if of.len() == 1 { "" } else { "s" });
+    (!better.is_empty() && !worse.is_empty()).then(|| {
+        format!(
+            "! What {} gained, {} lost: work may only have moved there. That is a gain where the latter {} nothing \
+             that must be on time.",
+            cpus(&better),
+            cpus(&worse),
+            if worse.len() == 1 { "runs" } else { "run" }
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_that_is_another_cpus_loss_is_told() {
+        let told = |verdicts: &[(u32, Verdict)]| {
+            moved_elsewhere(
+                &verdicts.iter().map(|(cpu, verdict)| (CpuId(*cpu), *verdict)).collect::<Vec<_>>(),
+            )
+        };
+        let moved = told(&[
+            (0, Verdict::Worse),
+            (1, Verdict::Better),
+            (2, Verdict::Inconclusive),
+            (3, Verdict::Better),
+        ]);
+        assert!(moved.unwrap().starts_with("! What CPUs 1,3 gained, CPU 0 lost"));
+        assert_eq!(told(&[(0, Verdict::Better), (1, Verdict::Equivalent)]), None);
+        assert_eq!(told(&[(0, Verdict::Worse), (1, Verdict::Worse)]), None);
+    }
 }

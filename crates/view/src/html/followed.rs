@@ -41,7 +41,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             percent(share(lost(worst), worst)),
             worst.longest_wait_ns
         );
-        if let Some(ran) = worst.ran_instead.first() {
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).first() {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
@@ -154,7 +154,8 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
-    body.table(caption, &heads, all.iter().take(INSTEAD).map(row).collect());
+    let by_program = RanInstead::by_program(all);
+    body.table(caption, &heads, by_program.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {

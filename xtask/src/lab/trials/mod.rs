@@ -5,6 +5,7 @@
 mod clocks;
 mod crash;
 mod kernels;
+mod osnoise;
 mod reboot;
 mod steps;
 mod topology;
@@ -29,7 +30,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 14] = [
+const TRIALS: [Trial; 15] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -63,6 +64,12 @@ const TRIALS: [Trial; 14] = [
         stage: false,
         run: reboot::persist,
         what: "power cut in mid-apply, rollback after it",
+    },
+    Trial {
+        name: "osnoise",
+        stage: false,
+        run: osnoise::judge,
+        what: "the kernel's own noise tracer beside ours",
     },
 ];
 
