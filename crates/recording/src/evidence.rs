@@ -143,6 +143,11 @@ impl Evidence {
         self.gaps.attributor.throttled().cloned().collect()
     }
 
+    /// Records of senders that were dropped, for there were too many at once.
+    pub(crate) fn senders_dropped(&self) -> u64 {
+        self.gaps.attributor.senders_dropped()
+    }
+
     /// Switches that the kernel did not record, and stalled time of which only sums were kept.
     pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
         (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())

@@ -2,10 +2,10 @@
 
 use super::markup::{Cell, Head, Markup};
 use crate::number::{count, percent, percent_cell, span};
-use crate::text::Told;
+use crate::text::{self, Told};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
+use jitterscope_model::{CpuSet, CulpritKind, Nanos, RanInstead, ThreadAccount};
 use std::cmp::Reverse;
 
 /// Threads at first sight.
@@ -40,11 +40,14 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             percent(share(lost(worst), worst)),
             worst.longest_wait_ns
         );
-        if let Some(ran) = worst.ran_instead.first() {
+        let had_it = |ran: &&RanInstead| ran.subject.kind() != CulpritKind::Stopped;
+        if let Some(ran) = worst.ran_instead.iter().find(had_it) {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
     }
+    let stopped: Nanos = threads.iter().map(|thread| thread.stopped_ns).sum();
+    told.extend(text::threads::stopped(stopped, all > 1).map(Told::plain));
     told
 }
 
@@ -62,6 +65,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
         Head::Number("waiting"),
         Head::Number("preempted"),
         Head::Number("interrupted"),
+        Head::Number("stopped"),
         Head::Number("blocked"),
         Head::Number("unknown"),
         Head::Number("migrations"),
@@ -78,6 +82,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
             cell(thread.waiting_ns),
             cell(thread.preempted_ns),
             cell(thread.interrupted_ns),
+            cell(thread.stopped_ns),
             cell(thread.blocked_ns),
             cell(thread.unknown_ns),
             Cell::Number(count(thread.migrations)),
@@ -132,8 +137,7 @@ fn lost(thread: &ThreadAccount) -> Nanos {
 }
 
 fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
-    let followed = thread.running_ns + thread.waiting_ns + thread.blocked_ns + thread.unknown_ns;
-    part.0 as f64 / followed.0.max(1) as f64
+    part.0 as f64 / thread.followed_ns().0.max(1) as f64
 }
 
 fn name(thread: &ThreadAccount) -> String {
