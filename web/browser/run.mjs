@@ -1,4 +1,5 @@
-// Pages in a real browser. Arguments: the program, the program that generates runs, and the folder of artefacts.
+// Pages in a real browser. Arguments: the program, the program that generates runs, and the folder of artefacts;
+// then, while something is mended, a text that the names of checks must have in them.
 // What cannot be had here is told as SKIPPED; nothing else may be missing.
 
 import assert from "node:assert/strict";
@@ -10,7 +11,8 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { serve } from "./serve.mjs";
 
-const [program, generator, out] = process.argv.slice(2).map((path) => resolve(path));
+const [program, generator, out] = process.argv.slice(2, 5).map((path) => resolve(path));
+const only = new RegExp(process.argv[5] ?? "");
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const root = resolve(fileURLToPath(import.meta.url), "../../..");
 mkdirSync(out, { recursive: true });
@@ -19,6 +21,7 @@ const jitterscope = (...args) => execFileSync(program, ["--runs", runs, ...args]
 const results = [];
 
 async function check(name, work) {
+  if (!only.test(name)) return;
   try {
     await work();
     results.push([name, "passed"]);
@@ -60,9 +63,11 @@ async function sound(page) {
 
 function stored() {
   const all = [];
-  for (const kind of ["spin", "wakeup", "attach", "pipeline"]) {
+  for (const kind of ["spin", "wakeup", "attach", "pipeline", "passive"]) {
     for (const [of, folder] of [["fixture", "crates/recording/tests/fixtures"], ["format-1", "crates/store/tests/fixtures/format-1"]]) {
       const from = join(root, folder, kind);
+      // Version 1 recorded nothing without a probe.
+      if (of === "format-1" && kind === "passive") continue;
       const to = join(runs, `${of}-${kind}`);
       cpSync(from, to, { recursive: true });
       all.push([`${of}-${kind}`, to]);
@@ -87,6 +92,7 @@ function recorded() {
   const busy = spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" });
   try {
     record("fresh-attach", "attach", "-d", "1s", "--pid", String(busy.pid));
+    record("fresh-passive", "record", "--probe", "none", "--for", String(busy.pid), "--cpus", "all", "-d", "1s");
   } finally {
     busy.kill("SIGKILL");
   }
@@ -175,6 +181,38 @@ try {
     assert.match(await page.locator(".now").textContent(), /100,000 stalls\./);
     assert.deepEqual(said, []);
     await page.close();
+  });
+
+  await check("the charts of sums follow the filter", async () => {
+    const { page, said } = await open(browser, large);
+    const label = (chart) => page.locator(`[data-chart="${chart}"] canvas`).getAttribute("aria-label");
+    const pixels = (chart) => page.locator(`[data-chart="${chart}"] canvas`).evaluate((canvas) => canvas.toDataURL());
+    assert.doesNotMatch(await label("culprits"), /of stalls with/);
+    const all = await pixels("series");
+    await page.locator("td[data-culprit] button", { hasText: "vmstat_update" }).click();
+    await settled(page);
+    assert.match(await label("culprits"), /of stalls with kworker vmstat_update/);
+    const one = await pixels("series");
+    assert.notEqual(one, all);
+    // A click on the only bar lets go of it.
+    await page.locator('[data-chart="culprits"] canvas').click({ position: { x: 320, y: 32 } });
+    await settled(page);
+    assert.doesNotMatch(await label("culprits"), /of stalls with/);
+    assert.ok((await pixels("series")) === all, "all of them again");
+    // In print the images stand in their place.
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await page.locator('[data-chart="series"] > svg.chart').isVisible());
+    assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("watched CPUs and followed threads have a first view of their own", async () => {
+    for (const [name, section, words] of [["fixture-passive", "watched", /interrupted \(stolen\)/], ["fixture-attach", "threads", /What became of each thread's time/]]) {
+      const { page } = await open(browser, `file://${join(out, `${name}.html`)}`);
+      assert.match(await page.locator(`#${section} svg.chart`).first().textContent(), words);
+      assert.ok((await page.locator(`#${section} table`).count()) > 0);
+      await page.close();
+    }
   });
 
   await check("the worst stall leads into the timeline and shows its parts; keys and wheel zoom", async () => {
@@ -295,6 +333,20 @@ try {
     await sound(page);
     await page.screenshot({ path: join(out, "diff.png"), fullPage: true });
     assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("a redacted comparison names nobody, and calls a thread the same throughout", async () => {
+    const file = join(out, "diff-redacted.html");
+    jitterscope("diff", "generated-10", "hostile", "--redact", "--html", file);
+    const text = readFileSync(file, "utf8");
+    for (const name of ["hostile", "generated-10", "script>a()", runs]) assert.ok(!text.includes(name), name);
+    const page = await browser.newPage();
+    await page.goto(`file://${file}`);
+    assert.match(await page.locator("h1").textContent(), /label-1 beside label-2/);
+    const inTable = (await page.locator("main table td").allTextContents()).join(" ").match(/thread thread-\d+/g) ?? [];
+    const inCharts = (await page.locator("svg.chart text").allTextContents()).join(" ").match(/thread thread-\d+/g) ?? [];
+    assert.ok(inCharts.every((name) => inTable.includes(name)), `${inCharts} / ${inTable}`);
     await page.close();
   });
 

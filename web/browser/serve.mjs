@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 
@@ -102,6 +103,44 @@ export async function serve({ browser, program, runs, out, check, ready, sound }
       assert.equal(await rows(), all);
       assert.deepEqual(said, []);
       assert.deepEqual(outside, []);
+      await page.close();
+    });
+
+    await check("serve: what a page has not is asked for: one stall's parts and frames", async () => {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+      const said = [];
+      page.on("pageerror", (error) => said.push(error.message));
+      await page.goto(address);
+      const { id } = JSON.parse(readFileSync(join(runs, "fixture-spin", "manifest.json"), "utf8"));
+      await page.goto(`${url.origin}/run/${id}`);
+      await ready(page);
+      // The page's policy lets its script ask here.
+      const first = await page.locator("#worst tbody a").first().getAttribute("href");
+      const stall = Number(first.replace("#stall=", ""));
+      const told = await page.evaluate(async (n) => (await fetch(`${location.pathname}/stall/${n}`)).json(), stall);
+      assert.equal(told.stall, stall);
+      assert.ok(told.frames.length > 1 && told.parts.length > 0, JSON.stringify(told));
+      const sum = told.parts.reduce((total, part) => total + part.net_ns, 0);
+      assert.ok(Math.abs(sum - told.length_ns) <= 1 + told.parts.length, `${sum} of ${told.length_ns}`);
+      const elsewhere = await page.evaluate(async () => {
+        try {
+          return (await fetch("http://127.0.0.1:9/")).status;
+        } catch {
+          return "blocked";
+        }
+      });
+      assert.equal(elsewhere, "blocked");
+      // A stall that the run does not have.
+      await page.evaluate(() => (location.hash = "#stall=99999999"));
+      await page.waitForFunction(() => document.querySelector(".panel")?.textContent?.includes("cannot be had"));
+      // One whose frames the page has not.
+      await page.goto(`${url.origin}/?q=generated-100000`);
+      await page.locator("tbody a", { hasText: /^generated-100000$/ }).click();
+      await ready(page);
+      await page.locator("#timeline .canvas canvas").focus();
+      await page.keyboard.press("n");
+      await page.waitForFunction(() => /Nothing was recorded inside it|Frame by frame.*from/.test(document.querySelector(".panel")?.textContent ?? ""));
+      assert.deepEqual(said, []);
       await page.close();
     });
 

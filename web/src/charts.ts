@@ -16,7 +16,7 @@ function decade(value: number): boolean {
 }
 
 /** A place in the figure of an image; the image stays for printing. */
-function place(chart: string, height: string): HTMLElement | null {
+export function place(chart: string, height: string): HTMLElement | null {
   const figure = document.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   if (figure === null) return null;
   figure.classList.add("live");
@@ -107,13 +107,13 @@ export class Percentiles implements Part {
   }
 }
 
-abstract class Picture implements Part {
+export abstract class Picture implements Part {
   protected readonly canvas = element("canvas", { tabindex: "0", role: "img" });
   protected readonly tip = element("div", { class: "tip", hidden: "" });
   protected readonly left = 66;
   protected readonly bottom = 24;
-  protected abstract readonly height: number;
-  private shown = "";
+  protected abstract get height(): number;
+  private drawn = "";
 
   constructor(
     protected readonly app: App,
@@ -129,7 +129,7 @@ abstract class Picture implements Part {
     this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     this.canvas.addEventListener("click", (event) => this.click(...at(event)));
     new ResizeObserver(() => {
-      this.shown = "";
+      this.drawn = "";
       app.later();
     }).observe(root);
   }
@@ -140,14 +140,17 @@ abstract class Picture implements Part {
 
   /** What it depends on: it is drawn when that has changed. */
   protected abstract key(): string;
+  /** Before the height is asked for. */
+  protected prepare(): void {}
   protected abstract paint(draw: CanvasRenderingContext2D): void;
   protected abstract told(x: number, y: number): string;
   protected abstract click(x: number, y: number): void;
 
   draw(): void {
     const now = `${this.app.state.culprit} ${this.app.look.ink} ${this.key()}`;
-    if (now === this.shown) return;
-    this.shown = now;
+    if (now === this.drawn) return;
+    this.drawn = now;
+    this.prepare();
     const draw = fitted(this.canvas, this.height);
     if (draw === null) return;
     draw.font = "12px system-ui, sans-serif";
@@ -188,7 +191,10 @@ abstract class Picture implements Part {
 }
 
 export class Scatter extends Picture {
-  protected readonly height = 400;
+  protected get height(): number {
+    return 400;
+  }
+
   /** Which stall was drawn at which spot. */
   private spots = new Map<number, number>();
   private range: [number, number] = [1, 10];
@@ -296,7 +302,10 @@ export class Scatter extends Picture {
 const UNITS = [1e9, 1e8, 1e7];
 
 export class Offsets extends Picture {
-  protected readonly height = 400;
+  protected get height(): number {
+    return 400;
+  }
+
   private readonly unit: number;
   private readonly each: number;
   private readonly columns: number;

@@ -42,6 +42,8 @@ interface Place {
 
 interface Head {
   version: number;
+  /** Whether more of the run can be had from where the page came from. */
+  served: boolean;
   run: {
     id: string;
     label: string;
@@ -192,4 +194,22 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 export async function load(text: string): Promise<Run> {
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return parse(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
+/** A stall as the server tells it. */
+export interface Told {
+  stall: number;
+  start_ns: number;
+  length_ns: number;
+  cpu: number;
+  victim: string;
+  parts: { name: string; about: string; explained: boolean; text: string; net_ns: number; around_ns: number }[];
+  frames: Frame[];
+}
+
+/** Asks the server of this page for one stall. Throws where it does not tell it. */
+export async function ask(stall: number): Promise<Told> {
+  const answer = await fetch(`${location.pathname}/stall/${stall}`, { headers: { accept: "application/json" } });
+  if (!answer.ok) throw new Error((await answer.text()).trim().slice(0, 200));
+  return (await answer.json()) as Told;
 }

@@ -8,6 +8,7 @@ import { load } from "./data.js";
 import { button, element } from "./dom.js";
 import { Filter } from "./filter.js";
 import { Panel } from "./panel.js";
+import { Culprits, Series } from "./sums.js";
 import { Timeline } from "./timeline.js";
 
 function theme(app: App): void {
@@ -47,6 +48,8 @@ async function start(): Promise<void> {
       root.replaceChildren(element("section", { id: "timeline" }, element("h2", {}, "Timeline"), element("p", { class: "note" }, "No stall was recorded.")));
     }
     root.hidden = false;
+    Culprits.of(app);
+    Series.of(app);
     Scatter.of(app);
     Offsets.of(app);
     Percentiles.of(app);

@@ -1,6 +1,7 @@
 // What is known of the chosen stall: when and where, whose time it became, who sent whom, and its frames.
 
 import type { App, Part } from "./app.js";
+import { ask, type Told } from "./data.js";
 import { button, copier, element } from "./dom.js";
 import { exact, moment, ns, percent, utc } from "./format.js";
 import { written } from "./state.js";
@@ -8,6 +9,9 @@ import { written } from "./state.js";
 export class Panel implements Part {
   readonly root = element("aside", { class: "panel", "aria-label": "The chosen stall", "aria-live": "polite" });
   private shown: number | null | undefined = undefined;
+  /** What the server told of stalls: what it could not is a text. */
+  private asked: number | null = null;
+  private readonly told = new Map<number, Told | string>();
 
   constructor(private readonly app: App) {
     app.add(this);
@@ -25,10 +29,55 @@ export class Panel implements Part {
     }
     const row = app.row;
     if (row < 0) {
-      this.root.replaceChildren(element("p", {}, `Stall ${app.state.stall} is not in this page.`), this.elsewhere(app.state.stall));
+      this.root.replaceChildren(...this.absent(app.state.stall));
       return;
     }
     this.root.replaceChildren(...this.stall(row, app.state.stall));
+  }
+
+  /** Where the page is served, what the run has of a stall; asked for once. `undefined` while it is under way. */
+  private more(stall: number): Told | string | undefined {
+    if (!this.told.has(stall) && this.asked !== stall) {
+      this.asked = stall;
+      ask(stall)
+        .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+        .then((told) => {
+          this.told.set(stall, told);
+          if (this.asked === stall) this.asked = null;
+          if (typeof told !== "string" && told.frames.length > 0) this.app.run.frames.set(stall, told.frames);
+          if (this.app.state.stall === stall) this.shown = undefined;
+          this.app.later();
+        });
+    }
+    return this.told.get(stall);
+  }
+
+  /** A stall that is not among the page's rows. */
+  private absent(stall: number): Node[] {
+    const head = element("p", {}, `Stall ${stall} is not in this page.`);
+    if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
+    const told = this.more(stall);
+    if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
+    if (typeof told === "string") return [element("p", {}, `Stall ${stall} cannot be had: ${told}`)];
+    const list = element("ul", { class: "parts" });
+    for (const part of [...told.parts].sort((a, b) => b.net_ns - a.net_ns)) {
+      list.append(
+        element(
+          "li",
+          {},
+          `${part.name} ${percent(part.net_ns / Math.max(told.length_ns, 1))}, ${exact(part.net_ns)}`,
+          element("span", { class: "note" }, `${part.about}; ${part.text}`),
+        ),
+      );
+    }
+    return [
+      element("h3", {}, `Stall ${stall}: ${ns(told.length_ns)}`),
+      element("p", { class: "note" }, `${told.victim}, CPU ${told.cpu}, ${moment(told.start_ns, 1)} since the start. It is not drawn in the timeline, which has a sample.`),
+      element("h4", {}, "Whose time it became"),
+      list,
+      element("h4", {}, "Frame by frame"),
+      this.frames(stall),
+    ];
   }
 
   private elsewhere(stall: number): HTMLElement {
@@ -112,6 +161,12 @@ export class Panel implements Part {
 
   private frames(id: number): HTMLElement {
     const frames = this.app.run.frames.get(id);
+    if (frames === undefined && this.app.run.head.served) {
+      const told = this.more(id);
+      if (told === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
+      const why = typeof told === "string" ? `They cannot be had: ${told}` : "Nothing was recorded inside it, or the stored trace no longer has it.";
+      return element("p", { class: "note" }, why);
+    }
     if (frames === undefined) {
       return element(
         "div",

@@ -110,7 +110,8 @@ fn rust(consent: Consent) -> anyhow::Result<()> {
     if let Err(missing) = packages::install(&RUST_TESTS, consent) {
         eprintln!("{missing}: tests of it are skipped");
     }
-    cargo_test(&["--workspace", "--locked", "--no-fail-fast"])
+    // With what releases have beside what every build has.
+    cargo_test(&["--workspace", "--features", "jitterscope/png", "--locked", "--no-fail-fast"])
 }
 
 /// These tests are marked as ignored, so that the other stages and an ordinary `cargo test` are quick.

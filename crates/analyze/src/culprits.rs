@@ -80,6 +80,7 @@ impl CulpritTable {
             .into_iter()
             .map(|row| CulpritRow {
                 threads: row.threads(),
+                thread_names: row.thread_names().cloned().collect(),
                 explanation: match &row.subject {
                     Subject::Others(_) => format!("culprits beyond the {cap} that are told apart"),
                     subject => ours.explain(subject).map_or_else(|| explain(subject), str::to_owned),

@@ -2,9 +2,26 @@
 
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstStall};
-use jitterscope_model::{Attribution, Part, RunManifest, Stall, StallId, Ticks};
+use jitterscope_model::{
+    Attribution, CulpritSums, KeyLevel, Nanos, Part, RunManifest, Stall, StallId, Subject, Ticks,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+impl WorstStall {
+    /// Who made it and for how long, by program and largest first: each once, whichever of its threads ran and
+    /// whoever set them going.
+    #[must_use]
+    pub fn by_culprit(&self) -> Vec<(Subject, Nanos)> {
+        let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+        for part in &self.parts {
+            *sums.of((), &part.culprit.subject) += part.net;
+        }
+        let mut rows: Vec<_> = sums.into_rows().into_iter().map(|row| (row.subject, row.value)).collect();
+        rows.sort_by_key(|(_, net)| Reverse(*net));
+        rows
+    }
+}
 
 /// A stall and, once they came, its parts.
 #[derive(Debug)]
@@ -137,8 +154,42 @@ fn together(group: &[Start], manifest: &RunManifest) -> Together {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, CpuId, ThreadRef};
+    use jitterscope_model::{Comm, CpuId, Evidence, Task, ThreadRef};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_culprit_is_told_once_whatever_set_it_going() {
+        let thread = |tid, comm: &str, process: Option<&str>| {
+            let process = process.map(Into::into);
+            Subject::Thread(Task {
+                tid: Some(tid),
+                tgid: Some(1),
+                process,
+                comm: comm.into(),
+                ..Task::default()
+            })
+        };
+        let part = |subject, net| Part::inside(subject, Nanos(net), Evidence::SwitchRecords);
+        let stall = WorstStall {
+            rank: Some(1),
+            stall: StallId(0),
+            cpu: CpuId(0),
+            victim: String::new(),
+            start_realtime_ns: 0,
+            start_offset_ns: Nanos(0),
+            duration_ns: Nanos(100),
+            together: None,
+            parts: vec![
+                part(Subject::Softirq(9), 40),
+                part(thread(2, "lto cgu.00", Some("rustc")), 30),
+                part(thread(3, "lto cgu.01", Some("rustc")), 20),
+                part(thread(1, "rustc", None), 10),
+            ],
+        };
+        let told: Vec<(String, u64)> =
+            stall.by_culprit().iter().map(|(who, net)| (who.name().into(), net.0)).collect();
+        assert_eq!(told, [("rustc".to_owned(), 60), ("RCU".to_owned(), 40)]);
+    }
 
     #[test]
     fn messages_that_queued_up_are_told_by_the_longest() {

@@ -356,6 +356,7 @@ fn subjects() -> Vec<Subject> {
     let task = |n| Task {
         tid: Some(12),
         tgid: Some(11),
+        process: None,
         comm: name(n),
         class: Some(SchedClass::Other(name(1))),
         owner: owner(),

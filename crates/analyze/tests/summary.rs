@@ -1,5 +1,6 @@
 //! Summaries of synthetic runs.
 
+use jitterscope_analyze::gate::{GateVerdict, evaluate, parse};
 use jitterscope_analyze::{RunLine, RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 use proptest::prelude::*;
@@ -276,6 +277,31 @@ fn a_clean_machine_and_an_unmeasured_one_have_no_bogus_numbers() {
     assert!(cpu["floor_ns"].is_null() && cpu["max_ns"].is_null() && cpu["percentiles_ns"]["50"].is_null());
     assert_eq!(cpu["samples_per_sec"], 0.0);
     assert_eq!(RunLine::new(&RunHead::of(&manifest)).max_ns, None);
+}
+
+#[test]
+fn threads_go_by_their_process_and_a_condition_on_a_threads_name_is_not_decided() {
+    let manifest = manifest(vec![result(1, &[2600, 2600])], true);
+    let mut builder = SummaryBuilder::new(&manifest);
+    for (id, comm) in [(0, "lto cgu.00"), (1, "lto cgu.01")] {
+        builder.stall(&stall(id, 1, id * 10_000, 2600));
+        let process = Some("rustc".into());
+        let task =
+            Task { tid: Some(71 + id as i32), tgid: Some(70), process, comm: comm.into(), ..Task::default() };
+        let part = Part::inside(Subject::Thread(task), Nanos(1000), Evidence::SwitchRecords);
+        builder.attribution(&Attribution { stall: StallId(id), parts: vec![part] });
+    }
+    let summary = builder.finish();
+    let rows = &summary.attribution.as_ref().unwrap().culprits;
+    assert_eq!((rows.len(), &*rows[0].subject.name(), rows[0].count, rows[0].threads), (1, "rustc", 2, 2));
+    assert_eq!(rows[0].thread_names.join(", "), "lto cgu.00, lto cgu.01");
+    let verdict = |text: &str| evaluate(&parse(text).unwrap(), &summary).remove(0);
+    assert_eq!(verdict("culprit(rustc)>0%").verdict, GateVerdict::Exceeded);
+    assert_eq!(verdict("culprit(cron)>0%").verdict, GateVerdict::Kept);
+    // Kept would be a lie: it took time, under another name.
+    let of_thread = verdict("culprit(lto*)>0%");
+    assert_eq!(of_thread.verdict, GateVerdict::Undecided);
+    assert!(of_thread.why.as_ref().unwrap().contains("write culprit(rustc)"), "{of_thread:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
 use crate::culprits::{self, Naming, OutsideQuestion, Waits};
 use crate::feed::Feed;
+use crate::frequencies::{Frequencies, FrequencyChanges};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Class, Frame, NameTable, Window};
 use crate::senders::Senders;
@@ -90,6 +91,7 @@ pub struct Attributor {
     bandwidth: Bandwidth,
     costs: EdgeCosts,
     tally: EventTally,
+    frequencies: Frequencies,
     /// That of the stall being attributed.
     window: Window,
     /// Stalled time of which only sums were kept.
@@ -108,6 +110,7 @@ impl Attributor {
             bandwidth: Bandwidth::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
+            frequencies: Frequencies::default(),
             window: Window::default(),
             folded: Ticks(0),
         }
@@ -150,6 +153,7 @@ impl Attributor {
     /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.tally.measure(from, until);
+        self.frequencies.measure(from, until);
     }
 
     /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned
@@ -169,10 +173,17 @@ impl Attributor {
         self.bandwidth.throttled()
     }
 
+    /// CPUs whose frequency was changed in the measurement.
+    #[must_use]
+    pub fn frequencies(&self) -> &BTreeMap<CpuId, FrequencyChanges> {
+        self.frequencies.of_cpus()
+    }
+
     /// An event of a measured CPU.
     pub fn event(&mut self, event: KernelEvent) {
         let rate = self.settings.rate;
-        if let EventKind::CpuFrequency { target, .. } = event.kind {
+        if let EventKind::CpuFrequency { target, khz } = event.kind {
+            self.frequencies.note(target, event.time, khz);
             let changes = &mut cpu_of(&mut self.cpus, target, rate).frequency_changes;
             if changes.len() >= KEPT_FREQUENCY_CHANGES {
                 changes.pop_front();

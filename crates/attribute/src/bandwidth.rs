@@ -161,4 +161,58 @@ mod tests {
         let of = |tid| known.quota(tid, Ticks(150), Ticks(160)).is_some();
         assert_eq!([of(70), of(7)], [true, false]);
     }
+
+    #[test]
+    fn what_is_counted_before_the_measurement_keeps_its_turn_and_adds_to_no_sum() {
+        let mut known = Bandwidth::default();
+        known.turn(&DrainTurn { members: vec![(7, vec!["/a".into()])], ..turn(100, &[]) }, false);
+        known.turn(&turn(200, &["/a"]), false);
+        assert!(known.quota(7, Ticks(150), Ticks(160)).is_some());
+        assert_eq!(known.throttled().count(), 0);
+        known.turn(&turn(300, &["/a", "/b"]), true);
+        known.turn(&turn(400, &["/a"]), true);
+        let sums: Vec<(u64, Nanos)> = known.throttled().map(|sum| (sum.times, sum.throttled)).collect();
+        assert_eq!(sums, [(2, Nanos(140_000_000)), (1, Nanos(70_000_000))]);
+        // Where nothing was read there is nothing to tell.
+        known.turn(&turn(0, &["/a"]), true);
+        assert_eq!(known.throttled().next().map(|sum| sum.times), Some(2));
+    }
+
+    #[test]
+    fn a_window_touches_a_turn_at_its_very_ends() {
+        let mut known = Bandwidth::default();
+        known.turn(&DrainTurn { members: vec![(7, vec!["/a".into()])], ..turn(100, &[]) }, true);
+        known.turn(&turn(200, &["/a"]), true);
+        let of = |from, to| known.quota(7, Ticks(from), Ticks(to)).is_some();
+        assert_eq!([of(50, 99), of(50, 100), of(200, 300), of(201, 300)], [false, true, true, false]);
+        let limit = known.quota(7, Ticks(150), Ticks(160)).and_then(|quota| quota.limit);
+        assert_eq!(limit, Some(QuotaLimit { quota_us: 30_000, period_us: 100_000 }));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_last_turns_stay() {
+        let mut known = Bandwidth::default();
+        known.turn(&DrainTurn { members: vec![(7, vec!["/a".into()])], ..turn(100, &[]) }, true);
+        let last = 100 + MOST_TURNS as u64 + 5;
+        for at in 101..=last {
+            known.turn(&turn(at, &["/a"]), true);
+        }
+        assert_eq!(known.turns.len(), MOST_TURNS);
+        let of = |at| known.quota(7, Ticks(at), Ticks(at)).is_some();
+        assert_eq!(
+            [of(last), of(last - MOST_TURNS as u64), of(last - MOST_TURNS as u64 - 1)],
+            [true, true, false]
+        );
+        for tid in 0..i32::try_from(MOST_THREADS).unwrap() + 10 {
+            let members = vec![(tid + 100, vec!["/b".into()])];
+            known.turn(&DrainTurn { members, ..DrainTurn::default() }, true);
+        }
+        assert!(known.members.len() <= MOST_THREADS);
+    }
+
+    #[test]
+    fn a_millisecond_of_idle_can_be_its_way_out() {
+        let is = |ns| is_idle_exit(Ticks(ns), TickRate::NANOSECONDS);
+        assert_eq!([is(0), is(1_000_000), is(1_000_001)], [true, true, false]);
+    }
 }

@@ -94,3 +94,78 @@ impl Feed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, CpuId, EventKind, ExecutionContext, TaskRef};
+
+    fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
+        let task = |tid| TaskRef { tid, comm: Comm::new("x"), prio: 120 };
+        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) };
+        KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+    }
+
+    fn feed() -> Feed {
+        let (mut feed, mut names) = (Feed::new(TickRate::NANOSECONDS), NameTable::default());
+        for event in [switch(100, 1, 2), switch(200, 2, 3), switch(300, 3, 4)] {
+            feed.event(&event, &mut names);
+        }
+        feed
+    }
+
+    #[test]
+    fn the_machine_is_told_no_more_than_was_asked_for() {
+        let mut feed = feed();
+        let mut seen = Vec::new();
+        let mut turns = Vec::new();
+        for (until, inclusive) in [(100, false), (100, true), (200, false), (250, false), (300, true)] {
+            feed.advance(Ticks(until), inclusive, |at| seen.push(at.0));
+            turns.push((seen.len(), feed.machine.turn().tid));
+        }
+        assert_eq!(turns, [(0, -1), (1, 2), (1, 2), (2, 3), (3, 4)]);
+        assert_eq!(seen, [100, 200, 300]);
+    }
+
+    #[test]
+    fn an_arrival_counts_after_the_one_moment_up_to_the_other_until_it_is_told() {
+        let mut feed = feed();
+        feed.arrived(7, Ticks(150));
+        let arrives = |feed: &Feed, tid, from, until| feed.arrives(tid, Ticks(from), Ticks(until));
+        assert!(arrives(&feed, 7, 149, 150) && arrives(&feed, 7, 100, 200));
+        assert!(!arrives(&feed, 7, 150, 200) && !arrives(&feed, 7, 100, 149) && !arrives(&feed, 8, 100, 200));
+        // What lies at a moment is told with the records of that moment, or when that is over.
+        feed.advance(Ticks(150), false, |_| {});
+        assert!(arrives(&feed, 7, 100, 200));
+        feed.advance(Ticks(151), false, |_| {});
+        assert!(!arrives(&feed, 7, 100, 200));
+    }
+
+    #[test]
+    fn a_loss_hides_what_came_after_its_beginning() {
+        let mut feed = feed();
+        feed.lost(Ticks(200), Ticks(250));
+        // The record at its beginning was not lost, so the machine knows whose turn began.
+        feed.advance(Ticks(200), true, |_| {});
+        assert_eq!(feed.machine.turn().tid, 3);
+        feed.advance(Ticks(201), true, |_| {});
+        assert!(!feed.machine.turn().is_turn());
+        feed.advance(Ticks(300), true, |_| {});
+        assert_eq!(feed.machine.turn().tid, 4);
+    }
+
+    #[test]
+    fn what_is_told_beside_the_records_is_in_order_and_bounded() {
+        let mut feed = feed();
+        for n in (0..MOST_ASIDE as u64).rev() {
+            feed.arrived(i32::try_from(n).unwrap(), Ticks(1000 + n));
+        }
+        assert!(feed.aside.iter().is_sorted_by_key(|(at, _)| *at));
+        assert_eq!(feed.aside.len(), MOST_ASIDE);
+        // Of equal times the one that was told first is first.
+        feed.arrived(-5, Ticks(1500));
+        assert_eq!((feed.aside.len(), feed.aside[0].0), (MOST_ASIDE, Ticks(1001)));
+        let place = feed.aside.iter().position(|(_, what)| matches!(what, Aside::Arrived(-5))).unwrap();
+        assert_eq!((feed.aside[place - 1].0, feed.aside[place + 1].0), (Ticks(1500), Ticks(1501)));
+    }
+}

@@ -168,4 +168,96 @@ mod tests {
         // 130, 140, 900, 901 and 1000 of the one; 140 and 900 of the other.
         assert_eq!(tally.counts().events, 5 + 2);
     }
+
+    fn gap(start: u64, end: u64) -> Gap {
+        Gap { start: Ticks(start), length: Ticks(end - start) }
+    }
+
+    /// Everything is measured.
+    fn tally(shift: u64) -> EventTally {
+        let mut tally = EventTally::new(Ticks(shift));
+        tally.measure(Ticks(0), Ticks(u64::MAX));
+        tally
+    }
+
+    /// (events that have a control, those whose control lies in a gap)
+    fn control(tally: &mut EventTally, times: impl IntoIterator<Item = u64>) -> (u64, u64) {
+        times.into_iter().for_each(|time| tally.event(CpuId(1), Ticks(time), false));
+        let counts = tally.counts();
+        assert_eq!(counts.inside, 0);
+        (counts.control_events, counts.control_inside)
+    }
+
+    #[test]
+    fn the_control_is_the_same_event_earlier() {
+        // A shift of 1 is always 1.
+        let with = |time| {
+            let mut tally = tally(1);
+            tally.gap(CpuId(1), gap(10, 20));
+            tally.gap(CpuId(1), gap(22, 24));
+            control(&mut tally, [time])
+        };
+        // Before the oldest gap there is nothing to compare with.
+        assert_eq!([with(5), with(10)], [(0, 0); 2]);
+        assert_eq!([with(11), with(21), with(23), with(25)], [(1, 1); 4]);
+        assert_eq!([with(22), with(26)], [(1, 0); 2]);
+        // Another CPU's gaps are not this one's.
+        let mut tally = tally(1);
+        tally.gap(CpuId(2), gap(10, 20));
+        assert_eq!(control(&mut tally, [15]), (0, 0));
+        // A shift of nothing would be the event itself.
+        assert_eq!(EventTally::new(Ticks(0)).shift, Ticks(1));
+    }
+
+    #[test]
+    fn the_shift_is_anything_from_once_to_twice_what_was_asked_for() {
+        // Of events at 10,000 shifted by 1000 to 2000, one in these gaps.
+        let shifted_into = |gaps: &[Gap]| {
+            let mut tally = tally(1000);
+            tally.gap(CpuId(1), gap(1, 2));
+            gaps.iter().for_each(|gap| tally.gap(CpuId(1), *gap));
+            // Gaps of before are kept as long as one of now can need them.
+            tally.cpus.get_mut(&CpuId(1)).unwrap().recent.push_front(gap(0, 0));
+            let (events, inside) = control(&mut tally, std::iter::repeat_n(10_000, 4000));
+            assert_eq!(events, 4000);
+            inside
+        };
+        assert_eq!(shifted_into(&[gap(8001, 9000)]), 4000);
+        assert_eq!(shifted_into(&[gap(7000, 8000), gap(9001, 9500)]), 0);
+        for quarter in 0..4 {
+            let from = 8001 + quarter * 250;
+            let inside = shifted_into(&[gap(from, from + 249)]);
+            assert!((800..1200).contains(&inside), "{quarter}: {inside}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_kept_as_long_as_a_control_can_meet_them_and_no_more_than_fit() {
+        let kept = |next: u64| {
+            let mut tally = tally(10);
+            tally.gap(CpuId(1), gap(100, 110));
+            tally.gap(CpuId(1), gap(next, next + 1));
+            tally.cpus[&CpuId(1)].recent.len()
+        };
+        assert_eq!([kept(130), kept(131)], [2, 1]);
+        let mut tally = tally(1_000_000);
+        for n in 0..KEPT_GAPS as u64 + 10 {
+            tally.gap(CpuId(1), gap(n * 2, n * 2 + 1));
+        }
+        let recent = &tally.cpus[&CpuId(1)].recent;
+        assert_eq!((recent.len(), recent[0].start), (KEPT_GAPS, Ticks(20)));
+    }
+
+    #[test]
+    fn a_gap_of_before_the_measurement_is_none() {
+        let mut tally = EventTally::new(Ticks(1000));
+        tally.measure(Ticks(100), Ticks(1000));
+        tally.begin(CpuId(2), Ticks(150));
+        for cpu in [CpuId(1), CpuId(2)] {
+            for start in [99, 100, 149, 150] {
+                tally.gap(cpu, gap(start, start + 1));
+            }
+        }
+        assert_eq!([CpuId(1), CpuId(2)].map(|cpu| tally.cpus[&cpu].recent.len()), [3, 1]);
+    }
 }

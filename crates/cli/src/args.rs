@@ -1,12 +1,13 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, experiment, experiment_guard, export, journal, list, record,
-    report, runs, sampler, selftest, serve, sljtest, tune,
+    attach, audit, diff, disturb, doctor, experiment, experiment_guard, export, journal, list, pipeline,
+    record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
-use crate::places::Places;
-use clap::error::ErrorKind;
+use crate::places::{Places, shell_word};
+use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use jitterscope_model::visible_os;
 use std::ffi::OsString;
@@ -15,7 +16,8 @@ use std::ffi::OsString;
 #[derive(Parser, Debug)]
 #[command(name = "jitterscope", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
-                        4 something required is not available.")]
+                        4 something required is not available; attach -- COMMAND ends with the code of a \
+                        COMMAND that failed.")]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -44,12 +46,76 @@ pub fn parse() -> Result<Cli, clap::Error> {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
+    // `record -d 3s wakeup` means `record wakeup -d 3s`.
+    if let Some(ordered) = probe_first(&given, &error) {
+        return parse_given(&ordered);
+    }
+    told(&given, error)
+}
+
+fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(given).or_else(|error| told(given, error))
+}
+
+/// What `record` measures with.
+const PROBES: [&str; 4] = ["spin", "wakeup", "none", "pipeline"];
+
+/// The arguments with the probe right behind `record`, where it was given behind options.
+fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
+    let probe = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::ArgumentConflict, Some(ContextValue::String(probe)))
+            if PROBES.contains(&probe.as_str()) =>
+        {
+            probe
+        }
+        _ => return None,
+    };
+    let record = given.iter().position(|arg| arg == "record")?;
+    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == probe.as_str())?;
+    let mut ordered = given.to_vec();
+    let word = ordered.remove(at);
+    ordered.insert(record + 1, word);
+    Some(ordered)
+}
+
+/// A command where a probe belongs: `record sleep 5`.
+fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let unknown = match error.kind() {
+        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
+            error.get(ContextKind::InvalidSubcommand)
+        }
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        _ => None,
+    };
+    let Some(ContextValue::String(word)) = unknown else { return None };
+    let record = given.iter().position(|arg| arg == "record")?;
+    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == word.as_str())?;
+    // A misspelt probe is told by clap.
+    if word.starts_with('-')
+        || PROBES.contains(&word.as_str())
+        || error.get(ContextKind::SuggestedSubcommand).is_some()
+    {
+        return None;
+    }
+    let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+    let text = format!(
+        "'{word}' is no probe: there are {}. To start a command and follow its threads: \
+         jitterscope attach -- {}",
+        PROBES.join(", "),
+        words.join(" ")
+    );
+    Some(Cli::command().error(ErrorKind::InvalidSubcommand, text))
+}
+
+/// The error to print.
+fn told(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
+    let error = to_be_followed(given, &error).unwrap_or(error);
     let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
-    if spelt == given {
+    if spelt.as_slice() == given {
         return Err(error);
     }
     match Cli::try_parse_from(&spelt) {
-        Err(error) => Err(error),
+        Err(error) => Err(to_be_followed(&spelt, &error).unwrap_or(error)),
         Ok(_) => {
             let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
             let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
@@ -85,6 +151,8 @@ pub enum Command {
     Sljtest(sljtest::SljtestArgs),
     /// The jitter sampler: a time series of delays, to files and InfluxDB
     Sampler(sampler::SamplerArgs),
+    /// perf-workshop: inter-thread latency, by its letters and with its report
+    Workshop(Box<pipeline::WorkshopArgs>),
     /// Say what this machine lets us see, what not, and how to get it
     Doctor(doctor::DoctorArgs),
     /// Say which settings are wrong for CPUs that must not be disturbed
@@ -105,7 +173,8 @@ pub enum Command {
     /// Print a shell's completion script
     Completions {
         /// Which shell
-        shell: clap_complete::Shell,
+        #[arg(value_parser = PossibleValuesParser::new(crate::completion::shells()))]
+        shell: String,
     },
 }
 
@@ -118,6 +187,7 @@ impl Command {
             | Command::Experiment(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)
+            | Command::Workshop(_)
             | Command::Selftest(_) => true,
             Command::Report(_)
             | Command::Diff(_)

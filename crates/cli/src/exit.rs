@@ -1,6 +1,7 @@
 //! Exit codes: a contract that scripts rely on.
 
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,21 @@ pub enum Exit {
     Exceeded,
     /// Something that `--require` asked for, or that the command cannot do without, is not available.
     Unavailable,
+    /// What `attach` started and followed failed: its code, or 128 and the number of the signal that ended it, as
+    /// shells have it.
+    Command(u8),
+}
+
+impl Exit {
+    /// That of a command: `Ok` where it succeeded.
+    pub fn of_command(status: ExitStatus) -> Exit {
+        let signal = status.signal().map(|signal| 128 + signal);
+        match status.code().or(signal).map(|code| u8::try_from(code).unwrap_or(u8::MAX)) {
+            Some(0) => Exit::Ok,
+            Some(code) => Exit::Command(code),
+            None => Exit::Failed,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Exceeded => 3,
             Exit::Unavailable => 4,
+            Exit::Command(code) => code,
         })
     }
 }

@@ -4,7 +4,9 @@
 mod args;
 mod ask;
 mod commands;
+mod completion;
 mod exit;
+mod measured;
 mod moment;
 mod output;
 mod places;
@@ -18,6 +20,7 @@ use args::Command;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
+    completion::answer();
     let cli = match args::parse() {
         Ok(cli) => cli,
         Err(answer) => return ended(output::answer(&answer)),
@@ -40,13 +43,14 @@ fn main() -> std::process::ExitCode {
         Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),
         Command::Sampler(args) => commands::sampler::run(args, &cli.places),
+        Command::Workshop(args) => commands::pipeline::run_front(args, &cli.places),
         Command::Doctor(args) => commands::doctor::run(args, &cli.places),
         Command::Selftest(args) => commands::selftest::run(args, &cli.places),
         Command::Audit(args) => commands::audit::run(args, &cli.places),
         Command::Tune(args) => commands::tune::run(args, &cli.places),
         Command::Disturb(args) => commands::disturb::run(args),
         Command::EndNow => commands::end_now::run(&cli.places),
-        Command::Completions { shell } => commands::completions(*shell),
+        Command::Completions { shell } => commands::completions(shell),
     };
     ended(result)
 }

@@ -29,9 +29,7 @@ impl Places {
         if let Some(runs) = &self.runs {
             return Ok(runs.clone());
         }
-        let base = etcetera::choose_base_strategy()
-            .context("no home directory to keep runs in; name a folder with --runs DIR")?;
-        Ok(base.data_dir().join("jitterscope").join("runs"))
+        default_runs()
     }
 
     /// How this program is called so that it finds these runs again.
@@ -56,8 +54,18 @@ impl Places {
     }
 }
 
+/// The folder of the runs where none is named.
+///
+/// # Errors
+/// There is no home directory.
+pub fn default_runs() -> anyhow::Result<PathBuf> {
+    let base = etcetera::choose_base_strategy()
+        .context("no home directory to keep runs in; name a folder with --runs DIR")?;
+    Ok(base.data_dir().join("jitterscope").join("runs"))
+}
+
 /// As a shell takes it for one word.
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

@@ -1,6 +1,6 @@
 //! Which clock is read and how short a stall is looked for: the same arguments wherever something is recorded.
 
-use crate::units::in_nanos;
+use crate::units::{in_nanos, some_duration};
 use clap::{Args, ValueEnum};
 use jitterscope_model::{ClockKind, Nanos};
 
@@ -36,8 +36,12 @@ impl ClockArgs {
 pub struct ReadingArgs {
     #[command(flatten)]
     pub clock: ClockArgs,
-    /// The shortest stall: nanoseconds, or a time with a unit [default: 300ns, or what the clock allows if that
-    /// is more; 50us for wakeup and attach; the knee for sljtest]
-    #[arg(long, short, value_name = "TIME", value_parser = in_nanos, allow_negative_numbers = true)]
+    /// The shortest stall [default: 300ns, or what the clock allows if that is more; 50us for wakeup and attach]
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub threshold: Option<Nanos>,
+}
+
+/// The same in the old fronts, where a bare number is nanoseconds.
+pub fn in_fronts(arg: clap::Arg) -> clap::Arg {
+    arg.value_parser(in_nanos).allow_negative_numbers(true)
 }

@@ -116,6 +116,31 @@ fn a_thread_that_shares_its_cpu_is_told_with_whom() {
 }
 
 #[test]
+fn the_exit_code_of_a_command_that_fails_is_passed_on() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let ended = |args: &[&str]| jitterscope(runs.path(), &[&["attach", "-q"], args].concat()).status.code();
+    assert_eq!(ended(&["--", "sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(ended(&["--", "sh", "-c", "kill -TERM $$"]), Some(128 + 15));
+    assert_eq!(ended(&["--", "true"]), Some(0));
+    // A command that failed did not do what the condition is about; of one that did, it decides.
+    let never = ["--fail-if", "max>0ns"];
+    assert_eq!(ended(&[&never[..], &["--", "sh", "-c", "exit 7"]].concat()), Some(7));
+    assert_eq!(
+        ended(
+            &[&never[..], &["--", "sh", "-c", "i=0; while [ $i -lt 9 ]; do sleep 0.01; i=$((i+1)); done"]]
+                .concat()
+        ),
+        Some(3)
+    );
+    // Ended because its time was over, it did not fail by itself.
+    assert_eq!(ended(&["-d", "300ms", "--", "sleep", "60"]), Some(0));
+}
+
+#[test]
 fn a_sleeper_is_blocked_and_found_by_name() {
     let _turn = turn();
     if !can_trace() {
@@ -184,7 +209,7 @@ fn a_commands_processes_are_followed_from_birth_to_death() {
     let runs = tempfile::tempdir().unwrap();
     let script = "for i in 1 2 3; do sleep 0.05; done; exit 3";
     let output = jitterscope(runs.path(), &["attach", "--json", "-q", "--", "sh", "-c", script]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(3), "the command's own: {}", stderr(&output));
     let report = json(&output);
     let sleeps: Vec<&Value> = threads(&report).iter().filter(|thread| thread["comm"] == "sleep").collect();
     assert_eq!(sleeps.len(), 3, "{report:#}");

@@ -308,3 +308,30 @@ fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
     let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
     assert!(told.contains("lost") && told.contains("better"), "{told}");
 }
+
+#[test]
+fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() {
+    let dir = tempfile::tempdir().unwrap();
+    store(&watched(1000, 40_000, "secret-victim"), "SECRET-BEFORE", 0, dir.path(), None);
+    store(&watched(500, 40_000, "secret-victim"), "SECRET-AFTER", 20, dir.path(), None);
+    let sides = ["SECRET-BEFORE", "SECRET-AFTER", "--redact"];
+    let told = text(&diff(dir.path(), &sides));
+    let as_json = text(&diff(dir.path(), &[&sides[..], &["--json"]].concat()));
+    let page = text(&diff(dir.path(), &[&sides[..], &["--html", "-"]].concat()));
+    for text in [&told, &as_json, &page] {
+        for name in ["SECRET", "secret-victim", "rival", dir.path().to_str().unwrap()] {
+            assert!(!text.contains(name), "{name}: {text}");
+        }
+    }
+    let found: Value = serde_json::from_str(&as_json).unwrap();
+    assert_eq!(
+        (&found["sides"][0]["name"], &found["sides"][1]["name"]),
+        (&"label-1".into(), &"label-2".into())
+    );
+    // One name for one thread in both, and those of both are comparable.
+    let rows = found["against"][0]["culprits"].as_array().unwrap();
+    let threads: Vec<&Value> = rows.iter().filter(|row| row["kind"] == "thread").collect();
+    assert_eq!((threads.len(), &threads[0]["became"]), (1, &"shrank".into()), "{rows:?}");
+    let name = format!("thread {}", threads[0]["name"].as_str().unwrap());
+    assert!(told.contains(&name) && page.matches(&name).count() >= 3, "{name}: {told}");
+}

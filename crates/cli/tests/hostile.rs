@@ -197,7 +197,7 @@ fn a_pipelines_run_of_hostile_names() {
         "pipeline",
         "--messages",
         "2000",
-        "--interval",
+        "--period",
         "0s",
         "--warmup",
         "0s",

@@ -21,8 +21,7 @@ fn run(dir: &Path, args: &[&str]) -> Output {
 
 /// A short recording; the machine may be smaller than the pipeline wants.
 fn record(dir: &Path, args: &[&str]) -> Output {
-    let short =
-        ["record", "pipeline", "--force", "--warmup", "20ms", "--pause", "10ms", "--interval", "20us"];
+    let short = ["record", "pipeline", "--force", "--warmup", "20ms", "--pause", "10ms", "--period", "20us"];
     run(dir, &[&short, args].concat())
 }
 
@@ -106,7 +105,7 @@ fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
 fn json_has_the_promised_fields() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = record(dir.path(), &["--two-thread", "--messages", "3000", "--json", "--quiet", "-t", "J"]);
+    let output = record(dir.path(), &["--two-thread", "--messages", "3000", "--json", "--quiet", "-l", "J"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let value = json(&output);
@@ -134,7 +133,7 @@ fn the_journal_is_read_back_and_damage_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().join("own.jnl");
     let own_text = own.to_str().unwrap();
-    let output = record(dir.path(), &["--messages", "2500", "--quiet", "-j", own_text, "--json"]);
+    let output = record(dir.path(), &["--messages", "2500", "--quiet", "--journal", own_text, "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let transit_max = json(&output)["pipeline"]["consumers"][1]["transit"]["max_ns"].as_u64().unwrap();
 
@@ -213,8 +212,7 @@ fn the_ancestors_flags_and_files_work() {
     let properties = dir.path().join("perf-workshop.properties");
     let out = dir.path().join("out");
     let args = [
-        "record",
-        "pipeline",
+        "workshop",
         "--force",
         "--pause",
         "10ms",
@@ -271,12 +269,21 @@ fn the_ancestors_flags_and_files_work() {
         .unwrap();
     let output = record(
         dir.path(),
-        &["--messages", "300", "--json", "-q", "-o", properties.to_str().unwrap(), "--journaller", "on"],
+        &[
+            "--messages",
+            "300",
+            "--json",
+            "-q",
+            "--properties",
+            properties.to_str().unwrap(),
+            "--journaller",
+            "on",
+        ],
     );
     let threads = json(&output)["pipeline"]["threads"].as_array().unwrap().clone();
     assert_eq!((threads.len(), &threads[0]["cpu"]), (3, &Value::from(0)));
     fs::write(&properties, "perf.workshop.affinity.producer=first\n").unwrap();
-    let refused = record(dir.path(), &["-o", properties.to_str().unwrap()]);
+    let refused = record(dir.path(), &["--properties", properties.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("line 1: 'first'"), "{}", stderr(&refused));
 }
@@ -370,7 +377,7 @@ fn a_full_disk_is_a_failure_that_keeps_what_was_measured() {
     let Some(disk) = Tmpfs::mount(768 << 10) else { return };
     let journal = disk.path().join("j");
     let journal = journal.to_str().unwrap();
-    let output = record(dir.path(), &["--duration", "1h", "-j", journal, "--json", "-q"]);
+    let output = record(dir.path(), &["--duration", "1h", "--journal", journal, "--json", "-q"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("journal ended") && stderr(&output).contains("make room"),
@@ -389,7 +396,7 @@ fn its_whole_histograms_are_exported() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let output =
-        record(dir.path(), &["--two-thread", "--messages", "3000", "--no-trace", "--quiet", "-t", "E"]);
+        record(dir.path(), &["--two-thread", "--messages", "3000", "--no-trace", "--quiet", "-l", "E"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let export = |to: &str| run(dir.path(), &["export", "E", "--quiet", "--to", to]);
     let table = stdout(&export("hgrm://-"));

@@ -255,6 +255,28 @@ fn without_privilege_it_measures_and_says_what_it_cannot_see() {
 }
 
 #[test]
+fn what_takes_a_privilege_ends_with_code_four_without_it() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let copy = dir.path().join("jitterscope");
+    fs::copy(program(), &copy).unwrap();
+    let refused = |args: &[&str], said: &str| {
+        let mut command = Command::new(&copy);
+        command.args(args).arg("--runs").arg(dir.path().join("runs")).uid(NOBODY).gid(NOBODY);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    };
+    refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
+    refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
+    refused(&["selftest", "--only", "fair"], "Run as root");
+}
+
+#[test]
 fn a_cpu_that_goes_offline_in_mid_run_keeps_what_was_measured() {
     let _turn = turn();
     if !can_trace() {

@@ -48,6 +48,7 @@ fn warnings() -> Vec<Warning> {
             times: 1,
             time_ns: Nanos(1),
         },
+        Warning::FrequencyChanged { cpu, times: 1, lowest_khz: 1, highest_khz: 2 },
         Warning::CpuOffline { cpus: cpus() },
         Warning::IdleControlShared { cpu },
         Warning::SmtSibling { cpu, siblings: cpus() },

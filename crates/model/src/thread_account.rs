@@ -1,6 +1,6 @@
 //! What became of one thread's time.
 
-use crate::{CpuId, Nanos, Subject, Ticks};
+use crate::{CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// One thread while it was followed. Running, waiting, stopped, blocked and unknown time sum to the time that it
@@ -86,7 +86,7 @@ pub struct CpuShare {
     pub running_ns: Nanos,
 }
 
-/// What ran while a thread waited or was interrupted, clipped to that; a program's threads together.
+/// What ran while a thread waited or was interrupted, clipped to that; threads of one name together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanInstead {
     /// What.
@@ -106,6 +106,32 @@ pub struct RanInstead {
 }
 
 impl RanInstead {
+    /// The same by program, most time first.
+    #[must_use]
+    pub fn by_program(rows: &[RanInstead]) -> Vec<RanInstead> {
+        let mut sums: CulpritSums<(), Option<RanInstead>> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+        for row in rows {
+            let sum = sums.of((), &row.subject);
+            *sum = Some(match sum.take() {
+                None => row.clone(),
+                Some(sum) => RanInstead {
+                    threads: sum.threads.saturating_add(row.threads),
+                    count: sum.count.saturating_add(row.count),
+                    min_ns: sum.min_ns.min(row.min_ns),
+                    max_ns: sum.max_ns.max(row.max_ns),
+                    total_ns: sum.total_ns + row.total_ns,
+                    ..sum
+                },
+            });
+        }
+        let told = |row: SumRow<(), Option<RanInstead>>| {
+            row.value.map(|sum| RanInstead { subject: row.subject, ..sum })
+        };
+        let mut rows: Vec<RanInstead> = sums.into_rows().into_iter().filter_map(told).collect();
+        rows.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
+        rows
+    }
+
     /// The average time; zero for none.
     #[must_use]
     pub fn average_ns(&self) -> Nanos {

@@ -114,6 +114,9 @@ pub struct IdentityRead {
     /// Its process; `None` where it was not known any more, as of all that follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tgid: Option<i32>,
+    /// The name of that, of a thread that is not its process's first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<Name>,
     /// Its user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
@@ -134,6 +137,7 @@ impl IdentityRead {
             tid,
             comm: comm.to_string(),
             tgid: identity.tgid,
+            process: identity.process.clone(),
             uid: owner.map(|owner| owner.uid),
             cgroup: owner.and_then(|owner| owner.cgroup.clone()),
             kernel: identity.kernel,
@@ -144,7 +148,7 @@ impl IdentityRead {
     #[must_use]
     pub fn identity(&self) -> TaskIdentity {
         let owner = self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.clone() });
-        TaskIdentity { tgid: self.tgid, owner, kernel: self.kernel }
+        TaskIdentity { tgid: self.tgid, process: self.process.clone(), owner, kernel: self.kernel }
     }
 }
 

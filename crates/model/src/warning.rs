@@ -80,6 +80,17 @@ pub enum Warning {
         /// How long its threads were not let run, summed over the CPUs.
         time_ns: Nanos,
     },
+    /// A CPU's frequency was changed meanwhile.
+    FrequencyChanged {
+        /// Which.
+        cpu: CpuId,
+        /// So often.
+        times: u64,
+        /// The lowest that it was set to.
+        lowest_khz: u32,
+        /// The highest.
+        highest_khz: u32,
+    },
     /// CPUs went offline.
     CpuOffline {
         /// Which.

@@ -9,7 +9,7 @@ use crate::moved::Movers;
 use crate::observer::Progress;
 use crate::probes::Probes;
 use hdrhistogram::CreationError;
-use jitterscope_attribute::{Edge, GroupThrottled};
+use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
     SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
@@ -243,6 +243,7 @@ impl Drain {
             folded: Nanos::ZERO,
             senders_dropped: 0,
             throttled: Vec::new(),
+            frequencies: BTreeMap::new(),
             movers: self.movers,
             context: None,
         };
@@ -252,6 +253,7 @@ impl Drain {
             found.sources = evidence.reports();
             found.throttled = evidence.throttled();
             found.senders_dropped = evidence.senders_dropped();
+            found.frequencies = evidence.frequencies();
             let (unrecorded, folded) = evidence.limits();
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
             let entry = evidence.costs().get(Edge::LeadInterrupt);
@@ -293,6 +295,8 @@ pub(crate) struct Found {
     pub(crate) senders_dropped: u64,
     /// Control groups of ours that were throttled.
     pub(crate) throttled: Vec<GroupThrottled>,
+    /// CPUs whose frequency was changed.
+    pub(crate) frequencies: BTreeMap<CpuId, FrequencyChanges>,
     pub(crate) movers: Movers,
     /// Entry and exit costs; the other fields are not known here.
     pub(crate) costs: SelfNoise,

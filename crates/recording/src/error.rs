@@ -1,6 +1,23 @@
 //! Why a recording failed as a whole. What fails in part is a warning of the run instead.
 
 use jitterscope_model::{CpuId, Nanos};
+use jitterscope_platform::PinError;
+
+impl RecordError {
+    /// Whether the kernel refused this user a real-time priority.
+    #[must_use]
+    pub fn is_refused_priority(&self) -> bool {
+        match self {
+            RecordError::Probe { source, .. } => source.pin().is_some_and(is_refused_priority),
+            _ => false,
+        }
+    }
+}
+
+/// Whether it is a real-time priority that this user may not have.
+pub(crate) fn is_refused_priority(error: &PinError) -> bool {
+    matches!(error, PinError::Priority { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied)
+}
 
 /// A recording that has no run to show.
 #[derive(Debug, thiserror::Error)]

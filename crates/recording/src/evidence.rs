@@ -4,7 +4,7 @@ use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
 use crate::kernel_events::{KernelEvents, NoEvents};
-use jitterscope_attribute::{AttributorSettings, EdgeCosts, GroupThrottled};
+use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
     SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
@@ -146,6 +146,11 @@ impl Evidence {
     /// Records of senders that were dropped, for there were too many at once.
     pub(crate) fn senders_dropped(&self) -> u64 {
         self.gaps.attributor.senders_dropped()
+    }
+
+    /// CPUs whose frequency was changed in the measurement.
+    pub(crate) fn frequencies(&self) -> BTreeMap<CpuId, FrequencyChanges> {
+        self.gaps.attributor.frequencies().clone()
     }
 
     /// Switches that the kernel did not record, and stalled time of which only sums were kept.

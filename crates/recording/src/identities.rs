@@ -162,7 +162,12 @@ impl Identities {
         let groups = self.machine.read(format!("/proc/{tid}/cgroup")).unwrap_or_default();
         let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
         let cgroup = cgroup.filter(|path| path.len() <= LONGEST_CGROUP).map(Name::from);
-        TaskIdentity { tgid, owner: uid.map(|uid| Owner { uid, cgroup }), kernel: None }
+        // While the thread lives, its process does, and the id is that of no other.
+        let process = tgid.filter(|tgid| *tgid != tid).and_then(|tgid: i32| {
+            let name = self.machine.read(format!("/proc/{tgid}/comm")).ok()?;
+            Some(Comm::new(name.trim_end_matches('\n')).to_string().into())
+        });
+        TaskIdentity { tgid, process, owner: uid.map(|uid| Owner { uid, cgroup }), kernel: None }
     }
 }
 

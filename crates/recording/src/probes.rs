@@ -3,6 +3,7 @@
 use crate::error::RecordError;
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
+use jitterscope_platform::PinError;
 use jitterscope_probe::{
     Control, SpinError, SpinOutput, SpinProbe, SpinSettings, WakeupError, WakeupProbe, WakeupSettings,
 };
@@ -46,6 +47,18 @@ pub enum ProbeError {
     /// A sleeping one.
     #[error(transparent)]
     Wakeup(#[from] WakeupError),
+}
+
+impl ProbeError {
+    /// Why it could not take its place, where that is why.
+    pub(crate) fn pin(&self) -> Option<&PinError> {
+        match self {
+            ProbeError::Spin(SpinError::Pin(error)) | ProbeError::Wakeup(WakeupError::Pin(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What one probe measured.

@@ -256,6 +256,7 @@ impl Running for Probed<'_> {
         warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));
         warnings.extend(crate::warnings::of_folded(found.folded));
         warnings.extend(found.throttled.iter().map(crate::warnings::of_throttled));
+        warnings.extend(crate::warnings::of_frequencies(&found.frequencies));
         let mut manifest = RunManifest {
             results,
             wakeups,

@@ -1,9 +1,12 @@
 //! What limits what a run can say, as it is found while recording.
 
-use jitterscope_attribute::GroupThrottled;
+use jitterscope_attribute::{FrequencyChanges, GroupThrottled};
 use jitterscope_model::{CpuId, Nanos, Warning};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
+
+/// CPUs whose changes of frequency are told.
+const MOST_FREQUENCIES: usize = 8;
 
 /// Switches that the kernel did not record, by CPU.
 pub(crate) fn of_switches(unrecorded: &BTreeMap<CpuId, u64>) -> Option<Warning> {
@@ -34,5 +37,38 @@ pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
         limit: group.quota.limit,
         times: group.times,
         time_ns: group.throttled,
+    }
+}
+
+/// Changes of frequency: of the few CPUs that changed most often.
+pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warning> {
+    let mut cpus: Vec<_> = of.iter().collect();
+    cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));
+    let told = cpus.into_iter().take(MOST_FREQUENCIES).map(|(cpu, changes)| Warning::FrequencyChanged {
+        cpu: *cpu,
+        times: changes.times,
+        lowest_khz: changes.lowest_khz,
+        highest_khz: changes.highest_khz,
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_that_changed_most_often_are_told() {
+        let changes = |times| FrequencyChanges { times, lowest_khz: 1_200_000, highest_khz: 3_400_000 };
+        let of = (0..20).map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1))).collect();
+        let told = of_frequencies(&of);
+        assert_eq!(told.len(), MOST_FREQUENCIES);
+        let first = Warning::FrequencyChanged {
+            cpu: CpuId(19),
+            times: 20,
+            lowest_khz: 1_200_000,
+            highest_khz: 3_400_000,
+        };
+        assert_eq!(told[0], first);
     }
 }

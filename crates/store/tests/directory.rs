@@ -14,6 +14,7 @@ fn subject(of: u64, name: &str) -> Subject {
     let task = || Task {
         tid: Some(-3),
         tgid: Some(9),
+        process: of.is_multiple_of(3).then(|| "of process".into()),
         comm: name.into(),
         class: Some(SchedClass::of_priority((of % 150) as i32 - 5)),
         owner: of.is_multiple_of(2).then(|| Owner { uid: 1000, cgroup: Some("/user.slice".into()) }),

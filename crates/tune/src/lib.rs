@@ -25,6 +25,8 @@ mod knob;
 mod negligible;
 mod op;
 mod page;
+#[cfg(test)]
+mod paper;
 mod partition;
 mod permit;
 mod persist;

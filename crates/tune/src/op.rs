@@ -447,3 +447,7 @@ fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "op_tests.rs"]
+mod tests;

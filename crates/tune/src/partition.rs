@@ -223,3 +223,7 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     }
     Partition { current, wanted, ops, use_it }
 }
+
+#[cfg(test)]
+#[path = "partition_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::apply::boot_id;
 use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
-use crate::journal::{Record, State, Step};
+use crate::journal::{Journal, Record, State, Step};
 use crate::op::{Op, Outcome, Standing, classify, exact_file};
 use crate::permit::{self, Forbidden};
 use crate::persist::{self, PERSIST, Without};
@@ -294,23 +294,16 @@ fn undo_steps(
         } else {
             undo(hands, step, rebooted, on_drift)
         };
-        // A rollback that died after it had written is repeated: the original is back since then at the latest.
-        let written_back = undoing == Undoing::Restored
-            || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
-        let at = written_back.then(in_force::realtime_ns);
-        if undoing.is_settled() {
-            let how = serde_json::to_string(&undoing).unwrap_or_default();
-            journal.append(&[Record::Undone { seq: step.seq, how, restored_realtime_ns: at }])?;
-        }
         report.update_boot_loader |= undoing == Undoing::Restored
             && matches!(&step.op, Op::PutFile { path, .. } if path.starts_with("/etc/default/grub.d/"));
-        report.steps.push(RolledBack {
-            knob: step.knob.clone(),
-            path: step.op.what(),
-            original: step.op.from_text(),
-            undoing,
-            in_force_by: at.and_then(|at| in_force::undone(hands.machine(), &step.knob, &step.op, at)),
-        });
+        report.steps.push(noted(hands.machine(), &mut journal, step, rebooted, undoing)?);
+    }
+    // A value may have been held by one that was put back after it: a thread's CPUs by a cpuset.
+    for ((step, _), row) in steps.iter().zip(&mut report.steps) {
+        if matches!(row.undoing, Undoing::Failed { .. }) {
+            let undoing = undo(hands, step, false, on_drift);
+            *row = noted(hands.machine(), &mut journal, step, false, undoing)?;
+        }
     }
     report.inherited_freed = free_heirs(hands, heirs);
     if report.unsettled().next().is_none() && report.stays == 0 {
@@ -318,6 +311,31 @@ fn undo_steps(
         locked.put_away()?;
     }
     Ok(report)
+}
+
+/// Writes down what became of a step, if that is settled.
+fn noted(
+    machine: &Machine,
+    journal: &mut Journal,
+    step: &Step,
+    rebooted: bool,
+    undoing: Undoing,
+) -> Result<RolledBack, StateError> {
+    // A rollback that died after it had written is repeated: the original is back since then at the latest.
+    let written_back =
+        undoing == Undoing::Restored || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
+    let at = written_back.then(in_force::realtime_ns);
+    if undoing.is_settled() {
+        let how = serde_json::to_string(&undoing).unwrap_or_default();
+        journal.append(&[Record::Undone { seq: step.seq, how, restored_realtime_ns: at }])?;
+    }
+    Ok(RolledBack {
+        knob: step.knob.clone(),
+        path: step.op.what(),
+        original: step.op.from_text(),
+        undoing,
+        in_force_by: at.and_then(|at| in_force::undone(machine, &step.knob, &step.op, at)),
+    })
 }
 
 /// Whether the step was taken and the machine took it.

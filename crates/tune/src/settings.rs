@@ -113,3 +113,95 @@ pub fn sibling(path: &str, name: &str) -> String {
         None => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::{Paper, goal};
+
+    /// What would be written to a file that reads `now`.
+    fn want(kind: ValueKind, want: Want, now: &str) -> Option<String> {
+        let paper = Paper::of(&[("/a/file", now), ("/a/other", "7\n")]);
+        let setting = Setting::file("/a/file", kind, want);
+        let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
+        assert_eq!(found.len(), 1);
+        let op = found.remove(0).op?;
+        let Op::Write { path, from, to, .. } = op else { panic!("{op:?}") };
+        assert_eq!((path.as_str(), from.as_deref()), ("/a/file", Some(now)));
+        Some(to)
+    }
+
+    #[test]
+    fn a_limit_is_met_by_the_limit_itself() {
+        let least = |now| want(ValueKind::Number, Want::AtLeast { enough: 10, write: 99 }, now);
+        assert_eq!(
+            [least("9\n"), least("10\n"), least("11\n"), least("x\n")],
+            [Some("99".into()), None, None, None]
+        );
+        let most = |now| want(ValueKind::Number, Want::AtMost { enough: 10, write: 0 }, now);
+        assert_eq!(
+            [most("9\n"), most("10\n"), most("11\n"), most("x\n")],
+            [None, None, Some("0".into()), None]
+        );
+    }
+
+    #[test]
+    fn of_several_good_values_any_will_do_and_the_first_is_written() {
+        let one_of = |now| want(ValueKind::Text, Want::OneOf(&["a", "b"]), now);
+        assert_eq!([one_of("a\n"), one_of("b\n"), one_of("c\n")], [None, None, Some("a".into())]);
+        let same = |now| want(ValueKind::Number, Want::SameAs("other"), now);
+        assert_eq!([same("7\n"), same("8\n")], [None, Some("7".into())]);
+        let none = |now| want(ValueKind::Number, Want::SameAs("missing"), now);
+        assert_eq!(none("7\n"), None);
+        let by = |now| want(ValueKind::Text, Want::By("", |spot| Some(format!("{}!", spot.current))), now);
+        assert_eq!(by(" x \n").as_deref(), Some("x!"));
+    }
+
+    #[test]
+    fn isolated_cpus_are_taken_out_and_housekeeping_ones_stay() {
+        let list = |now| want(ValueKind::CpuList, Want::OffIsolated, now);
+        assert_eq!(list("0-3\n").as_deref(), Some("0-1"));
+        assert_eq!(list("1,3\n").as_deref(), Some("1"));
+        assert_eq!(list("2-3\n").as_deref(), Some("0-1"));
+        // Those that do not exist stay where nothing has to change, and go where something has.
+        assert_eq!([list("0,7\n"), list("2,7\n")], [None, Some("0-1".into())]);
+        assert_eq!(list("nonsense\n"), None);
+        let mask = |now| want(ValueKind::CpuMask, Want::OffIsolated, now);
+        assert_eq!((mask("f\n").as_deref(), mask("3\n")), (Some("3"), None));
+        // Nobody is left to take over.
+        let paper = Paper::of(&[("/a/file", "0-3\n")]);
+        let setting = Setting::file("/a/file", ValueKind::CpuList, Want::OffIsolated);
+        assert!(read(&paper.machine, &goal("0-3", ""), &setting)[0].op.is_none());
+    }
+
+    #[test]
+    fn a_family_is_looked_at_on_the_cpus_that_it_is_for() {
+        let files = ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x", "/c/cpu9/x"].map(|path| (path, "1\n"));
+        let paper = Paper::of(&files);
+        let of = |scope| paths(&paper.machine, &goal("2-3", "0-1"), Place::PerCpu("/c/cpu{cpu}/x", scope));
+        assert_eq!(of(Scope::Isolated), ["/c/cpu2/x", "/c/cpu3/x"]);
+        assert_eq!(of(Scope::All), ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x"]);
+        let all = paths(&paper.machine, &goal("2-3", "0-1"), Place::Files("/c/*/x"));
+        assert_eq!(all.len(), 4);
+    }
+
+    #[test]
+    fn what_is_in_force_is_read_beside_it_and_a_folder_is_no_setting() {
+        let irq = |effective| {
+            let paper = Paper::of(&[("/i/5/list", "0-3\n"), ("/i/5/effective", effective)]);
+            std::fs::create_dir_all(paper.machine.path("/i/6/list")).unwrap();
+            let place = Place::Files("/i/*/list");
+            let setting = Setting::new(place, ValueKind::CpuList, Want::OffIsolated);
+            let setting = Setting { effective: Some("effective"), ..setting };
+            let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
+            assert_eq!(found.len(), 1, "a folder has nothing to read: {found:?}");
+            found.remove(0)
+        };
+        let found = irq("2\n");
+        assert_eq!(found.in_force.as_deref(), Some("2"));
+        let Some(Op::Write { effective, .. }) = found.op else { panic!() };
+        assert_eq!(effective.as_deref(), Some("/i/5/effective"));
+        assert_eq!(irq("\n").in_force, None);
+        assert_eq!((sibling("/a/b", "c"), sibling("b", "c")), ("/a/c".into(), "c".into()));
+    }
+}

@@ -100,6 +100,7 @@ fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::Paper;
     use proptest::prelude::*;
 
     #[test]
@@ -115,6 +116,43 @@ mod tests {
         let mine: Vec<_> = threads.iter().filter(|t| t.pid == me).collect();
         assert!(!mine.is_empty());
         assert!(mine.iter().all(|t| !t.kernel && !t.bound && !t.allowed.is_empty()));
+    }
+
+    #[test]
+    fn threads_are_told_with_their_process_their_age_and_what_may_be_done_with_them() {
+        let stat = |flags: u64, parent| {
+            format!("9 (x) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n")
+        };
+        let status = |cpus| format!("Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t{cpus}\n");
+        let (user, kernel, bound) =
+            (stat(0, 1), stat(PF_KTHREAD, 2), stat(PF_KTHREAD | PF_NO_SETAFFINITY, 2));
+        let paper = Paper::of(&[
+            ("/proc/20/task/21/stat", &user),
+            ("/proc/20/task/21/status", &status("0-3")),
+            ("/proc/20/task/20/stat", &kernel),
+            ("/proc/20/task/20/status", &status("2")),
+            ("/proc/3/task/3/stat", &bound),
+            ("/proc/3/task/3/status", &status("1")),
+            // One that has just ended, and what is no process.
+            ("/proc/4/task/4/stat", &user),
+            ("/proc/self/task/5/stat", &user),
+            ("/proc/20/stat", &user),
+            ("/proc/3/stat", &kernel),
+            ("/proc/20/comm", "twenty\n"),
+            ("/proc/3/comm", "three\n"),
+        ]);
+        let machine = &paper.machine;
+        let told = |t: Thread| (t.pid, t.tid, t.start_time, t.allowed.to_string(), t.kernel, t.bound);
+        assert_eq!(
+            all(machine).into_iter().map(told).collect::<Vec<_>>(),
+            [
+                (3, 3, 77, "1".into(), true, true),
+                (20, 20, 77, "2".into(), true, false),
+                (20, 21, 77, "0-3".into(), false, false),
+            ]
+        );
+        assert_eq!(processes(machine), [(3, "three".into()), (20, "twenty".into())]);
+        assert_eq!(parents(machine), BTreeMap::from([(3, 2), (20, 1)]));
     }
 
     proptest! {

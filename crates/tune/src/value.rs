@@ -125,6 +125,49 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_has_its_own_spellings() {
+        let same = |kind: ValueKind, now, written| kind.holds(now, written);
+        assert!(same(ValueKind::Text, " a b\n", "a b") && !same(ValueKind::Text, "a", "A"));
+        assert!(same(ValueKind::Number, "007\n", "7") && !same(ValueKind::Text, "007", "7"));
+        assert!(same(ValueKind::Number, "off\n", "off"));
+        for (on, off) in [("Y", "N"), ("y", "n"), ("1", "0")] {
+            assert!(same(ValueKind::Switch, on, "Y") && same(ValueKind::Switch, off, "N"));
+            assert!(!same(ValueKind::Switch, on, off));
+        }
+        assert!(!same(ValueKind::Switch, "m", "Y") && same(ValueKind::Switch, "m\n", "m"));
+        assert!(!same(ValueKind::Choice, "always [madvise] never", "always"));
+        // Without brackets the whole text is the choice.
+        assert!(same(ValueKind::Choice, "never\n", "never"));
+        assert!(same(ValueKind::CpuList, "x", "x") && same(ValueKind::CpuMask, "zz", "zz"));
+        assert!(!same(ValueKind::CpuMask, "f", "7"));
+        assert!(!same(ValueKind::Controllers, "cpu\n", "+cpuset"));
+        assert!(!same(ValueKind::Controllers, "cpu cpuset\n", "-cpuset"));
+        assert!(same(ValueKind::Controllers, "cpu io\n", "cpu io"));
+        // A sign means that only there.
+        assert!(!same(ValueKind::Text, "cpu cpuset", "+cpuset"));
+    }
+
+    #[test]
+    fn a_value_is_shown_in_one_line() {
+        assert_eq!(ValueKind::Choice.shown("always [madvise] never\n"), "madvise");
+        assert_eq!(ValueKind::CpuMask.shown("f\n"), "f (CPUs 0-3)");
+        assert_eq!(ValueKind::CpuMask.shown("0\n"), "0 (CPUs none)");
+        assert_eq!(ValueKind::CpuMask.shown("what\n"), "what");
+        assert_eq!(ValueKind::Text.shown(" a\nb\n"), "a b");
+        assert_eq!(ValueKind::CpuList.shown("\n"), "(empty)");
+    }
+
+    #[test]
+    fn cpus_are_read_and_spelled_as_the_file_has_them() {
+        let cpus: CpuSet = "0-1,4".parse().unwrap();
+        assert_eq!(ValueKind::CpuList.cpus("0,1,4"), Some(cpus.clone()));
+        assert_eq!(ValueKind::CpuMask.cpus("13\n"), Some(cpus.clone()));
+        assert_eq!([ValueKind::Number.cpus("1"), ValueKind::CpuList.cpus("x")], [None, None]);
+        assert_eq!(ValueKind::CpuMask.spell_cpus(&cpus), "13");
+        assert_eq!(ValueKind::CpuList.spell_cpus(&cpus), "0-1,4");
+    }
+
+    #[test]
     fn what_restores_a_file_is_what_the_kernel_takes() {
         assert_eq!(ValueKind::Choice.restoring("always [madvise] never\n", "never"), "madvise");
         assert_eq!(ValueKind::Number.restoring("1\n", "3600"), "1\n");

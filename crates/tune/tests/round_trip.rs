@@ -53,6 +53,30 @@ fn every_knob_comes_back_from_death_at_every_step() {
     }
 }
 
+/// Of a `tune apply` that was killed behind its isolated partition, rollback put the threads back first, which
+/// the partition still held: whatever the order, one rollback is enough.
+#[test]
+fn what_another_change_holds_comes_back_with_it() {
+    let (interval, mask) = ("/proc/sys/vm/stat_interval", "/sys/devices/virtual/workqueue/cpumask");
+    for held in [(interval, mask), (mask, interval)] {
+        let dir = support::folder();
+        let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+        let machine = build(&root, Cgroups::V2);
+        let before = snapshot(&root);
+        let select = Select::Only(vec!["vmstat".to_owned(), "wq-unbound".to_owned()]);
+        let plan = plan(&machine, &goal(&machine), &select, &[], true).unwrap();
+        apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+        let changed = differences(&before, &snapshot(&root)).join("\n");
+        assert!(changed.contains(&interval[1..]) && changed.contains(&mask[1..]), "{changed}");
+        let mut hands = FakeHands::new(&machine);
+        hands.held = Some(held);
+        let report = rollback(&mut hands, &state, &mut never).unwrap();
+        assert_eq!(report.unsettled().count(), 0, "{held:?}: {report:?}");
+        assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new(), "{held:?}");
+        assert!(hands.held.is_none() && is_clean(&state).unwrap());
+    }
+}
+
 #[test]
 fn a_whole_profile_comes_back_from_death_at_every_step() {
     for cgroups in [Cgroups::V1, Cgroups::V2] {

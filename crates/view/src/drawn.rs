@@ -36,8 +36,19 @@ pub struct Wanted {
 /// # Errors
 /// A file of it is missing or damaged.
 pub fn load_drawn(reader: &RunReader, wanted: Wanted) -> Result<Drawn, StoreError> {
-    let mut redactor = wanted.redact.then(Redactor::new);
-    let (manifest, machine) = load::facts(reader, &mut redactor)?;
+    load_drawn_with(reader, wanted, &mut wanted.redact.then(Redactor::new))
+}
+
+/// As [`load_drawn`], with the redactor that other runs beside it were read with, in place of what is wanted.
+///
+/// # Errors
+/// As [`load_drawn`].
+pub fn load_drawn_with(
+    reader: &RunReader,
+    wanted: Wanted,
+    redactor: &mut Option<Redactor>,
+) -> Result<Drawn, StoreError> {
+    let (manifest, machine) = load::facts(reader, redactor)?;
     let mut stalls = 0u64;
     for stall in reader.stalls()? {
         stall?;
@@ -52,7 +63,7 @@ pub fn load_drawn(reader: &RunReader, wanted: Wanted) -> Result<Drawn, StoreErro
         summary = summary.path(reader.path());
     }
     let mut picture = PictureBuilder::new(&manifest, stalls, wanted.stalls);
-    load::rows(reader, &mut redactor, |row| match row {
+    load::rows(reader, redactor, |row| match row {
         Row::Stall(stall) => {
             summary.stall(stall);
             picture.stall(stall);

@@ -22,7 +22,7 @@ pub mod timeline;
 mod warnings;
 mod words;
 
-pub use drawn::{Drawn, Wanted, load_drawn};
+pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::{bytes as size_text, utc};
 pub use style::Style;

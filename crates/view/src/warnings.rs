@@ -7,7 +7,7 @@ use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
 pub fn warning(warning: &Warning) -> String {
     match warning {
         Warning::NoKernelEvents { wanted: true, reason, fix } => {
-            format!("Stalls were measured but not attributed: {reason}. {fix}").trim_end().to_owned()
+            format!("Stalls were measured but not attributed: {reason}.{}", sentence(fix))
         }
         Warning::NoKernelEvents { wanted: false, .. } => {
             "Stalls were measured but not attributed: --no-trace was given. Leave it out to learn what caused them."
@@ -67,6 +67,15 @@ pub fn warning(warning: &Warning) -> String {
                 visible(cgroup)
             )
         }
+        Warning::FrequencyChanged { cpu, times, lowest_khz, highest_khz } => {
+            let (low, high) = (mhz(*lowest_khz), mhz(*highest_khz));
+            let range = if low == high { format!("to {high}") } else { format!("between {low} and {high}") };
+            let times = if *times == 1 { "once".into() } else { format!("{times} times") };
+            format!(
+                "CPU {cpu} changed its frequency {times}, {range}: the same work took another time then. The knobs \
+                 governor and freq-floor hold it."
+            )
+        }
         Warning::CpuOffline { cpus } => {
             format!("CPU {cpus} went offline meanwhile; what ran there from then on was not seen.")
         }
@@ -100,7 +109,7 @@ pub fn warning(warning: &Warning) -> String {
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped } => format!(
             "{dropped} slow messages of the {role} are counted but have no row: too many came at once. Raise \
-             --slow-above."
+             --threshold."
         ),
         Warning::TraceLost { lost } => format!(
             "{lost} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer."
@@ -157,12 +166,12 @@ pub fn warning(warning: &Warning) -> String {
              is kept. {why}."
         ),
         Warning::JournalWaits { waits } => format!(
-            "The journaller waited {waits} times for room in its file, which shows in its times. A longer --interval \
+            "The journaller waited {waits} times for room in its file, which shows in its times. A longer --period \
              or a CPU more for our own thread prevents it."
         ),
         Warning::RingFull { waits, waited_ns } => format!(
             "The producer found the ring full {waits} times and waited {waited_ns} in all, which shows in the times \
-             from the intended publication alone. Raise --ring, or --interval where the consumers cannot keep up."
+             from the intended publication alone. Raise --ring, or --period where the consumers cannot keep up."
         ),
         Warning::Disordered { role, disordered } => {
             format!("{disordered} messages reached the {role} out of order or were lost: this is a bug.")
@@ -202,4 +211,42 @@ fn not_followed(late: u64, missed: u64) -> String {
         format!("{} of the name were not followed: nothing was seen of them but their end.", threads(missed))
     });
     late.into_iter().chain(missed).collect::<Vec<_>>().join(" ")
+}
+
+/// `2600 MHz`.
+fn mhz(khz: u32) -> String {
+    format!("{} MHz", khz.saturating_add(500) / 1000)
+}
+
+/// What to do, as a sentence behind another one; nothing where there is nothing to do.
+fn sentence(fix: &str) -> String {
+    let mut letters = fix.chars();
+    letters.next().map_or_else(String::new, |first| format!(" {}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::CpuId;
+
+    #[test]
+    fn what_to_do_is_a_sentence() {
+        let told = |fix: &str| {
+            warning(&Warning::NoKernelEvents { wanted: true, reason: "it is denied".into(), fix: fix.into() })
+        };
+        assert!(told("run as root").ends_with("it is denied. Run as root."));
+        assert!(told("").ends_with("it is denied."));
+    }
+
+    #[test]
+    fn a_changed_frequency_is_told_in_megahertz() {
+        let told = |times, lowest_khz| {
+            warning(&Warning::FrequencyChanged { cpu: CpuId(3), times, lowest_khz, highest_khz: 3_400_000 })
+        };
+        assert!(
+            told(20, 1_199_999)
+                .starts_with("CPU 3 changed its frequency 20 times, between 1200 MHz and 3400 MHz")
+        );
+        assert!(told(1, 3_400_000).starts_with("CPU 3 changed its frequency once, to 3400 MHz:"));
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     tame(&match subject {
         Subject::Thread(task) => {
             let class = task.class.as_ref().and_then(class);
-            listed([individual(task.tid, threads, "pid"), class])
+            listed([process(task, threads), class])
         }
         Subject::Work(of) => work(of, threads),
         Subject::Interrupt { number, .. } => number.map_or_else(String::new, |irq| format!("irq {irq}")),
@@ -68,6 +68,14 @@ fn individual(tid: Option<i32>, threads: u64, noun: &str) -> Option<String> {
         Some(tid) => Some(format!("{noun} {tid}")),
         None if threads > 1 => Some(format!("{} {noun}s", number(threads))),
         None => None,
+    }
+}
+
+/// `pid 12`, `pid 12, 4 threads`, `4 pids`.
+fn process(task: &Task, threads: u64) -> Option<String> {
+    match (task.tid, task.tgid) {
+        (None, Some(process)) if threads > 1 => Some(format!("pid {process}, {} threads", number(threads))),
+        (tid, process) => individual(tid.or(process), threads, "pid"),
     }
 }
 

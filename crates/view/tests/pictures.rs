@@ -140,3 +140,42 @@ fn a_redacted_page_has_no_name_of_the_machine() {
     assert!(!page(&run).contains("secret"));
     assert!(page(&drawn(&scenario, ALL)).contains("secret-host"));
 }
+
+/// Width and height of a PNG.
+#[cfg(feature = "png")]
+fn size_of_png(bytes: &[u8]) -> (u32, u32) {
+    assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn every_chart_is_had_in_pixels_twice_as_large_as_it_says() {
+    use jitterscope_view::chart::{ChartError, ChartKind, png, svg};
+    let run = drawn(&busy(&[0, 1]), ALL);
+    let mut made = 0;
+    for kind in ChartKind::ALL {
+        let text = match svg(kind, &[&run]) {
+            Ok(text) => text,
+            // Only a pipeline has those.
+            Err(ChartError::Nothing { chart: ChartKind::Histograms, .. }) => continue,
+            Err(error) => panic!("{kind}: {error}"),
+        };
+        let says = |name: &str| -> f64 {
+            let at = text.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+            text[at..].split('"').next().unwrap().parse().unwrap()
+        };
+        let bytes = png(kind, &[&run]).unwrap();
+        let (width, height) = size_of_png(&bytes);
+        assert_eq!(
+            (f64::from(width), f64::from(height)),
+            ((says("width") * 2.0).ceil(), (says("height") * 2.0).ceil()),
+            "{kind}"
+        );
+        // More than paper: text and lines do not compress to nothing.
+        assert!(bytes.len() > 5_000, "{kind}: {} bytes", bytes.len());
+        made += 1;
+    }
+    assert_eq!(made, 5);
+}

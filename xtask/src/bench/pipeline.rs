@@ -208,7 +208,7 @@ fn record(course: &Course, contender: Contender) -> anyhow::Result<Transit> {
         ("--input", course.input.display().to_string()),
         ("--message-size", RECORD_LENGTH.to_string()),
         ("--ring", RING.to_string()),
-        ("--interval", format!("{INTERVAL_NS}ns")),
+        ("--period", format!("{INTERVAL_NS}ns")),
         ("--pacing", pacing.into()),
         ("--warmup", format!("{}ns", WARM_UP * INTERVAL_NS)),
         ("--pause", format!("{PAUSE_NS}ns")),

@@ -37,6 +37,32 @@ pub enum Show {
 /// # Errors
 /// The guest cannot be made, never came as far as the script's end, or took longer than its limit.
 pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Outcome> {
+    match boot(guest, script, out, show)? {
+        Ended::Itself(outcome) => Ok(outcome),
+        Ended::PowerWent(why) => bail!("the guest ended before the command did ({why}"),
+    }
+}
+
+/// Boots it for a script that cuts its own power.
+///
+/// # Errors
+/// The guest cannot be made, came as far as the script's end, or took longer than its limit.
+pub fn until_power_goes(guest: &Guest, script: &str, out: &Path) -> anyhow::Result<()> {
+    match boot(guest, script, out, Show::Kept)? {
+        Ended::Itself(outcome) => bail!("the power never went ({}): {}", outcome.code, outcome.stderr),
+        Ended::PowerWent(_) => Ok(()),
+    }
+}
+
+/// How a guest ended within its limit.
+enum Ended {
+    /// The command came to its end.
+    Itself(Outcome),
+    /// The machine ended first; what was to be seen of that.
+    PowerWent(String),
+}
+
+fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Ended> {
     // One at a time: two would only slow one another down.
     let lock = File::create(folder()?.join("lock"))?;
     lock.lock()?;
@@ -79,12 +105,11 @@ pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Resul
     let code = fs::read_to_string(shared.join("exit")).ok().and_then(|text| text.trim().parse().ok());
     let (stdout, stderr) = (streams.stdout.text(), streams.stderr.text());
     match (ended, code) {
-        (Some(_), Some(code)) => Ok(Outcome { code, stdout, stderr }),
-        (Some(status), None) => bail!(
-            "the guest ended before the command did (qemu: {status}); its console:\n{}{}",
-            tail(&console),
-            after("its standard error", &stderr)
-        ),
+        (Some(_), Some(code)) => Ok(Ended::Itself(Outcome { code, stdout, stderr })),
+        (Some(status), None) => {
+            let said = after("its standard error", &stderr);
+            Ok(Ended::PowerWent(format!("qemu: {status}); its console:\n{}{said}", tail(&console))))
+        }
         (None, _) => bail!(
             "the guest was ended after {:?}; its console:\n{}{}{}",
             guest.limit,

@@ -23,7 +23,7 @@ pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<
     fs::copy(&busybox, root.join("bin/busybox"))?;
     // Debug information would be half of the memory of the guest.
     let stripped = root.join("bin/jitterscope");
-    let status = Command::new("strip").arg("-o").arg(&stripped).arg(program::build()?).status();
+    let status = Command::new("strip").arg("-o").arg(&stripped).arg(program::get()?).status();
     if !status.context("strip cannot be started")?.success() {
         bail!("strip failed: is there room below {}?", scratch.display());
     }

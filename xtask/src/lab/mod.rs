@@ -10,7 +10,7 @@ mod trials;
 
 use crate::consent::Consent;
 use crate::packages::{self, LAB};
-use crate::shell;
+use crate::{program, shell};
 use anyhow::{Context, anyhow, ensure};
 use boot::Show;
 use clap::Args;
@@ -44,6 +44,9 @@ pub struct LabArgs {
     /// A folder that the guest has as /out [default: target/lab/out]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// The jitterscope of the guest [default: a debug build of this workspace]
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// Install qemu where it is missing
     #[arg(long)]
     yes: bool,
@@ -68,6 +71,9 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         return Ok(0);
     }
     packages::install(&LAB, Consent::given(args.yes)).map_err(|missing| anyhow!(missing))?;
+    if let Some(program) = &args.program {
+        program::take(program)?;
+    }
     if args.all || !args.only.is_empty() {
         let which = if args.all { Which::All } else { Which::Named(&args.only) };
         return trials::run(&which).map(|()| 0);

@@ -47,6 +47,37 @@ pub const KINDS: &[Kind] = &[
         4000,
         &["record", "pipeline", "--force", "--duration", "1500ms", "--warmup", "100ms", "--pause", "100ms"],
     ),
+    kind(
+        "record none",
+        3000,
+        &[
+            "record",
+            "--probe",
+            "none",
+            "--for",
+            "no-such-thread",
+            "--duration",
+            "1500ms",
+            "--warmup",
+            "100ms",
+        ],
+    ),
+    kind("experiment", 9000, &["experiment", "--knob", "vmstat", "--duration", "500ms", "--quiet"]),
+    kind(
+        "experiment --apply",
+        6000,
+        &[
+            "experiment",
+            "--apply",
+            "touch @/applied",
+            "--revert",
+            "rm @/applied",
+            "--duration",
+            "300ms",
+            "--quiet",
+        ],
+    ),
+    kind("serve", 1500, &["serve"]),
     kind("attach", 3000, &["attach", "--duration", "2s", "--", "sleep", "60"]),
     kind("attach --wait", 1500, &["attach", "--duration", "1s", "--wait", "--comm", "no-such-thread"]),
     kind("selftest", 9000, &["selftest"]),
@@ -61,6 +92,9 @@ pub const KINDS: &[Kind] = &[
     kind("journal", 0, &["journal", "--format", "csv", "journalled"]),
     kind("report", 0, &["report"]),
 ];
+
+/// What an experiment by commands changes.
+const APPLIED: &str = "applied";
 
 /// Knobs that disturb nobody for a second, of several files each.
 const KNOBS: &str = "irq-aff,irq-default,timer-migr,softlockup,rcu-normal,compaction,writeback";
@@ -198,6 +232,9 @@ impl Ground {
                 let kept = name.ends_with("-journalled")
                     || name.contains("-journalled-")
                     || name.contains("-first-");
+                if name == APPLIED {
+                    found.push(format!("what an experiment changed is left: {folder}/{name}"));
+                }
                 if hidden {
                     found.push(format!("{folder}/{name} is left"));
                 }

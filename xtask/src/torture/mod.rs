@@ -6,9 +6,9 @@ mod machine;
 mod victim;
 
 use crate::program;
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
-use commands::{Ground, KINDS};
+use commands::{Ground, KINDS, Kind};
 use jitterscope_testing::{SplitMix64, turn};
 use machine::{Snapshot, tracing};
 use std::path::PathBuf;
@@ -27,6 +27,9 @@ pub struct TortureArgs {
     /// Repeats the choices of an earlier run; they are told at its start
     #[arg(long)]
     seed: Option<u64>,
+    /// Only commands whose name has this in it
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
     /// The program [default: a debug build of this workspace]
     #[arg(long)]
     program: Option<PathBuf>,
@@ -35,10 +38,19 @@ pub struct TortureArgs {
 /// Runs it; fails with the list of what was found.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
-    let program = match &args.program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => program::build()?,
-    };
+    if let Some(program) = &args.program {
+        program::take(program)?;
+    }
+    let program = program::get()?;
+    let kinds: Vec<&Kind> = KINDS
+        .iter()
+        .filter(|kind| args.only.as_ref().is_none_or(|only| kind.name.contains(&**only)))
+        .collect();
+    ensure!(
+        !kinds.is_empty(),
+        "--only {}: no command is called so",
+        args.only.as_deref().unwrap_or_default()
+    );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
     eprintln!("{} kills; again with --seed {seed}", args.kills);
@@ -52,7 +64,9 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
             drop(held.0);
             held = (turn(), Instant::now());
         }
-        let (told, found) = one(&ground, number, &mut random)?;
+        // In turn, so that a hundred kills reach every command; when and how is left to chance.
+        let kind = kinds[number as usize % kinds.len()];
+        let (told, found) = one(&ground, kind, &mut random)?;
         eprintln!("{number:>4} {told}{}", if found.is_empty() { "" } else { "  <- FOUND" });
         for what in found {
             eprintln!("     {what}");
@@ -68,9 +82,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
 }
 
 /// One kill: what was done, and what it left that it should not have.
-fn one(ground: &Ground, number: u32, random: &mut SplitMix64) -> anyhow::Result<(String, Vec<String>)> {
-    // In turn, so that a hundred kills reach every command; when and how is left to chance.
-    let kind = &KINDS[number as usize % KINDS.len()];
+fn one(ground: &Ground, kind: &Kind, random: &mut SplitMix64) -> anyhow::Result<(String, Vec<String>)> {
     let blow = Blow::draw(random, ground.span(kind));
     let before = Snapshot::take()?;
     let mut found = Vec::new();

@@ -31,9 +31,31 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a culprit is meant: by its name or its kind.
+/// Whether a culprit is meant: by its name, that of its process or its kind.
 pub(super) fn is_meant(pattern: &str, subject: &Subject) -> bool {
-    matches(pattern, &subject.name()) || matches(pattern, subject.kind_word())
+    let of_process = || subject.task().and_then(|task| task.process.as_deref());
+    matches(pattern, &subject.name())
+        || matches(pattern, subject.kind_word())
+        || of_process().is_some_and(|process| matches(pattern, process))
+}
+
+/// Refuses a name that only threads bear which go by their process: how much of that is theirs is not told.
+fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), String> {
+    let rows = run
+        .attribution
+        .iter()
+        .flat_map(|attribution| attribution.culprits.iter().chain(&attribution.unexplained.classes));
+    // Where threads or CPUs were followed, it is told from their accounts, which have the threads' names.
+    let mut rows = rows
+        .filter(|row| run.threads.is_empty() && run.passive.is_empty() && !is_meant(pattern, &row.subject));
+    match rows.find_map(|row| Some((row, row.thread_names.iter().find(|name| matches(pattern, name))?))) {
+        None => Ok(()),
+        Some((row, name)) => Err(format!(
+            "{name} is a thread of {program}, and threads go by their process: write culprit({program}), or ask \
+             report --by thread",
+            program = row.subject.name()
+        )),
+    }
 }
 
 pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
@@ -102,7 +124,8 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         }
         Quantity::Hypervisor => of_culprits(run, &|subject| subject.kind() == CulpritKind::Hypervisor),
         Quantity::Firmware => of_culprits(run, &|subject| subject.kind() == CulpritKind::Firmware),
-        Quantity::Culprit(pattern) => of_culprits(run, &|subject| is_meant(pattern, subject)),
+        Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
+            .and_then(|()| of_culprits(run, &|subject| is_meant(pattern, subject))),
         Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
         Quantity::Worse(_) => Err("only diff compares".into()),
     }

@@ -44,6 +44,7 @@ fn task(by: &mut Redactor, of: &Task) -> Task {
     Task {
         tid: of.tid,
         tgid: of.tgid,
+        process: of.process.as_ref().map(|process| by.thread(process).into()),
         comm: by.thread(&of.comm).into(),
         class: class(of.class.as_ref()),
         owner: None,

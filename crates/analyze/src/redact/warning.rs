@@ -12,6 +12,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::NotFollowed { .. }
         | Warning::UnrecordedSwitches { .. }
         | Warning::Folded { .. }
+        | Warning::FrequencyChanged { .. }
         | Warning::CpuOffline { .. }
         | Warning::IdleControlShared { .. }
         | Warning::SmtSibling { .. }

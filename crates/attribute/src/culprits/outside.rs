@@ -130,3 +130,126 @@ pub(crate) fn edge(edge: Edge, virtual_machine: bool) -> EdgeVerdict {
 pub(crate) fn left_open(records: &Evidence) -> Culprit {
     Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(records.clone())).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(question: &OutsideQuestion<'_>) -> (Verdict, Confidence, Evidence) {
+        let part = unseen(question);
+        assert_eq!((part.net, part.gross), (question.length, question.length));
+        let among =
+            matches!(part.evidence, Evidence::SmiCount | Evidence::AllCpusStalled | Evidence::StealCount);
+        let among = among || part.evidence == Evidence::HypervisorPresent;
+        let others = among.then(|| u32::try_from(question.simultaneous).unwrap());
+        assert_eq!(part.others_stalled, others, "{question:?}");
+        let Subject::Verdict(verdict, _) = part.culprit.subject else { panic!("{part:?}") };
+        (verdict, part.confidence, part.evidence)
+    }
+
+    /// A microsecond, on one of two measured CPUs, on bare metal, of which nothing is known.
+    fn plain() -> OutsideQuestion<'static> {
+        OutsideQuestion { length: SHORT, measured: 2, ..OutsideQuestion::default() }
+    }
+
+    #[test]
+    fn the_most_specific_evidence_is_told() {
+        let names = ["PIN".to_owned()];
+        // Each question has all the evidence of those after it.
+        let nothing = plain();
+        let faulted = OutsideQuestion { faults: 1, ..nothing.clone() };
+        let changed = OutsideQuestion { frequency_change: true, ..faulted.clone() };
+        let untraced = OutsideQuestion { untraced: &names, ..changed.clone() };
+        let behind = OutsideQuestion { adjacent: true, length: Nanos(999), ..untraced.clone() };
+        let smi = OutsideQuestion { smi: Some(1), ..behind.clone() };
+        for (question, verdict, sure, evidence) in [
+            (&nothing, Verdict::OutsideThisKernel, Confidence::Low, Evidence::NothingSeen),
+            (&faulted, Verdict::UnrecordedFault, Confidence::Low, Evidence::FaultCount),
+            (&changed, Verdict::FrequencyChange, Confidence::Low, Evidence::FrequencyRecord),
+            (&untraced, Verdict::UntracedInterrupt, Confidence::Low, Evidence::UntracedCount),
+            (&behind, Verdict::OwnBookkeeping, Confidence::Medium, Evidence::AdjacentStall),
+            (&smi, Verdict::Smi, Confidence::Medium, Evidence::SmiCount),
+        ] {
+            assert_eq!(told(question), (verdict, sure, evidence));
+        }
+        let both = OutsideQuestion { simultaneous: 1, ..smi };
+        assert_eq!(told(&both).1, Confidence::High);
+        // Interrupts that were counted and are none.
+        assert_eq!(told(&OutsideQuestion { smi: Some(0), ..nothing.clone() }).0, Verdict::OutsideThisKernel);
+        // Bookkeeping takes less than a microsecond.
+        let long = OutsideQuestion { adjacent: true, ..nothing };
+        assert_eq!(told(&long).0, Verdict::OutsideThisKernel);
+    }
+
+    #[test]
+    fn under_a_microsecond_there_is_no_telling() {
+        for virtual_machine in [false, true] {
+            let short = OutsideQuestion { length: Nanos(999), virtual_machine, simultaneous: 1, ..plain() };
+            assert_eq!(told(&short), (Verdict::UnderOneMicrosecond, Confidence::Low, Evidence::TooShort));
+        }
+    }
+
+    #[test]
+    fn all_measured_cpus_at_once_is_firmware_where_its_interrupts_cannot_be_counted() {
+        let all = OutsideQuestion { simultaneous: 2, measured: 3, ..plain() };
+        assert_eq!(told(&all), (Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled));
+        for other in [
+            OutsideQuestion { simultaneous: 1, ..all.clone() },
+            OutsideQuestion { smi: Some(0), ..all.clone() },
+            // One CPU is all of them whenever it stalls.
+            OutsideQuestion { simultaneous: 0, measured: 1, ..all },
+        ] {
+            assert_eq!(told(&other).0, Verdict::OutsideThisKernel);
+        }
+    }
+
+    #[test]
+    fn the_host_took_what_it_counted_and_nothing_that_is_short_beside_it() {
+        let vm = OutsideQuestion { virtual_machine: true, ..plain() };
+        let with = |length: u64, stolen: u64| {
+            told(&OutsideQuestion { length: Nanos(length), stolen: Nanos(stolen), ..vm.clone() })
+        };
+        assert_eq!(with(50_000, 0), (Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent));
+        let ms = 1_000_000;
+        // A sixteenth of it may be part of it.
+        assert_eq!(with(10 * ms / 16 - 1, 10 * ms).0, Verdict::NoEventInVm);
+        assert_eq!(
+            with(10 * ms / 16, 10 * ms),
+            (Verdict::CpuTaken, Confidence::Medium, Evidence::StealCount)
+        );
+        // All of it, as far as hundredths of a second tell.
+        assert_eq!(with(10 * ms - 1, 10 * ms).1, Confidence::Medium);
+        assert_eq!(with(10 * ms, 10 * ms).1, Confidence::High);
+        assert_eq!(with(30 * ms, 20 * ms).1, Confidence::High);
+        assert_eq!(with(30 * ms, 20 * ms - 1).1, Confidence::Medium);
+        let paused = OutsideQuestion { simultaneous: 1, stolen: Nanos(ms), ..vm };
+        assert_eq!(
+            told(&paused),
+            (Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent)
+        );
+    }
+
+    #[test]
+    fn an_edge_is_told_by_where_it_lies() {
+        for virtual_machine in [false, true] {
+            let lead = if virtual_machine { Evidence::LeadInVm } else { Evidence::Lead };
+            let told = |of| {
+                let found = edge(of, virtual_machine);
+                let Subject::Verdict(verdict, _) = found.culprit.subject else { panic!() };
+                (verdict, found.confidence, found.evidence)
+            };
+            for of in [Edge::LeadSwitch, Edge::LeadOther] {
+                assert_eq!(told(of), (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone()));
+            }
+            for of in [Edge::HoleSwitch, Edge::HoleSoftirq, Edge::HoleOther] {
+                assert_eq!(told(of), (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole));
+            }
+            for of in [Edge::TrailInterrupt, Edge::TrailSwitch, Edge::TrailOther] {
+                assert_eq!(told(of), (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail));
+            }
+            let late = (Verdict::LateInterrupt, Confidence::Medium, Evidence::LeadInterruptInVm);
+            let early = (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::Lead);
+            assert_eq!(told(Edge::LeadInterrupt), if virtual_machine { late } else { early });
+        }
+    }
+}

@@ -92,3 +92,72 @@ impl Cpu {
         Some(self.threads.entry(tid).or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{ExecutionContext, TaskRef};
+
+    const CPU: CpuId = CpuId(1);
+
+    fn on(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
+        KernelEvent { time: Ticks(time), cpu: CPU, tid, context: ExecutionContext::Thread, kind }
+    }
+
+    fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
+        let task = |tid: i32| TaskRef { tid, comm: Comm::new(&format!("t{tid}")), prio: 120 };
+        // The record's own thread is not looked at: it can be either.
+        on(time, 9999, EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) })
+    }
+
+    fn shares(from: u64, events: &[KernelEvent]) -> Shares {
+        let mut shares = Shares::new(Ticks(from));
+        events.iter().for_each(|event| shares.event(event));
+        shares
+    }
+
+    fn told(shares: &Shares, until: u64) -> Vec<(i32, String, u64)> {
+        let row = |(thread, ran): (ThreadRef, Ticks)| (thread.tid, thread.comm.to_string(), ran.0);
+        shares.largest(CPU, Ticks(until)).into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn who_had_the_cpu_how_long_is_told_from_the_first_moment_to_the_last() {
+        let tick = |time, tid| on(time, tid, EventKind::SoftirqEntry { vec: 1 });
+        let events = [switch(200, 7, 8), tick(250, 8), switch(400, 8, 0), tick(420, 0), switch(450, 0, 7)];
+        let all = shares(100, &events);
+        // The idle thread has no share.
+        assert_eq!(told(&all, 500), [(8, "t8".into(), 200), (7, "t7".into(), 150)]);
+        assert_eq!(told(&all, 600), [(7, "t7".into(), 250), (8, "t8".into(), 200)]);
+        // Of equals the smaller id is first.
+        assert_eq!(told(&all, 550).iter().map(|row| row.0).collect::<Vec<_>>(), [7, 8]);
+        assert!(all.largest(CpuId(2), Ticks(500)).is_empty());
+        // What came before it was looked at does not count.
+        let early = shares(300, &[switch(100, 6, 7), switch(350, 7, 8)]);
+        assert_eq!(told(&early, 360)[..2], [(7, "t7".into(), 50), (8, "t8".into(), 10)]);
+    }
+
+    #[test]
+    fn a_record_of_the_middle_of_a_switch_tells_of_nobody() {
+        let flush = |time, tid| on(time, tid, EventKind::TlbFlush { reason: 0, pages: -1 });
+        let events = [switch(200, 7, 8), flush(300, 66), switch(400, 8, 9)];
+        assert_eq!(told(&shares(100, &events), 400)[..2], [(8, "t8".into(), 200), (7, "t7".into(), 100)]);
+        // A switch that left no record: who writes the next record has had the CPU.
+        let events = [switch(200, 7, 8), on(300, 5, EventKind::SoftirqEntry { vec: 1 })];
+        assert_eq!(told(&shares(100, &events), 350)[0], (5, String::new(), 150));
+    }
+
+    #[test]
+    fn threads_beyond_the_limit_have_no_share_and_the_others_keep_theirs() {
+        let last = i32::try_from(MOST_THREADS).unwrap() + 5;
+        let mut all = Shares::new(Ticks(0));
+        for tid in 1..last {
+            all.event(&switch(u64::try_from(tid).unwrap() * 10, tid, tid + 1));
+        }
+        all.event(&switch(1_000_000, last, 1));
+        let found = told(&all, 1_000_100);
+        assert_eq!(found.len(), MOST_THREADS);
+        assert_eq!(found[0], (1, "t1".into(), 110));
+        assert!(found.iter().all(|row| row.0 < last && row.2 > 0));
+    }
+}

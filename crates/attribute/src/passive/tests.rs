@@ -1,6 +1,8 @@
 //! CPUs on paper: what is stolen, what is beside, and that nothing that comes later changes it. One tick is
 //! one nanosecond.
 
+mod bounds;
+
 use super::*;
 use crate::lexicon::Lexicon;
 use jitterscope_model::{

@@ -136,3 +136,134 @@ fn confidence(kind: CulpritKind) -> Confidence {
         _ => Confidence::High,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, Nanos, Subject, Verdict};
+
+    fn part(verdict: Verdict, phase: Phase, evidence: Evidence, net: u64) -> Part {
+        Part::inside(Subject::verdict(verdict), Nanos(net), evidence).in_phase(phase)
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_respect_is_one_part() {
+        let first = || part(Verdict::ContextSwitch, Phase::Preempted, Evidence::ThreadRecords, 5);
+        let mut parts = Vec::new();
+        add_part(&mut parts, first());
+        add_part(&mut parts, Part { net: Nanos(7), gross: Nanos(7), ..first() });
+        assert_eq!((parts.len(), parts[0].net, parts[0].gross), (1, Nanos(12), Nanos(12)));
+        for (count, other) in [
+            part(Verdict::IdleExit, Phase::Preempted, Evidence::ThreadRecords, 1),
+            part(Verdict::ContextSwitch, Phase::Interrupted, Evidence::ThreadRecords, 1),
+            part(Verdict::ContextSwitch, Phase::Preempted, Evidence::QuotaCount, 1),
+            Part { moved_from: Some(CpuId(3)), ..first() },
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            add_part(&mut parts, other);
+            assert_eq!(parts.len(), 2 + count);
+            assert_eq!(parts[0].net, Nanos(12));
+        }
+    }
+
+    #[test]
+    fn a_part_is_as_sure_as_its_culprit_unless_a_quota_may_be_behind_it() {
+        let sure = |subject: Subject, evidence: Evidence| {
+            let mut parts = Vec::new();
+            add_part(&mut parts, Part::inside(subject, Nanos(1), evidence));
+            parts[0].confidence
+        };
+        let softirq = || Subject::Softirq(1);
+        assert_eq!(sure(softirq(), Evidence::ThreadRecords), Confidence::High);
+        assert_eq!(sure(softirq(), Evidence::SwitchRecordsWhileThrottled), Confidence::Medium);
+        for (verdict, wanted) in [
+            (Verdict::ContextSwitch, Confidence::Medium),
+            (Verdict::BetweenEvents, Confidence::Low),
+            (Verdict::CpuTaken, Confidence::Low),
+            (Verdict::TraceDataLost, Confidence::Low),
+        ] {
+            assert_eq!(sure(Subject::verdict(verdict), Evidence::ThreadRecords), wanted, "{verdict:?}");
+        }
+        assert_eq!(sure(Subject::PageFault { user: true }, Evidence::ThreadRecords), Confidence::Medium);
+    }
+
+    fn episode(cpu: u32, start: u64, ends: &[(u64, usize)]) -> Episode {
+        let mut at = start;
+        let slices = ends.iter().map(|(end, turn)| {
+            let culprit = Subject::Softirq(1).into();
+            let slice = Slice {
+                start: Ticks(std::mem::replace(&mut at, *end)),
+                end: Ticks(*end),
+                culprit,
+                evidence: Evidence::ThreadRecords,
+                turn: *turn,
+            };
+            slice
+        });
+        let slices: Vec<Slice> = slices.collect();
+        Episode {
+            thread: ThreadRef { tid: 1, comm: Comm::new("x") },
+            kind: EpisodeKind::Preempted,
+            cpu: CpuId(cpu),
+            migrated_from: None,
+            start: Ticks(start),
+            end: Ticks(at),
+            slices,
+            waker: None,
+        }
+    }
+
+    fn slices(episode: &Episode) -> Vec<(u64, u64, usize)> {
+        episode.slices.iter().map(|slice| (slice.start.0, slice.end.0, slice.turn)).collect()
+    }
+
+    #[test]
+    fn joined_episodes_touch_and_count_their_turns_apart() {
+        let mut joined = episode(1, 10, &[(20, 0), (30, 1)]);
+        joined.join(episode(1, 30, &[(40, 0), (45, 2)]));
+        assert_eq!(slices(&joined), [(10, 20, 0), (20, 30, 1), (30, 40, 2), (40, 45, 4)]);
+        assert_eq!((joined.end, joined.migrated_from, joined.length()), (Ticks(45), None, Ticks(35)));
+        // What lies between is the scheduler's.
+        joined.join(episode(2, 50, &[(60, 0)]));
+        assert_eq!(slices(&joined)[4..], [(45, 50, 5), (50, 60, 6)]);
+        assert_eq!(joined.slices[4].culprit, culprits::context_switch());
+        assert_eq!((joined.cpu, joined.migrated_from), (CpuId(2), Some(CpuId(1))));
+        // It says where it was first.
+        joined.join(episode(3, 60, &[(61, 0)]));
+        assert_eq!((joined.cpu, joined.migrated_from, joined.start), (CpuId(3), Some(CpuId(1)), Ticks(10)));
+    }
+
+    #[test]
+    fn a_clipped_episode_is_what_lies_between() {
+        let whole = episode(1, 10, &[(20, 0), (30, 1), (40, 2)]);
+        let clipped = |from, to| {
+            let found = whole.clipped(Ticks(from), Ticks(to));
+            found.map(|slice| (slice.start.0, slice.end.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(clipped(0, 100), [(10, 20), (20, 30), (30, 40)]);
+        assert_eq!(clipped(15, 30), [(15, 20), (20, 30)]);
+        assert_eq!(clipped(20, 21), [(20, 21)]);
+        assert!(clipped(40, 50).is_empty() && clipped(25, 25).is_empty());
+    }
+
+    #[test]
+    fn as_a_stall_its_parts_sum_to_its_length_whatever_the_clock() {
+        let rate = TickRate { hz: 3_000_000_000, ..TickRate::NANOSECONDS };
+        let mut moved = episode(1, 10, &[(15, 0), (16, 1), (20, 2)]);
+        moved.migrated_from = Some(CpuId(9));
+        moved.slices[1].culprit = culprits::context_switch();
+        let (stall, attribution) = moved.as_stall(StallId(4), rate);
+        assert_eq!(
+            (stall.id, stall.cpu, stall.start, stall.end),
+            (StallId(4), CpuId(1), Ticks(10), Ticks(20))
+        );
+        assert_eq!(attribution.parts.len(), 2);
+        // Ten ticks are three and a third nanoseconds; the boundaries are at 1.67 and 2.
+        assert_eq!(attribution.parts.iter().map(|part| part.net.0).collect::<Vec<_>>(), [2, 1]);
+        for part in &attribution.parts {
+            assert_eq!((part.phase.clone(), part.moved_from), (Some(Phase::Preempted), Some(CpuId(9))));
+        }
+    }
+}

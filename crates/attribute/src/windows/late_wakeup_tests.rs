@@ -298,3 +298,78 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
     let stopped = [KernelEvent { tid: VICTIM, ..stopped }, switch(49_999_000, idle(), victim())];
     assert_eq!(told(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
 }
+
+/// What goes on around a wake-up that is 100 late: woken 40 after the deadline, by thread 60 that was there first.
+fn waits_behind_another(due: u64) -> Vec<KernelEvent> {
+    let other = task(60, "other", 120);
+    vec![
+        switch(due - 100, idle(), other),
+        waking(due + 40),
+        switch(due + 90, other, victim()),
+        switch(due + 150, victim(), idle()),
+    ]
+}
+
+#[test]
+fn wake_ups_that_are_handed_over_together_are_each_ones_own() {
+    let dues = [1000, 2000, 3000];
+    let alone: Vec<Attribution> = dues
+        .iter()
+        .map(|due| {
+            attribute(&stall(*due, due + 100), &whole(&waits_behind_another(*due)), TickRate::NANOSECONDS)
+        })
+        .collect();
+    let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: true, measured: 1 };
+    let mut attributor = Attributor::new(settings);
+    let events: Vec<KernelEvent> = dues.iter().flat_map(|due| waits_behind_another(*due)).collect();
+    let mut events = whole(&events);
+    // One of somebody else, and one of long ago, are nobody's business here.
+    let mut foreign = waking(1020);
+    foreign.kind = EventKind::SchedWaking { task: task(61, "x", 120), target: CpuId(1) };
+    events.extend([foreign, waking(500)]);
+    let first = attribute_by(&mut attributor, &stall(1000, 1100), &events);
+    let rest = [2000, 3000].map(|due| attribute_by(&mut attributor, &stall(due, due + 100), &[]));
+    let phases = |found: &Attribution| -> Vec<(Option<Phase>, u64)> {
+        found.parts.iter().map(|part| (part.phase.clone(), part.net.0)).collect()
+    };
+    let wanted = [(Some(Phase::LateTimer), 40), (Some(Phase::RunQueue), 50), (Some(Phase::Dispatch), 10)];
+    for (found, alone) in std::iter::once(&first).chain(&rest).zip(&alone) {
+        assert_eq!(phases(found), wanted);
+        assert_eq!(phases(alone), wanted);
+    }
+}
+
+#[test]
+fn each_part_says_how_sure_it_is_what_it_rests_on_and_where_it_lies() {
+    let found = attribute(&stall(1000, 1100), &whole(&waits_behind_another(1000)), TickRate::NANOSECONDS);
+    let told = |part: &Part| (part.confidence, part.placement, part.evidence.clone());
+    let (inside, behind) = (Placement::Inside, Placement::Trail);
+    let records = || Evidence::WakeupRecords;
+    assert_eq!(
+        found.parts.iter().map(told).collect::<Vec<_>>(),
+        [
+            (Confidence::Medium, inside, records()),
+            (Confidence::High, inside, records()),
+            (Confidence::High, behind, records()),
+        ]
+    );
+    // No record tells who had the CPU.
+    let blind = attribute(&stall(1000, 1100), &whole(&[waking(1040)]), TickRate::NANOSECONDS);
+    assert!(blind.parts.iter().all(|part| part.confidence == Confidence::Low), "{:?}", blind.parts);
+}
+
+#[test]
+fn records_that_were_lost_in_it_withhold_the_verdict_on_a_wake_up() {
+    let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: true, measured: 1 };
+    let mut attributor = Attributor::new(settings);
+    // Of several losses each counts.
+    for from in [1010, 5000] {
+        attributor.lost(CpuId(1), Ticks(from), Ticks(from + 10));
+    }
+    let lost = |attributor: &mut Attributor, start| {
+        let found = attribute_by(attributor, &stall(start, start + 100), &[]);
+        found.parts[0].phase == Some(Phase::LostRecords)
+    };
+    assert!(lost(&mut attributor, 1000) && lost(&mut attributor, 1020));
+    assert!(!lost(&mut attributor, 1021) && !lost(&mut attributor, 4899) && lost(&mut attributor, 4900));
+}

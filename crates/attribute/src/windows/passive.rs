@@ -153,3 +153,7 @@ impl Pieces<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "passive_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! Attribution against machines on paper.
 
 mod common;
+mod exclusion;
 mod properties;
 mod scenarios;
 mod withheld;

@@ -34,7 +34,10 @@ only by the cost of recording. Needs root and tracefs.
 
   jitterscope attach --pid 1234
   jitterscope attach --comm rx-thread -d 1m
-  jitterscope attach -- ./my-server --port 80")]
+  jitterscope attach -- ./my-server --port 80
+
+A COMMAND that fails passes its exit code on (128 and the signal's number where one ended it), whatever \
+--fail-if says; the conditions decide where it succeeds, or is ended because its time is over.")]
 pub struct AttachArgs {
     /// Follow all threads of this process
     #[arg(long, short, value_name = "PID", group = "target", value_parser = clap::value_parser!(i32).range(1..))]
@@ -121,7 +124,12 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    args.gates.hold(None, &summary, delivered)
+    let own = args.gates.hold(None, &summary, delivered)?;
+    // A command that failed did not do what the conditions are about.
+    Ok(match outcome.command.map(Exit::of_command) {
+        None | Some(Exit::Ok) => own,
+        Some(failed) => failed,
+    })
 }
 
 fn target(args: &AttachArgs) -> Result<Whom, UsageError> {

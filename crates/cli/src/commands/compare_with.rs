@@ -1,18 +1,20 @@
 //! What `diff` and `experiment` have in common: which runs are meant, and what a knob predicts.
 
 use crate::exit::UsageError;
-use jitterscope_analyze::compare::Side;
+use jitterscope_analyze::Redactor;
+use jitterscope_analyze::compare::{Diff, Side};
 use jitterscope_model::{CpuSet, Subject};
 use jitterscope_store::resolve_all;
 use jitterscope_tune::{Effect, catalogue};
-use jitterscope_view::compare::{CompareError, load_compared};
+use jitterscope_view::compare::{CompareError, load_compared_with};
 use std::path::Path;
 
-/// The runs meant by a label, an id, `latest` or a folder, each with `@CPUS` behind it or without.
+/// The runs meant by a label, an id, `latest` or a folder, each with `@CPUS` behind it or without. With a redactor,
+/// which is that of all sides, they are called by their label as it leaves it.
 ///
 /// # Errors
 /// There is none, one cannot be read, or they are not of one setting.
-pub fn side(runs: &Path, wanted: &str) -> anyhow::Result<Side> {
+pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyhow::Result<Side> {
     let (paths, cpus) = match resolve_all(runs, wanted) {
         // A label may have an @ in it.
         Ok(paths) => (paths, None),
@@ -29,14 +31,27 @@ pub fn side(runs: &Path, wanted: &str) -> anyhow::Result<Side> {
             }
         },
     };
-    let load = |path: &std::path::PathBuf| {
-        load_compared(path, cpus.as_ref()).map_err(|error| match error {
+    let mut load = |path: &std::path::PathBuf| {
+        load_compared_with(path, cpus.as_ref(), redactor).map_err(|error| match error {
             CompareError::Store(error) => anyhow::Error::from(error),
             asked_wrongly => UsageError(asked_wrongly.to_string()).into(),
         })
     };
-    let loaded = paths.iter().map(load).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(Side::pool(wanted, loaded).map_err(|error| UsageError(error.to_string()))?)
+    let loaded = paths.iter().map(&mut load).collect::<anyhow::Result<Vec<_>>>()?;
+    let name = match (&redactor, loaded.first(), &cpus) {
+        (Some(_), Some(run), Some(cpus)) => format!("{}@{cpus}", run.label),
+        (Some(_), Some(run), None) => run.label.clone(),
+        _ => wanted.to_owned(),
+    };
+    Ok(Side::pool(&name, loaded).map_err(|error| UsageError(error.to_string()))?)
+}
+
+/// A comparison without where its runs lie.
+pub fn without_paths(mut found: Diff) -> Diff {
+    for run in found.sides.iter_mut().flat_map(|side| &mut side.runs) {
+        run.path.clear();
+    }
+    found
 }
 
 /// Whether a knob declares that it removes a culprit, and does not only perhaps.

@@ -1,6 +1,6 @@
 //! `diff`: settings side by side.
 
-use super::compare_with::{answers, side};
+use super::compare_with::{answers, side, without_paths};
 use super::gate::Gates;
 use super::pictures::{self, Chart};
 use crate::exit::{Exit, UsageError};
@@ -8,6 +8,7 @@ use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
+use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
@@ -29,7 +30,7 @@ decided from it.
 pub struct DiffArgs {
     /// What to compare with the first of them: labels (all runs that have it), ids, 'latest', folders of
     /// runs; with @CPUS behind it, of these CPUs only
-    #[arg(required = true, num_args = 2.., value_name = "RUNS")]
+    #[arg(required = true, num_args = 2.., value_name = "RUNS", add = crate::completion::runs())]
     pub sides: Vec<String>,
     /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
@@ -45,6 +46,8 @@ pub struct DiffArgs {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub gates: Gates,
+    #[command(flatten)]
+    pub redact: Redact,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -66,7 +69,12 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 /// A run is not there or cannot be read, or a label has runs of different settings.
 pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
-    let sides = args.sides.iter().map(|wanted| side(&runs, wanted)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut redactor = args.redact.on.then(Redactor::new);
+    let sides = args
+        .sides
+        .iter()
+        .map(|wanted| side(&runs, wanted, &mut redactor))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let ids = |at: usize| sides[at].runs().iter().map(|run| (&run.id, &run.cpus)).collect::<Vec<_>>();
     for at in 1..sides.len() {
         if ids(at) == ids(0) {
@@ -76,11 +84,13 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
     let found = diff(&sides, rules, &[], &answers);
+    let newest = pictures::newest(&found);
+    let found = if args.redact.on { without_paths(found) } else { found };
     if let (Some(chart), Some(out)) = (args.chart, &args.out) {
-        pictures::draw_runs(chart, out, &pictures::newest(&found), Redact { on: false })?;
+        pictures::draw_runs(chart, out, &newest, &mut redactor)?;
     } else if let Some(out) = &args.html {
         let file = WholeFile::open(out)?;
-        file.write(pictures::page_of_diff(&found, None)?.as_bytes())?;
+        file.write(pictures::page_of_diff(&found, &newest, &mut redactor, None)?.as_bytes())?;
     } else if args.json {
         output::json(&found)?;
     } else {

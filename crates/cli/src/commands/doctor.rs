@@ -2,7 +2,7 @@
 
 use super::leftovers::{self, PutRight};
 use super::require;
-use super::tune_words::{counted, named};
+use super::tune_words::{self, counted, named};
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
@@ -69,6 +69,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         let value = json!({
             "schema_version": SCHEMA_VERSION,
+            "verdict": verdict(&sources),
             "sources": sources,
             "leftovers": left,
             "removed": removed,
@@ -77,7 +78,8 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         });
         output::json(&value)?;
     } else {
-        let mut text = table(&sources);
+        let mut text = format!("{}\n", tune_words::wrapped("", &verdict(&sources)));
+        text.push_str(&table(&sources));
         for what in &removed {
             writeln!(text, "removed: {}", visible(what))?;
         }
@@ -134,6 +136,31 @@ fn changed_by_tune(tuned: &Status) -> String {
     text
 }
 
+/// What all of it comes to, in a sentence or two.
+fn verdict(sources: &[SourceReport]) -> String {
+    let lacks = |name: &str| sources.iter().find(|s| s.name == name && s.status != SourceStatus::Available);
+    let lacking: Vec<&str> =
+        sources.iter().filter(|s| s.status != SourceStatus::Available).map(|s| s.name.as_str()).collect();
+    let named = match lacks("tracefs") {
+        Some(tracefs) => format!(
+            "Stalls can be measured here, but not who causes them: {}. To have it: {}.",
+            tracefs.reason, tracefs.fix
+        ),
+        None if lacking.is_empty() => {
+            "Stalls can be measured here, and all that names their causes is there.".into()
+        }
+        None => format!(
+            "Stalls can be measured here and their causes named; {} not all that there could be: {}.",
+            if lacking.len() == 1 { "one source is" } else { "some sources are" },
+            lacking.join(", ")
+        ),
+    };
+    match lacks("tsc") {
+        Some(tsc) => format!("{named} Short ones go unseen: {}.", tsc.reason),
+        None => named,
+    }
+}
+
 /// Sources as text: what is fine on one line each, what is not with what is lost and what to do.
 pub fn table(sources: &[SourceReport]) -> String {
     let mut text = String::new();
@@ -147,7 +174,7 @@ pub fn table(sources: &[SourceReport]) -> String {
         let _ = writeln!(text, "{status} {:<12} {}", source.name.bold(), purpose(&source.name));
         for (what, value) in [("why", &source.reason), ("lost", &source.loses), ("fix", &source.fix)] {
             if !value.is_empty() {
-                let _ = writeln!(text, "{}", wrapped(what, value));
+                text.push_str(&wrapped(what, value));
             }
         }
     }
@@ -167,34 +194,41 @@ fn purpose(name: &str) -> &'static str {
         "steal" => "/proc/stat: time that the hypervisor took",
         "schedstat" => "/proc/schedstat: run-queue delays",
         "smi" => "count of system management interrupts",
-        "perf" => "perf events",
-        "osnoise" => "the kernel's own noise tracers",
         _ => "",
     }
 }
 
-/// `text` behind a heading, wrapped at 80 columns.
+/// `text` behind a heading.
 fn wrapped(heading: &str, text: &str) -> String {
     const INDENT: usize = 18;
-    let mut lines = vec![format!("{:>width$} ", format!("{heading}:"), width = INDENT - 1)];
-    for word in visible(text).split_whitespace() {
-        let line = lines.last().map_or(0, String::len);
-        if line + word.len() > 79 && line > INDENT {
-            lines.push(" ".repeat(INDENT));
-        }
-        if let Some(line) = lines.last_mut() {
-            if line.len() > INDENT {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
+    tune_words::wrapped(&format!("{:>width$} ", format!("{heading}:"), width = INDENT - 1), text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_verdict_says_what_can_be_done_here_before_what_is_missing() {
+        let source = |name: &str, status| SourceReport {
+            name: name.into(),
+            status,
+            reason: "it is not mounted".into(),
+            loses: String::new(),
+            fix: "run as root".into(),
+            lost: 0,
+        };
+        let (there, not) = (SourceStatus::Available, SourceStatus::Denied);
+        let all = [source("tsc", there.clone()), source("tracefs", there.clone())];
+        assert_eq!(verdict(&all), "Stalls can be measured here, and all that names their causes is there.");
+        let blind = verdict(&[source("tsc", there.clone()), source("tracefs", not.clone())]);
+        assert!(
+            blind.contains("not who causes them: it is not mounted. To have it: run as root."),
+            "{blind}"
+        );
+        let smi = verdict(&[source("tsc", there.clone()), source("tracefs", there), source("smi", not)]);
+        assert!(smi.contains("causes named; one source is not all that there could be: smi."), "{smi}");
+    }
 
     #[test]
     fn long_reasons_wrap_at_80_columns() {

@@ -11,6 +11,7 @@ use super::experiment_text;
 use super::leftovers::PutRight;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};
+use crate::measured;
 use crate::output;
 use crate::places::Places;
 use crate::signals;
@@ -23,7 +24,7 @@ use jitterscope_experiment::{
     Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
-use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let rules = rules(args)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let measured = measured(args, &machine)?;
+    let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
     if args.auto {
         experiment_auto::check(args)?;
@@ -207,10 +208,8 @@ pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
     Ok(Rules { looks, margin: args.margin, longest_wait, most_void: MOST_VOID, deadline: None })
 }
 
-fn measured(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let chosen = select_cpus(args.cpus.as_ref(), &Topology::read(machine), &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
+    let chosen = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
     if let (Some(because), false) = (&chosen.because, args.quiet || !args.probe.is_on_cpus()) {
         output::talk(format_args!("measuring CPU {}: {because}", chosen.cpus));
     }

@@ -16,7 +16,7 @@ use serde_json::json;
 #[command(after_help = TARGETS)]
 pub struct ExportArgs {
     /// The run: latest, an id, a label, a folder
-    #[arg(default_value = "latest")]
+    #[arg(default_value = "latest", add = crate::completion::runs())]
     pub run: String,
     /// Where to, and in which format; may be repeated
     #[arg(long = "to", value_name = "TARGET", required = true)]

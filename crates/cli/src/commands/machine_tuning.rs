@@ -9,10 +9,14 @@ use std::path::PathBuf;
 /// The knobs as they stand for the CPUs that will be measured, or for all when it is not known which; `None`
 /// when the machine does not tell which CPUs it has.
 pub fn of(machine: &Machine, measured: &CpuSet) -> Option<TuningState> {
-    let dir = std::env::var_os("JITTERSCOPE_STATE").filter(|dir| !dir.is_empty());
-    let dir = dir.map_or_else(|| PathBuf::from(DEFAULT_STATE_DIR), PathBuf::from);
     let online = online_cpus(machine).ok()?;
     let cpus = measured.intersection(&online);
     let goal = Goal::to_audit(machine, if cpus.is_empty() { online } else { cpus }).ok()?;
-    Some(tuning_state(machine, &goal, &StateDir::at(&dir)))
+    Some(tuning_state(machine, &goal, &state_dir()))
+}
+
+/// Where the journal is of what `tune` has in force.
+pub fn state_dir() -> StateDir {
+    let dir = std::env::var_os("JITTERSCOPE_STATE").filter(|dir| !dir.is_empty());
+    StateDir::at(&dir.map_or_else(|| PathBuf::from(DEFAULT_STATE_DIR), PathBuf::from))
 }

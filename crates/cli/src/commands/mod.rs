@@ -20,7 +20,7 @@ mod gate;
 pub mod journal;
 pub mod leftovers;
 pub mod list;
-mod machine_tuning;
+pub mod machine_tuning;
 mod outputs;
 mod passive;
 pub mod pictures;
@@ -41,17 +41,13 @@ pub mod tune;
 mod tune_text;
 mod tune_words;
 
-use crate::args::Cli;
 use crate::exit::Exit;
-use clap::CommandFactory;
 
 /// Prints a completion script.
 ///
 /// # Errors
 /// stdout is closed.
-pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "jitterscope", &mut script);
-    crate::output::script(&String::from_utf8_lossy(&script))?;
+pub fn completions(shell: &str) -> anyhow::Result<Exit> {
+    crate::output::script(&crate::completion::script(shell)?)?;
     Ok(Exit::Ok)
 }

@@ -2,7 +2,7 @@
 
 use super::machine_tuning;
 use super::outputs::{of_recording, tell, told_by_target};
-use super::record::RecordArgs;
+use super::record::MeasureArgs;
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -24,7 +24,7 @@ const LABEL: &str = "passive";
 /// # Errors
 /// There are no kernel events, nothing belongs on the CPUs, or the report cannot be printed.
 pub(super) fn run(
-    args: &RecordArgs,
+    args: &MeasureArgs,
     places: &Places,
     (machine, stop): (&Machine, &AtomicBool),
     (cpus, owners): (CpuChoice, Owners),
@@ -57,7 +57,7 @@ pub(super) fn run(
 ///
 /// # Errors
 /// The arguments do not go together.
-pub(super) fn owners(args: &RecordArgs) -> Result<Owners, UsageError> {
+pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
     if args.no_trace {
         let text = "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
         return Err(UsageError(text.into()));

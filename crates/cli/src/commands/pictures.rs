@@ -8,6 +8,7 @@ use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::{Args, ValueEnum};
+use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, SideSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::MOST_STALLS;
@@ -18,7 +19,7 @@ use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Setting};
-use jitterscope_view::{Drawn, Wanted, load_drawn};
+use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ pub struct PictureArgs {
     #[arg(long, value_name = "FILE", requires = "chart")]
     pub out: Option<PathBuf>,
     /// Beside the run, a line of this one too; may be repeated (percentiles only)
-    #[arg(long = "with", value_name = "RUN", requires = "chart")]
+    #[arg(long = "with", value_name = "RUN", requires = "chart", add = crate::completion::runs())]
     pub with: Vec<String>,
 }
 
@@ -106,18 +107,25 @@ pub fn draw(
     for other in &args.with {
         folders.push(resolve(&places.runs()?, other)?);
     }
-    draw_runs(chart, args.out.as_deref().unwrap_or(Path::new("-")), &folders, redact)
+    let mut redactor = redact.on.then(Redactor::new);
+    draw_runs(chart, args.out.as_deref().unwrap_or(Path::new("-")), &folders, &mut redactor)
 }
 
 /// Draws a chart of the runs in folders.
 ///
 /// # Errors
 /// As [`draw`].
-pub fn draw_runs(chart: Chart, out: &Path, folders: &[PathBuf], redact: Redact) -> anyhow::Result<()> {
+pub fn draw_runs(
+    chart: Chart,
+    out: &Path,
+    folders: &[PathBuf],
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<()> {
     let format = Format::of(out)?;
     // What cannot be written shows before a long run is read.
     let file = WholeFile::open(out)?;
-    let runs = folders.iter().map(|folder| drawn(folder, redact)).collect::<anyhow::Result<Vec<Drawn>>>()?;
+    let runs =
+        folders.iter().map(|folder| drawn(folder, redactor)).collect::<anyhow::Result<Vec<Drawn>>>()?;
     let runs: Vec<&Drawn> = runs.iter().collect();
     file.write(&image(chart.into(), format, &runs)?)?;
     if out != Path::new("-") {
@@ -130,9 +138,10 @@ pub fn draw_runs(chart: Chart, out: &Path, folders: &[PathBuf], redact: Redact) 
 ///
 /// # Errors
 /// It cannot be read.
-pub fn drawn(folder: &Path, redact: Redact) -> anyhow::Result<Drawn> {
-    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
-    Ok(load_drawn(&RunReader::open(folder)?, wanted)?)
+fn drawn(folder: &Path, redactor: &mut Option<Redactor>) -> anyhow::Result<Drawn> {
+    let redact = redactor.is_some();
+    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact };
+    Ok(load_drawn_with(&RunReader::open(folder)?, wanted, redactor)?)
 }
 
 /// The newest run of each side of a diff.
@@ -143,15 +152,17 @@ pub fn newest(diff: &Diff) -> Vec<PathBuf> {
     diff.sides.iter().filter_map(newest).collect()
 }
 
-/// The page of a diff.
+/// The page of a diff, and the newest run of each of its sides. A redactor is the one that the diff was made with.
 ///
 /// # Errors
 /// A run of it cannot be read.
-pub fn page_of_diff(diff: &Diff, list: Option<&'static str>) -> anyhow::Result<String> {
-    let runs = newest(diff)
-        .iter()
-        .map(|run| drawn(run, Redact { on: false }))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+pub fn page_of_diff(
+    diff: &Diff,
+    newest: &[PathBuf],
+    redactor: &mut Option<Redactor>,
+    list: Option<&'static str>,
+) -> anyhow::Result<String> {
+    let runs = newest.iter().map(|run| drawn(run, redactor)).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(html::comparison(diff, &runs.iter().collect::<Vec<_>>(), list))
 }
 
@@ -202,6 +213,26 @@ pub fn page_of(
     let settings = settings(reader, &run, redact)?;
     let page = html::Page { run: &run, frames: &frames, settings: &settings, list };
     Ok((html::render(&page), run.picture.stalls.len(), frames.len()))
+}
+
+/// One stall of a run as a served page asks for it, with its frames as far as the stored trace has them; `None`
+/// where the run has no such stall.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::Result<Option<String>> {
+    let (_, summary) = load_stall(reader.path(), stall, redact.on)?;
+    let Some(worst) = summary.worst.first() else { return Ok(None) };
+    let mut rows = Vec::new();
+    for of in reader.stalls()? {
+        let of = of?;
+        if of.id == stall {
+            rows = stall_timeline(reader, &of).unwrap_or_default();
+            break;
+        }
+    }
+    let rows = if redact.on { redacted(rows) } else { rows };
+    Ok(Some(html::stall(worst, &rows)))
 }
 
 /// Frames of the stalls that a page shows most likely, as far as the stored trace has them.

@@ -3,10 +3,10 @@
 use super::advice::{step, with_advice};
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
-pub use super::pipeline_args::PipelineArgs;
 use super::pipeline_args::{PacingArg, ReportArg, Switch};
+pub use super::pipeline_args::{PipelineArgs, WorkshopArgs};
 use super::pipeline_properties::load_or_make;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
@@ -34,6 +34,20 @@ use std::path::Path;
 /// # Errors
 /// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
+    measure(args, formats(&args.report), places)
+}
+
+/// Runs it as `workshop`: with perf-workshop's report unless another one is asked for.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_front(args: &WorkshopArgs, places: &Places) -> anyhow::Result<Exit> {
+    let asked = formats(&args.all.report);
+    measure(&args.all, if asked.is_empty() { vec![Format::Long] } else { asked }, places)
+}
+
+/// `asked`: perf-workshop's reports to print; none for the brief one.
+fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::Result<Exit> {
     args.gates.of_one_run()?;
     if args.spinners {
         return Err(UsageError(
@@ -43,20 +57,20 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    beside_a_report(&args.to, args.quiet)?;
+    beside_a_report(&args.output, args.quiet)?;
     let machine = Machine::host();
     check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     let settings = settings(args, places, &machine)?;
     if args.report.contains(&ReportArg::Detailed) {
-        writable(&args.output)?;
+        writable(&args.files)?;
     }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet);
-    let outcome = record_pipeline_to(&machine, &settings, of_recording(&args.to), &stop, &mut line);
+    let outcome = record_pipeline_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let delivered = tell(&args.to, &outcome.outputs, args.quiet);
-    match print(args, places, &outcome.path)? {
+    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    match print(args, asked, places, &outcome.path)? {
         Exit::Ok => Ok(delivered),
         other => Ok(other),
     }
@@ -86,7 +100,7 @@ fn settings(
     if !journaller && args.journal.is_some() {
         return Err(UsageError("--journal goes with a journaller: add --journaller on".into()).into());
     }
-    let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
+    let interval = args.rate.map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
     let Schedule { length, warm_up_messages, records } =
         args.schedule().plan(interval).map_err(usage_if_asked_wrongly)?;
     let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_recording::pipeline::Place {
@@ -116,8 +130,8 @@ fn settings(
         journaller,
         journal: args.journal.clone(),
         places: thread_places,
-        slow_above: args.slow_above,
-        reporting: args.reporting,
+        slow_above: args.threshold,
+        reporting: args.interval,
         clock: args.clock.kind(),
         trace: !args.no_trace,
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
@@ -138,7 +152,7 @@ fn writable(folder: &Path) -> anyhow::Result<()> {
     HeldDir::named_or_made(folder)
         .and_then(|folder| folder.create_new(&trial).and_then(|_| folder.remove_file(&trial)))
         .map_err(AccessError::into_io)
-        .with_context(|| format!("{} cannot be written; name another folder with --output", folder.display()))
+        .with_context(|| format!("{} cannot be written; name another folder", folder.display()))
 }
 
 fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
@@ -152,12 +166,13 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
         | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
         PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
+        error if error.is_refused_priority() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }
 
 /// Prints the report of the stored run, writes the files asked for, and says how it ended.
-fn print(args: &PipelineArgs, places: &Places, path: &Path) -> anyhow::Result<Exit> {
+fn print(args: &PipelineArgs, formats: Vec<Format>, places: &Places, path: &Path) -> anyhow::Result<Exit> {
     let (manifest, summary) = load(path)?;
     let (Some(result), Some(of_pipeline)) = (&manifest.pipeline, &summary.pipeline) else {
         anyhow::bail!("{} holds no pipeline", path.display())
@@ -165,7 +180,6 @@ fn print(args: &PipelineArgs, places: &Places, path: &Path) -> anyhow::Result<Ex
     if args.json {
         output::json_text(&json::render(&summary)?)?;
     } else {
-        let formats = formats(&args.report);
         if formats.is_empty() && !args.full {
             let next = Next { program: places.program(), advice: step(path, &summary)? };
             output::result(&brief(&summary, &next, output::style()))?;
@@ -207,7 +221,7 @@ fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult
     }
     for (title, times) in titled {
         let stem = file_stem(&title, started, &args.label);
-        for path in write_message_times(&args.output, &stem, times, (started, length))? {
+        for path in write_message_times(&args.files, &stem, times, (started, length))? {
             if !args.quiet {
                 output::talk(format_args!("Writing full encoded histogram to {}", path.display()));
             }

@@ -39,48 +39,72 @@ pub enum ReportArg {
     Detailed,
 }
 
-/// Arguments of `record pipeline`. Letters are those of perf-workshop.
+/// Arguments of `workshop`: those of `record pipeline`, by the letters and names that perf-workshop has.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("message_size", |arg| arg.short('l')),
+    mut_arg("period", |arg| arg.long("interval")),
+    mut_arg("ring", |arg| arg.short('b')),
+    mut_arg("input", |arg| arg.short('f')),
+    mut_arg("duration", |arg| arg.short(None)),
+    mut_arg("iterations", |arg| arg.short('i')),
+    mut_arg("warmup_iterations", |arg| arg.short('w')),
+    mut_arg("records", |arg| arg.short('n')),
+    mut_arg("properties", |arg| arg.short('o')),
+    mut_arg("spinners", |arg| arg.short('s')),
+    mut_arg("journal", |arg| arg.short('j')),
+    mut_arg("report", |arg| arg.short('r').help("What to print; may be repeated [default: long]")),
+    mut_arg("files", |arg| arg.short('d').long("output")),
+    mut_arg("label", |arg| arg.short('t')),
+    mut_arg("threshold", |arg| arg.short(None).long("slow-above")),
+    mut_arg("interval", |arg| arg.long("reporting")),
+    mut_arg("output", |arg| arg.short(None).long("to").visible_alias(None)),
     after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
-                        the first -w of them as warm-up. Its -s, threads that spin to disturb the others, is \
-                        left out: to measure under load, start the load beside it; selftest injects \
-                        disturbances that are known."
+                  the first -w of them as warm-up. Its -s, threads that spin to disturb the others, is \
+                  left out: to measure under load, start the load beside it; selftest injects \
+                  disturbances that are known. The same by jitterscope's own letters: record pipeline."
 )]
+pub struct WorkshopArgs {
+    #[command(flatten)]
+    pub all: PipelineArgs,
+}
+
+/// Arguments of `record pipeline`.
+#[derive(Args, Debug)]
 pub struct PipelineArgs {
     /// Bytes of a record
-    #[arg(long, short = 'l', default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]
+    #[arg(long, default_value = "64", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "Messages")]
     pub message_size: u32,
     /// Time between publications; 0s sends as fast as the ring takes them
-    #[arg(long, default_value = "10us", value_name = "TIME", value_parser = interval, help_heading = "Messages")]
-    pub interval: Nanos,
-    /// Publications in a second, in place of --interval
-    #[arg(long, value_name = "N", conflicts_with = "interval", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Messages")]
+    #[arg(long, default_value = "10us", value_name = "TIME", value_parser = between, help_heading = "Messages")]
+    pub period: Nanos,
+    /// Publications in a second, in place of that time
+    #[arg(long, value_name = "N", conflicts_with = "period", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Messages")]
     pub rate: Option<u64>,
-    /// How the interval is kept
+    /// How that time is kept
     #[arg(long, value_enum, default_value = "schedule", value_name = "HOW", help_heading = "Messages")]
     pub pacing: PacingArg,
     /// Slots of the ring, a power of two
-    #[arg(long, short = 'b', default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
+    #[arg(long, default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
     pub ring: u64,
     /// Send the records of this file [default: random ones, made on first use]
-    #[arg(long, short = 'f', value_name = "FILE", help_heading = "Messages")]
+    #[arg(long, value_name = "FILE", help_heading = "Messages")]
     pub input: Option<PathBuf>,
 
     /// How long to measure
-    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = some_duration, help_heading = "Length")]
+    #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration, help_heading = "Length")]
     pub duration: Nanos,
     /// How many messages to measure, in place of --duration
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
     pub messages: Option<u64>,
-    /// Iterations over the input, warm-up included [default: 20 with -w or -n]
-    #[arg(long, short = 'i', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
+    /// Iterations over the input, warm-up included [default: 20 with one of the two below]
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
     pub iterations: Option<u64>,
-    /// Iterations of the warm-up [default: 10 with -i or -n, half of -i at most]
-    #[arg(long, short = 'w', value_name = "N", conflicts_with_all = ["duration", "messages", "warmup"], help_heading = "Length")]
+    /// Iterations of the warm-up [default: 10 with --iterations or --records, half of the former at most]
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "messages", "warmup"], help_heading = "Length")]
     pub warmup_iterations: Option<u64>,
-    /// Records in an iteration [default: 10000 with -i or -w]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
+    /// Records in an iteration [default: 10000 with one of the two above]
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "messages"], value_parser = clap::value_parser!(u64).range(1..), help_heading = "Length")]
     pub records: Option<u64>,
     /// How long to send before what counts
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration, help_heading = "Length")]
@@ -117,22 +141,21 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Threads")]
     pub journaller_priority: Option<u32>,
     /// perf-workshop's properties file, made when it is not there; flags win over it
-    #[arg(long, short = 'o', value_name = "FILE", help_heading = "Threads")]
+    #[arg(long, value_name = "FILE", help_heading = "Threads")]
     pub properties: Option<PathBuf>,
     /// perf-workshop's; refused with a word on what to use
-    #[arg(short = 's', hide = true)]
+    #[arg(long, hide = true)]
     pub spinners: bool,
     /// Measure even where the machine is too small for the threads
     #[arg(long, help_heading = "Threads")]
     pub force: bool,
 
     /// The journal's file, overwritten [default: kept with the run]
-    #[arg(long, short = 'j', value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub journal: Option<PathBuf>,
-    /// What to print; may be repeated [default: long]
+    /// What to print, in place of one screen; may be repeated
     #[arg(
         long,
-        short = 'r',
         value_enum,
         ignore_case = true,
         value_name = "FORMAT",
@@ -141,20 +164,20 @@ pub struct PipelineArgs {
     )]
     pub report: Vec<ReportArg>,
     /// Folder of the files of --report detailed
-    #[arg(long, short = 'd', default_value = ".", value_name = "DIR", value_parser = folder, help_heading = "Output")]
-    pub output: PathBuf,
+    #[arg(long, default_value = ".", value_name = "DIR", value_parser = folder, help_heading = "Output")]
+    pub files: PathBuf,
     /// Name of this configuration, for comparing runs
-    #[arg(long, short = 't', default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
+    #[arg(long, short, default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
     pub label: String,
     /// Messages this much after their intended time are slow [default: those above the warm-up's 98 %]
-    #[arg(long, visible_alias = "threshold", value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
-    pub slow_above: Option<Nanos>,
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration, help_heading = "Output")]
+    pub threshold: Option<Nanos>,
     /// Length of a reporting interval
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
-    pub reporting: Nanos,
+    pub interval: Nanos,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(long, value_name = "TARGET", help_heading = "Output")]
-    pub to: Vec<Target>,
+    #[arg(short, long, visible_alias = "to", value_name = "TARGET", help_heading = "Output")]
+    pub output: Vec<Target>,
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
     pub fail_above: Option<Nanos>,
@@ -196,19 +219,19 @@ impl PipelineArgs {
     }
 }
 
-fn interval(text: &str) -> Result<Nanos, String> {
+fn between(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos(60_000_000_001..) => Err("must be at most 1m".into()),
         some => Ok(some),
     }
 }
 
-/// Everywhere else `-d` is a length of time; here it is the ancestor's.
+/// Everywhere else `-d` is a length of time; in the front it is the ancestor's.
 fn folder(text: &str) -> Result<PathBuf, String> {
     if duration(text).is_ok() && !Path::new(text).is_dir() {
         return Err(format!(
-            "is a length of time, and -d is the folder of files here, as perf-workshop has it: write --duration {text} \
-             (or ./{text} for the folder)"
+            "is a length of time, not the folder of files that is meant here: write --duration {text} (or ./{text} \
+             for the folder)"
         ));
     }
     Ok(text.into())
@@ -241,13 +264,13 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        args: PipelineArgs,
+        args: WorkshopArgs,
     }
 
     fn of(line: &str) -> Result<(PipelineLength, u64, u64), String> {
         let words = std::iter::once("pipeline").chain(line.split_whitespace());
-        let args = Command::try_parse_from(words).map_err(|error| error.to_string())?.args;
-        let interval = args.rate.map_or(args.interval, |rate| Nanos(1_000_000_000 / rate));
+        let args = Command::try_parse_from(words).map_err(|error| error.to_string())?.args.all;
+        let interval = args.rate.map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
         let Schedule { length, warm_up_messages, records } =
             args.schedule().plan(interval).map_err(|error| error.to_string())?;
         Ok((length, warm_up_messages, records))
@@ -278,6 +301,44 @@ mod tests {
             of("--messages 5 --interval 0s --warmup 0s"),
             Ok((PipelineLength::Messages(5), 0, INPUT_RECORDS))
         );
+    }
+
+    #[derive(Parser)]
+    struct Plain {
+        #[command(flatten)]
+        args: PipelineArgs,
+    }
+
+    #[test]
+    fn letters_are_those_of_record_and_in_the_front_the_ancestors() {
+        let own = Plain::try_parse_from([
+            "x",
+            "-d",
+            "3s",
+            "-l",
+            "A",
+            "-t",
+            "50us",
+            "-o",
+            "csv://a",
+            "--interval",
+            "2s",
+        ]);
+        let own = own.unwrap().args;
+        assert_eq!((own.duration, own.label.as_str()), (Nanos(3_000_000_000), "A"));
+        assert_eq!((own.threshold, own.output.len()), (Some(Nanos(50_000)), 1));
+        assert_eq!((own.interval, own.period), (Nanos(2_000_000_000), Nanos(10_000)));
+        let line =
+            "x -d files -l 128 -t A -o p --interval 20us --reporting 2s --slow-above 50us --to csv://a -j j";
+        let front = Command::try_parse_from(line.split(' ')).unwrap().args.all;
+        assert_eq!(
+            (front.files.to_str(), front.message_size, front.label.as_str()),
+            (Some("files"), 128, "A")
+        );
+        assert_eq!((front.period, front.interval), (Nanos(20_000), Nanos(2_000_000_000)));
+        assert_eq!((front.threshold, front.output.len()), (Some(Nanos(50_000)), 1));
+        assert!(front.properties.is_some() && front.journal.is_some());
+        assert!(Plain::try_parse_from(["x", "-b", "16"]).is_err());
     }
 
     #[test]

@@ -8,8 +8,9 @@ use super::pipeline::{self, PipelineArgs};
 use super::recording_args::trace_buffer;
 use super::report::{Form, print_run};
 use super::require::require;
-use crate::exit::{Exit, UsageError};
-use crate::output;
+use crate::completion;
+use crate::exit::{Exit, UnavailableError, UsageError};
+use crate::measured;
 use crate::places::Places;
 use crate::progress::ProgressLine;
 use crate::reading::ReadingArgs;
@@ -18,8 +19,8 @@ use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_export::Target;
-use jitterscope_model::{CpuList, CpuSet, Nanos};
-use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
+use jitterscope_model::{CpuId, CpuList, CpuSet, Nanos};
+use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
 use jitterscope_store::StoreError;
 
@@ -38,38 +39,108 @@ pub enum ProbeKind {
     None,
 }
 
-/// The probe that has arguments of its own.
+impl ProbeKind {
+    /// As runs have it.
+    fn kind(self) -> jitterscope_model::ProbeKind {
+        match self {
+            ProbeKind::Spin => jitterscope_model::ProbeKind::Spin,
+            ProbeKind::Wakeup => jitterscope_model::ProbeKind::Wakeup,
+            ProbeKind::None => jitterscope_model::ProbeKind::Passive,
+        }
+    }
+}
+
+/// A probe, with its own arguments.
 #[derive(Subcommand, Debug)]
-pub enum OtherProbe {
+pub enum Probe {
+    /// Read the clock back to back: everything that takes a CPU away shows
+    Spin(Box<SpinArgs>),
+    /// Sleep to deadlines and look how late it wakes, and why
+    Wakeup(Box<WakeupArgs>),
+    /// No probe at all: watch who takes the CPUs from what belongs there
+    None(Box<PassiveArgs>),
     /// Measure inter-thread latency: producer, accumulator and journaller over a ring buffer
     Pipeline(Box<PipelineArgs>),
+}
+
+/// Arguments of `record spin`. What does not go with it is refused in words.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("owner", |arg| arg.hide(true)),
+    mut_arg("period", |arg| arg.hide(true)),
+    mut_arg("hold_latency", |arg| arg.hide(true)),
+    mut_arg("idle_control", |arg| arg.hide(true)),
+    mut_arg("threshold", |arg| arg.help("The shortest stall [default: 300ns, or what the clock allows if that is more]"))
+)]
+pub struct SpinArgs {
+    #[command(flatten)]
+    all: MeasureArgs,
+}
+
+/// Arguments of `record wakeup`.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("owner", |arg| arg.hide(true)),
+    mut_arg("warmup", |arg| arg.help("How long to measure before that; what happens then does not count")),
+    mut_arg("period", |arg| arg.help("Time between deadlines, 50us to 1s [default: 1ms]")),
+    mut_arg("hold_latency", |arg| {
+        arg.help("Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring")
+    }),
+    mut_arg("idle_control", |arg| arg.help("Measure an idle CPU too, to compare with")),
+    mut_arg("threshold", |arg| arg.help("The least lateness that is told one by one [default: 50us]")),
+    mut_arg("fail_above", |arg| arg.help("End with code 3 if a wake-up comes later than this"))
+)]
+pub struct WakeupArgs {
+    #[command(flatten)]
+    all: MeasureArgs,
+}
+
+/// Arguments of `record none`.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("period", |arg| arg.hide(true)),
+    mut_arg("hold_latency", |arg| arg.hide(true)),
+    mut_arg("idle_control", |arg| arg.hide(true)),
+    mut_arg("priority", |arg| arg.hide(true)),
+    mut_arg("no_trace", |arg| arg.hide(true)),
+    mut_arg("warmup", |arg| arg.help("How long to look who has the CPUs before that; what happens then does not count")),
+    mut_arg("owner", |arg| {
+        arg.help(
+            "What belongs on the CPUs, a process by its number or all threads of a name, also those that begin later \
+             [default: on each CPU the thread that has most of it during the warm-up]",
+        )
+    }),
+    mut_arg("threshold", |arg| arg.help("The shortest stretch that is told one by one [default: 300ns]"))
+)]
+pub struct PassiveArgs {
+    #[command(flatten)]
+    all: MeasureArgs,
 }
 
 /// Arguments of `record`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct RecordArgs {
+    /// The probe [default: spin]
     #[command(subcommand)]
-    pub other: Option<OtherProbe>,
-    /// The probe
-    #[arg(value_enum, default_value = "spin")]
+    pub chosen: Option<Probe>,
+    /// The probe, in place of a subcommand: record --probe none is record none
+    #[arg(long, value_enum, value_name = "PROBE", default_value = "spin", hide_default_value = true)]
     pub probe: ProbeKind,
-    /// The same as the first argument
-    #[arg(
-        long = "probe",
-        value_enum,
-        value_name = "PROBE",
-        conflicts_with = "probe",
-        hide_possible_values = true
-    )]
-    pub named_probe: Option<ProbeKind>,
+    #[command(flatten)]
+    pub all: MeasureArgs,
+}
+
+/// What the probes of CPUs take.
+#[derive(Args, Debug)]
+pub struct MeasureArgs {
     /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
     /// later [default: on each CPU the thread that has most of it during the warm-up]
     #[arg(long = "for", value_name = "COMM|PID")]
     pub owner: Option<String>,
-    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: the isolated ones, else the
-    /// highest]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: those that tune keeps undisturbed, else the
+    /// isolated ones, else the highest]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
@@ -135,10 +206,16 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
-fn no_control(chosen: &CpuSet) -> UsageError {
-    UsageError(format!(
-        "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out of --cpus"
-    ))
+/// An idle CPU to compare with.
+fn control(machine: &Machine, chosen: &CpuSet) -> anyhow::Result<CpuId> {
+    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
+    let control = idle_control(chosen, &Topology::read(machine), &allowed);
+    Ok(control.ok_or_else(|| {
+        UsageError(format!(
+            "--idle-control needs a CPU to compare with, and every usable one is measured ({chosen}); leave one out \
+             of --cpus"
+        ))
+    })?)
 }
 
 fn default_label(probe: ProbeKind) -> String {
@@ -154,7 +231,7 @@ fn period(text: &str) -> Result<Nanos, String> {
 }
 
 /// Refuses what only a sleeping probe can do, when the spinning one was chosen.
-fn only_for_wakeup(args: &RecordArgs, probe: ProbeKind) -> Result<(), UsageError> {
+fn only_for_wakeup(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageError> {
     let given = [
         ("--period", args.period.is_some()),
         ("--hold-latency", args.hold_latency),
@@ -179,10 +256,16 @@ fn only_for_wakeup(args: &RecordArgs, probe: ProbeKind) -> Result<(), UsageError
 /// # Errors
 /// Nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
-    if let Some(OtherProbe::Pipeline(args)) = &args.other {
-        return pipeline::run(args, places);
+    match &args.chosen {
+        None => measure(args.probe, &args.all, places),
+        Some(Probe::Spin(args)) => measure(ProbeKind::Spin, &args.all, places),
+        Some(Probe::Wakeup(args)) => measure(ProbeKind::Wakeup, &args.all, places),
+        Some(Probe::None(args)) => measure(ProbeKind::None, &args.all, places),
+        Some(Probe::Pipeline(args)) => pipeline::run(args, places),
     }
-    let probe = args.named_probe.unwrap_or(args.probe);
+}
+
+fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Result<Exit> {
     only_for_wakeup(args, probe)?;
     beside_a_report(&args.output, args.quiet)?;
     args.gates.of_one_run()?;
@@ -192,19 +275,14 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
     }
-    let topology = Topology::read(&machine);
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
     let owners = matches!(probe, ProbeKind::None).then(|| passive::owners(args)).transpose()?;
-    if let (Some(because), false) = (&cpus.because, args.quiet) {
-        output::talk(format_args!("measuring CPU {}: {because}", cpus.cpus));
-    }
+    measured::tell(&cpus, probe.kind(), places, args.quiet)?;
     if let Some(owners) = owners {
         return passive::run(args, places, (&machine, &stop), (cpus, owners));
     }
     let control = match args.idle_control {
-        true => Some(idle_control(&cpus.cpus, &topology, &allowed).ok_or_else(|| no_control(&cpus.cpus))?),
+        true => Some(control(&machine, &cpus.cpus)?),
         false => None,
     };
     let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
@@ -250,6 +328,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Threshold { .. }
         | RecordError::WouldHang => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
+        error if error.is_refused_priority() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

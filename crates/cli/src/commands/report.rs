@@ -4,6 +4,7 @@ use super::advice;
 use super::gate::Gates;
 use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
+use crate::completion;
 use crate::exit::{Exit, UsageError};
 use crate::moment::Moment;
 use crate::output;
@@ -26,7 +27,7 @@ const LISTED: usize = 10;
 #[derive(Args, Debug)]
 pub struct ReportArgs {
     /// The run: its id, its label (the newest with it), 'latest', or its folder
-    #[arg(default_value = "latest")]
+    #[arg(default_value = "latest", add = completion::runs())]
     pub run: String,
     /// Print all that is known, on as many lines as it takes; also what the options below ask for does
     #[arg(long)]
@@ -63,6 +64,9 @@ pub struct ReportArgs {
     /// by program always [default: program]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub by: Option<Level>,
+    /// Tell threads apart: short for --by thread
+    #[arg(long, conflicts_with = "by")]
+    pub threads: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -71,7 +75,7 @@ pub struct ReportArgs {
 /// How finely culprits are told apart.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Level {
-    /// All that runs the same program with the same urgency together
+    /// All that processes of one name do, with the same urgency, by whichever of their threads
     Program,
     /// The threads of a process together
     Process,
@@ -121,7 +125,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let summary = match (args.reattribute, args.redact.on) {
         (true, redact) => reattributed(&path, list, effort, redact)?,
         (false, true) => load_redacted(&path, list, effort)?.1,
-        (false, false) => load_by(&path, list, effort, args.by.unwrap_or(Level::Program).into())?.1,
+        (false, false) => load_by(&path, list, effort, args.level().unwrap_or(Level::Program).into())?.1,
     };
     match (args.redact.on || args.reattribute, args.json) {
         // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
@@ -138,8 +142,12 @@ impl ReportArgs {
         id.or_else(rank).or_else(|| self.at.clone().map(Which::At))
     }
 
+    fn level(&self) -> Option<Level> {
+        if self.threads { Some(Level::Thread) } else { self.by }
+    }
+
     fn form(&self) -> Form {
-        let more = self.periods || self.all_cpus || self.list.is_some() || self.by.is_some();
+        let more = self.periods || self.all_cpus || self.list.is_some() || self.level().is_some();
         Form::of(self.json, self.full || more)
     }
 }

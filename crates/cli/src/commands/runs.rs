@@ -26,7 +26,7 @@ pub enum What {
     /// Remove runs
     Rm {
         /// Their ids, folders' names, or labels that only one run has
-        #[arg(required = true, value_name = "RUN")]
+        #[arg(required = true, value_name = "RUN", add = crate::completion::runs())]
         wanted: Vec<String>,
         #[command(flatten)]
         how: How,

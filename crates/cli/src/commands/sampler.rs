@@ -3,17 +3,19 @@
 
 use super::machine_tuning;
 use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by_target};
+use crate::completion;
 use crate::exit::{Exit, UsageError};
+use crate::measured::{self, Remarks};
 use crate::output;
 use crate::places::Places;
-use crate::reading::ReadingArgs;
+use crate::reading::{ReadingArgs, in_fronts};
 use crate::signals;
 use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_export::{CsvRows, Formulas, Target};
-use jitterscope_model::{CpuList, Nanos, RunManifest, Warning};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
+use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
 use std::fmt::Write;
@@ -28,10 +30,14 @@ const TRACE_LIMIT: u64 = 256 << 20;
 
 /// Arguments of `sampler`.
 #[derive(Args, Debug)]
+#[command(mut_arg("threshold", |arg| {
+    in_fronts(arg).help("The shortest stall: nanoseconds, or a time with a unit [default: 300ns, or what the clock allows if that is more]")
+}))]
 #[command(after_help = TARGETS)]
 pub struct SamplerArgs {
-    /// CPUs to measure, all at once [default: the isolated ones, else the highest]
-    #[arg(short, long = "cpus", value_name = "LIST", allow_hyphen_values = true)]
+    /// CPUs to measure, all at once [default: those that tune keeps undisturbed, else the isolated ones,
+    /// else the highest]
+    #[arg(short, long = "cpus", value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// How long: seconds, or a time with a unit
     #[arg(short, long, default_value = "60", value_name = "SECONDS", value_parser = in_seconds, allow_negative_numbers = true)]
@@ -77,10 +83,8 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let targets = targets(&asked)?;
     let machine = Machine::host();
-    let topology = Topology::read(&machine);
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
-        .map_err(|error| UsageError(format!("-c: {error}")))?;
+    let cpus = measured::choose(&machine, args.cpus.as_ref(), "-c")?;
+    let told_of_cpus = measured::remarks(&cpus, ProbeKind::Spin, places)?;
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     remarks(&targets, false);
     let settings = RecordSettings {
@@ -102,7 +106,12 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
     let extra = Extra { outputs, ..Extra::default() };
-    let mut front = Front { args, stdout_taken: targets.iter().any(Target::is_stdout), printed: Ok(()) };
+    let mut front = Front {
+        args,
+        remarks: Remarks(told_of_cpus),
+        stdout_taken: targets.iter().any(Target::is_stdout),
+        printed: Ok(()),
+    };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
@@ -112,12 +121,14 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
 /// Prints the settings once everything is ready.
 struct Front<'a> {
     args: &'a SamplerArgs,
+    remarks: Remarks,
     stdout_taken: bool,
     printed: anyhow::Result<()>,
 }
 
 impl Observer for Front<'_> {
     fn measuring(&mut self, threshold: Nanos) {
+        self.remarks.measuring(threshold);
         self.printed = settings_lines(self.args, threshold, self.stdout_taken);
     }
 }

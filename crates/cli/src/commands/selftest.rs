@@ -1,6 +1,7 @@
 //! `selftest`: does it find and name what is known to be there?
 
 use crate::exit::{Exit, UnavailableError, UsageError};
+use crate::measured;
 use crate::output;
 use crate::places::Places;
 use crate::reading::ReadingArgs;
@@ -9,14 +10,15 @@ use anyhow::Context;
 use clap::Args;
 use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_model::{CpuList, Nanos};
-use jitterscope_platform::{Machine, Topology, current_affinity, select_cpus};
+use jitterscope_platform::Machine;
 use jitterscope_recording::RecordSettings;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
 pub struct SelftestArgs {
-    /// The CPU to disturb and to measure; one [default: an isolated one, else the highest]
+    /// The CPU to disturb and to measure; one [default: one that tune keeps undisturbed, else an isolated one,
+    /// else the highest]
     #[arg(long, value_name = "CPU")]
     pub cpus: Option<CpuList>,
     /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback, stop, quota, trap
@@ -45,10 +47,7 @@ fn kind(text: &str) -> Result<DisturbKind, String> {
 /// Nothing could be recorded.
 pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
-    let topology = Topology::read(&machine);
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let mut cpus = select_cpus(args.cpus.as_ref(), &topology, &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    let mut cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
     if args.cpus.is_some() && cpus.cpus.len() != 1 {
         return Err(UsageError(format!("--cpus: selftest takes one CPU, not {}", cpus.cpus)).into());
     }

@@ -2,10 +2,12 @@
 
 use super::machine_tuning;
 use super::sampler::{stored, usage_if_asked_wrongly};
+use crate::completion;
 use crate::exit::{Exit, UsageError};
+use crate::measured::{self, Remarks};
 use crate::output;
 use crate::places::Places;
-use crate::reading::ReadingArgs;
+use crate::reading::{ReadingArgs, in_fronts};
 use crate::signals;
 use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
@@ -13,8 +15,8 @@ use clap::Args;
 use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
 use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
-use jitterscope_model::{CpuList, Nanos, TickRate, Ticks};
-use jitterscope_platform::{Machine, OpenedOutput, OutputPlace, Topology, current_affinity, select_cpus};
+use jitterscope_model::{CpuList, Nanos, ProbeKind, TickRate, Ticks};
+use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::RunReader;
 use jitterscope_view::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
@@ -40,6 +42,9 @@ const TRACE_LIMIT: u64 = 64 << 20;
 
 /// Arguments of `sljtest`.
 #[derive(Args, Debug)]
+#[command(mut_arg("threshold", |arg| {
+    in_fronts(arg).help("The shortest stall: nanoseconds, or a time with a unit [default: the knee]")
+}))]
 pub struct SljtestArgs {
     /// Bins in the histogram
     #[arg(short, long, default_value = "20", value_name = "BINS", value_parser = whole, allow_negative_numbers = true)]
@@ -72,8 +77,9 @@ pub struct SljtestArgs {
     pub width: u64,
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// CPUs to measure, all at once [default: the isolated ones, else the highest]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    /// CPUs to measure, all at once [default: those that tune keeps undisturbed, else the isolated ones,
+    /// else the highest]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// List the significant periods of the outliers, for each culprit where the kernel's events can be had
     #[arg(long)]
@@ -104,9 +110,8 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let settings = settings(args)?;
     let file = args.outfile.as_deref().map(OutlierFile::open).transpose()?;
     let machine = Machine::host();
-    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
-    let cpus = select_cpus(args.cpus.as_ref(), &Topology::read(&machine), &allowed)
-        .map_err(|error| UsageError(format!("--cpus: {error}")))?;
+    let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
+    let mut remarks = Remarks(measured::remarks(&cpus, ProbeKind::Spin, places)?);
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     wait(args.pause, &stop)?;
     let label = args.label.clone();
@@ -132,7 +137,8 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
     let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
-    let outcome = record_to(&machine, &recording, extra, &stop, &mut ()).map_err(usage_if_asked_wrongly)?;
+    let outcome =
+        record_to(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     let rate = manifest.rate;

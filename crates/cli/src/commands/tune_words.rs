@@ -1,6 +1,8 @@
-//! What audit and tune have in common: which CPUs, which run, where the state lies, 80 columns.
+//! What audit and tune have in common: which CPUs, which run, where the state lies, how wide a text is.
 
+use crate::completion;
 use crate::exit::{UnavailableError, UsageError};
+use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
@@ -15,10 +17,10 @@ use std::path::PathBuf;
 pub struct Scope {
     /// CPUs to be left undisturbed: 1-3,5 or all or isolated [default: those of the run, else the
     /// isolated ones, else the highest]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// Rank by what this run measured: its id, its label or latest
-    #[arg(long = "run", value_name = "RUN")]
+    #[arg(long = "run", value_name = "RUN", add = completion::runs())]
     pub run: Option<String>,
     /// Look at a tree of files that resembles a machine, instead of this one
     #[arg(long, value_name = "DIR", hide = true)]
@@ -99,14 +101,19 @@ pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
     Ok(Evidence::gather(reader.manifest(), || reader.attributions())?)
 }
 
-/// The width of all texts.
-pub const WIDTH: usize = 80;
+/// What every text fits into.
+pub const LEAST_WIDTH: usize = 80;
 
-/// `text` broken at white space into lines of at most [`WIDTH`] columns: `first` starts the first line,
+/// Columns that texts take: those of the terminal.
+pub fn width() -> usize {
+    if cfg!(test) { LEAST_WIDTH } else { output::style().width }
+}
+
+/// `text` broken at white space into lines of at most [`width`] columns: `first` starts the first line,
 /// blanks of the same width the others. Names that somebody else gave may be in it: they are spelt out.
 pub fn wrapped(first: &str, text: &str) -> String {
     let indent = first.rsplit('\n').next().unwrap_or(first).chars().count();
-    let room = WIDTH.saturating_sub(indent).max(20);
+    let room = width().saturating_sub(indent).max(20);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in visible(text).split_whitespace() {
@@ -145,7 +152,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_screen_unless_a_word_is() {
         let text = wrapped("      now   ", &"word ".repeat(60));
-        assert!(text.lines().all(|l| l.len() <= WIDTH));
+        assert!(text.lines().all(|l| l.len() <= LEAST_WIDTH));
         assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
         assert_eq!(wrapped("a ", ""), "a\n");
         assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb\\nc \\u{9b}d\n");

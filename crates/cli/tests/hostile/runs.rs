@@ -22,6 +22,7 @@ fn hostile_subjects() -> Vec<Subject> {
     let task = || Task {
         tid: Some(7),
         tgid: Some(7),
+        process: None,
         comm: name(),
         class: Some(SchedClass::Other(name())),
         owner: owner(),

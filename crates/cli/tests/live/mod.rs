@@ -50,6 +50,7 @@ pub fn instances_of(recorder: u32) -> usize {
 }
 
 /// Root, and kernel events to be had.
+#[allow(dead_code, reason = "each test uses its part")]
 pub fn can_trace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();

@@ -23,6 +23,9 @@ pub struct SubjectFields {
     /// Of a thread: its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tgid: Option<i32>,
+    /// Of a thread that is not its process's first: the name of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<Name>,
     /// Of a thread, of a worker, of who ran meanwhile: the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comm: Option<Name>,
@@ -106,6 +109,7 @@ impl SubjectFields {
     fn put_task(&mut self, task: &Task) {
         self.tid = task.tid;
         self.tgid = task.tgid;
+        self.process.clone_from(&task.process);
         self.comm = Some(task.comm.clone());
         self.put_class(task.class.as_ref());
         if let Some(owner) = &task.owner {
@@ -123,6 +127,7 @@ impl SubjectFields {
         Task {
             tid: self.tid,
             tgid: self.tgid,
+            process: self.process.take(),
             comm: self.comm.take().unwrap_or_default(),
             class: self.take_class(),
             owner: self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.take() }),

@@ -10,15 +10,18 @@ pub enum KeyLevel {
     Thread,
     /// The threads of a process together.
     Process,
-    /// All that runs the same program, with the same urgency.
+    /// Threads of one name in processes of one name, with the same urgency.
+    Name,
+    /// All that runs the same program, with the same urgency: what processes of one name do, by whichever of
+    /// their threads.
     Program,
 }
 
 /// What culprits must have in common to add up. The one key of all sums over culprits.
 ///
-/// | subject | `Thread` | `Process` | `Program` |
+/// | subject | `Thread` | `Process` | `Program` (`Name`: and by the thread's own name) |
 /// |---|---|---|---|
-/// | thread | id and name | process id (its own where that is not known) | name and class |
+/// | thread | id and name | process id (its own where that is not known) | its process's name and its class |
 /// | work item | function, queue, worker | function, queue | function, queue |
 /// | worker without an item | id and name | id and name | name |
 /// | throttling, late timer while a thread ran | and that thread | whoever ran | whoever ran |
@@ -62,11 +65,13 @@ fn task(of: &Task, level: KeyLevel) -> Task {
         KeyLevel::Thread => Task { tid: of.tid, comm: of.comm.clone(), ..Task::default() },
         KeyLevel::Process => match of.tgid.or(of.tid) {
             Some(process) => Task { tgid: Some(process), ..Task::default() },
-            None => Task { comm: of.comm.clone(), ..Task::default() },
+            None => Task { comm: of.program().clone(), ..Task::default() },
         },
-        KeyLevel::Program => {
+        KeyLevel::Program | KeyLevel::Name => {
             let class = of.class.as_ref().map(super::SchedClass::without_nice);
-            Task { comm: of.comm.clone(), class, ..Task::default() }
+            let process = Some(of.program().clone()).filter(|_| level == KeyLevel::Name);
+            let comm = if process.is_some() { &of.comm } else { of.program() };
+            Task { comm: comm.clone(), process, class, ..Task::default() }
         }
     }
 }
@@ -75,13 +80,15 @@ fn task(of: &Task, level: KeyLevel) -> Task {
 fn bystander(of: &Task, level: KeyLevel) -> Task {
     match level {
         KeyLevel::Thread => task(of, level),
-        KeyLevel::Process | KeyLevel::Program => Task::default(),
+        KeyLevel::Process | KeyLevel::Name | KeyLevel::Program => Task::default(),
     }
 }
 
 fn work(of: &Work, level: KeyLevel) -> Work {
     let worker = |of: &Worker| match (level, &of.comm) {
-        (KeyLevel::Program, Some(comm)) => Worker { comm: Some(comm.clone()), ..Worker::default() },
+        (KeyLevel::Name | KeyLevel::Program, Some(comm)) => {
+            Worker { comm: Some(comm.clone()), ..Worker::default() }
+        }
         _ => Worker { class: None, ..of.clone() },
     };
     let apart = level == KeyLevel::Thread || of.function.is_none();

@@ -160,6 +160,20 @@ impl Subject {
         }
     }
 
+    /// As a row of processes has it: a thread that is not its process's first goes by that.
+    pub(super) fn of_process(&self) -> Cow<'_, Subject> {
+        let threads = self.task().is_some_and(|task| task.process.is_some());
+        match self {
+            Subject::Thread(task) if threads => Cow::Owned(Subject::Thread(task.of_process())),
+            Subject::Throttle(task) if threads => Cow::Owned(Subject::Throttle(task.of_process())),
+            Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Ran(task))) if threads => {
+                let ran = About::Meanwhile(Meanwhile::Ran(task.of_process()));
+                Cow::Owned(Subject::Verdict(*verdict, ran))
+            }
+            other => Cow::Borrowed(other),
+        }
+    }
+
     /// The verdict, where it is one.
     #[must_use]
     pub fn as_verdict(&self) -> Option<Verdict> {

@@ -2,6 +2,7 @@
 
 use super::{CulpritKey, KeyLevel, Subject};
 use crate::Name;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -24,6 +25,8 @@ pub struct SumRow<X, V> {
     pub subject: Subject,
     /// The threads or workers in it.
     individuals: BTreeSet<Individual>,
+    /// Names of threads in it that go by their process.
+    names: BTreeSet<Name>,
     /// The sum.
     pub value: V,
 }
@@ -37,6 +40,11 @@ impl<X, V> SumRow<X, V> {
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.individuals.len() as u64
+    }
+
+    /// The names that its threads bear beside that of their process, [`SumRow::MOST_THREADS`] at most.
+    pub fn thread_names(&self) -> impl Iterator<Item = &Name> {
+        self.names.iter()
     }
 }
 
@@ -67,7 +75,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     pub fn position(&mut self, extra: X, subject: &Subject) -> usize {
         let key = CulpritKey::of(subject, self.level);
         if let Some(at) = self.index.get(&(extra.clone(), key.clone())).copied() {
-            self.rows[at].take_in(subject);
+            self.rows[at].take_in(subject, self.level);
             return at;
         }
         if self.rows.len() < self.cap {
@@ -100,21 +108,38 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     fn insert(&mut self, extra: X, key: CulpritKey, subject: &Subject) -> usize {
         let mut row = SumRow {
             extra: extra.clone(),
-            subject: subject.clone(),
+            subject: shown(subject, self.level).into_owned(),
             individuals: BTreeSet::new(),
+            names: BTreeSet::new(),
             value: V::default(),
         };
-        row.take_in(subject);
+        row.take_in(subject, self.level);
         self.rows.push(row);
         self.index.insert((extra, key), self.rows.len() - 1);
         self.rows.len() - 1
     }
 }
 
+/// What a row of this level is about.
+fn shown(subject: &Subject, level: KeyLevel) -> Cow<'_, Subject> {
+    match level {
+        KeyLevel::Thread | KeyLevel::Name => Cow::Borrowed(subject),
+        KeyLevel::Process | KeyLevel::Program => subject.of_process(),
+    }
+}
+
 impl<X, V> SumRow<X, V> {
-    fn take_in(&mut self, subject: &Subject) {
-        if self.subject != *subject {
-            self.subject.meet(subject);
+    fn take_in(&mut self, subject: &Subject, level: KeyLevel) {
+        let told = shown(subject, level);
+        if self.subject != *told {
+            self.subject.meet(&told);
+        }
+        if let Cow::Owned(_) = told
+            && self.names.len() < MOST_INDIVIDUALS
+            && let Some(task) = subject.task()
+            && !self.names.contains(&task.comm)
+        {
+            self.names.insert(task.comm.clone());
         }
         if self.individuals.len() < MOST_INDIVIDUALS
             && let Some(individual) = subject.individual()

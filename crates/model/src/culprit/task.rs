@@ -17,6 +17,8 @@ pub struct Owner {
 pub struct TaskIdentity {
     /// Its process.
     pub tgid: Option<i32>,
+    /// The name of that, of a thread that is not its process's first.
+    pub process: Option<Name>,
     /// Whose that is.
     pub owner: Option<Owner>,
     /// Whether it is one of the kernel's own threads, by its flags: names can be chosen.
@@ -30,6 +32,8 @@ pub struct Task {
     pub tid: Option<i32>,
     /// Its process, where known; `None` of several processes together.
     pub tgid: Option<i32>,
+    /// The name of that, of a thread that is not its process's first, where known: what its user calls it.
+    pub process: Option<Name>,
     /// Its name when it ran.
     pub comm: Name,
     /// How urgent it was; `None` where that is not known.
@@ -51,10 +55,26 @@ impl Task {
         Task {
             tid: Some(task.tid),
             tgid: identity.tgid,
+            process: identity.process,
             comm: task.comm.to_string().into(),
             class: Some(class),
             owner: identity.owner,
             kernel: if task.tid == 0 { Some(true) } else { identity.kernel },
+        }
+    }
+
+    /// What the user who started it calls it: the name of its process, where that is known to be another's.
+    #[must_use]
+    pub fn program(&self) -> &Name {
+        self.process.as_ref().unwrap_or(&self.comm)
+    }
+
+    /// As one of its process: a thread that is not the first bears the name of that, and its id is the process's
+    /// alone.
+    pub(super) fn of_process(&self) -> Task {
+        match &self.process {
+            Some(process) => Task { tid: None, comm: process.clone(), process: None, ..self.clone() },
+            None => self.clone(),
         }
     }
 
@@ -73,6 +93,7 @@ impl Task {
         };
         self.tid = self.tid.filter(|tid| other.tid == Some(*tid));
         self.tgid = self.tgid.filter(|tgid| other.tgid == Some(*tgid));
+        self.process = self.process.take().filter(|process| other.process.as_ref() == Some(process));
         if self.owner != other.owner {
             let uid = other.owner.as_ref().map(|owner| owner.uid);
             let same_user = self.owner.take().filter(|own| Some(own.uid) == uid);

@@ -17,8 +17,18 @@ fn class() -> impl Strategy<Value = SchedClass> {
 fn task() -> impl Strategy<Value = Task> {
     let owner = (any::<u32>(), proptest::option::of(name())).prop_map(|(uid, cgroup)| Owner { uid, cgroup });
     let ids = (proptest::option::of(0i32..9), proptest::option::of(0i32..9), any::<Option<bool>>());
-    (ids, name(), proptest::option::of(class()), proptest::option::of(owner))
-        .prop_map(|((tid, tgid, kernel), comm, class, owner)| Task { tid, tgid, comm, class, owner, kernel })
+    let names = (proptest::option::of(name()), name());
+    (ids, names, proptest::option::of(class()), proptest::option::of(owner)).prop_map(
+        |((tid, tgid, kernel), (process, comm), class, owner)| Task {
+            tid,
+            tgid,
+            process,
+            comm,
+            class,
+            owner,
+            kernel,
+        },
+    )
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
@@ -108,6 +118,7 @@ fn bash(tid: i32, class: SchedClass) -> Subject {
     Subject::Thread(Task {
         tid: Some(tid),
         tgid: Some(tid),
+        process: None,
         comm: "bash".into(),
         class: Some(class),
         owner: Some(Owner { uid: 1000, cgroup: None }),
@@ -130,6 +141,60 @@ fn a_program_is_one_row_however_many_threads_ran_it() {
     assert_eq!((task.tid, &task.class), (None, &Some(SchedClass::Fair(None))));
     assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
     assert_eq!(rows[1].threads(), 1);
+}
+
+#[test]
+fn threads_go_by_the_name_of_their_process() {
+    let part = |tid, tgid, comm: &str, process: Option<&str>| {
+        Subject::Thread(Task {
+            tid: Some(tid),
+            tgid: Some(tgid),
+            process: process.map(Name::from),
+            comm: comm.into(),
+            class: Some(SchedClass::Fair(Some(0))),
+            ..Task::default()
+        })
+    };
+    let compiler = [
+        part(70, 70, "rustc", None),
+        part(71, 70, "lto cgu.00", Some("rustc")),
+        part(72, 70, "lto cgu.01", Some("rustc")),
+    ];
+    let summed = |level, subjects: &[Subject]| {
+        let mut sums: CulpritSums<(), u64> = CulpritSums::new(level, 9);
+        for subject in subjects {
+            *sums.of((), subject) += 1;
+        }
+        sums.into_rows()
+    };
+    let task = |row: &SumRow<(), u64>| row.subject.task().cloned().unwrap();
+    for level in [KeyLevel::Process, KeyLevel::Program] {
+        for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
+            let rows = summed(level, &order.map(|at| compiler[at].clone()));
+            assert_eq!((rows.len(), rows[0].value, rows[0].threads()), (1, 3, 3));
+            assert_eq!(
+                (&*task(&rows[0]).comm, task(&rows[0]).tid, task(&rows[0]).tgid),
+                ("rustc", None, Some(70))
+            );
+        }
+    }
+    // Each by itself keeps its own name; a lone thread goes by its process all the same.
+    let rows = summed(KeyLevel::Program, &compiler);
+    assert_eq!(rows[0].thread_names().map(|name| &**name).collect::<Vec<_>>(), ["lto cgu.00", "lto cgu.01"]);
+    let names: Vec<String> =
+        summed(KeyLevel::Name, &compiler).iter().map(|row| row.subject.name().into()).collect();
+    assert_eq!(names, ["rustc", "lto cgu.00", "lto cgu.01"]);
+    let rows = summed(KeyLevel::Program, &compiler[1..2]);
+    assert_eq!((&*rows[0].subject.name(), rows[0].threads(), task(&rows[0]).tgid), ("rustc", 1, Some(70)));
+    // Another process of the same program is the same culprit, and the process of none.
+    let second = part(81, 80, "lto cgu.00", Some("rustc"));
+    let rows = summed(KeyLevel::Program, &[compiler[1].clone(), second]);
+    assert_eq!((rows.len(), rows[0].threads(), task(&rows[0]).tgid), (1, 2, None));
+    // A sum of rows adds up as the parts did.
+    assert_eq!(
+        CulpritKey::of(&rows[0].subject, KeyLevel::Program),
+        CulpritKey::of(&compiler[0], KeyLevel::Program)
+    );
 }
 
 #[test]

@@ -22,6 +22,7 @@ use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
 use jitterscope_platform::{self as platform, CpuClaim, Machine, Topology, clock};
 use jitterscope_store::StoreError;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ pub struct Outcome {
     pub path: PathBuf,
     /// What became of the rows of each output, in their order.
     pub outputs: Vec<Delivered>,
+    /// How the command ended that was started to be followed; `None` where there was none, and where it was ended
+    /// because its time was over or the recording was interrupted.
+    pub command: Option<ExitStatus>,
 }
 
 /// The machine that is recorded on, and who looks on.

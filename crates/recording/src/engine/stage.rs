@@ -15,6 +15,7 @@ use jitterscope_model::{
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a subject needs, said before anything is made.
@@ -63,6 +64,8 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) sources: Vec<SourceReport>,
     /// Whether it was ended early.
     pub(crate) interrupted: bool,
+    /// How the command ended that was started to be followed, where it ended by itself.
+    pub(crate) command: Option<ExitStatus>,
     pub(crate) observer: &'c mut dyn Observer,
     pub(crate) stop: &'c AtomicBool,
     surroundings: Surroundings,
@@ -101,6 +104,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             warnings,
             sources: Vec::new(),
             interrupted: false,
+            command: None,
             observer,
             stop,
             surroundings,
@@ -224,7 +228,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
-        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs })
+        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs, command: self.command })
     }
 }
 

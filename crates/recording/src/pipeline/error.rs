@@ -1,7 +1,7 @@
 //! Why a recording of the pipeline failed as a whole.
 
 use super::fit::Misfit;
-use crate::error::RecordError;
+use crate::error::{RecordError, is_refused_priority};
 use jitterscope_model::PipelineRole;
 use jitterscope_platform::{AccessError, MapError, SelectionError};
 use jitterscope_probe::pipeline::PipelineError;
@@ -36,9 +36,7 @@ pub enum PipelineRecordError {
         length: usize,
     },
     /// Iterations that are all warm-up, or too many.
-    #[error(
-        "-i {iterations} iterations of which -w {warm_up} are warm-up leave nothing that can be measured"
-    )]
+    #[error("{iterations} iterations of which {warm_up} are warm-up leave nothing that can be measured")]
     NothingLeft {
         /// Iterations, warm-up included.
         iterations: u64,
@@ -107,4 +105,16 @@ impl From<jitterscope_platform::ClockError> for PipelineRecordError {
 
 fn list(misfits: &[Misfit]) -> String {
     misfits.iter().map(Misfit::to_string).collect::<Vec<_>>().join(". ")
+}
+
+impl PipelineRecordError {
+    /// Whether the kernel refused this user a real-time priority.
+    #[must_use]
+    pub fn is_refused_priority(&self) -> bool {
+        match self {
+            PipelineRecordError::Record(error) => error.is_refused_priority(),
+            PipelineRecordError::Pipeline(PipelineError::Place { source, .. }) => is_refused_priority(source),
+            _ => false,
+        }
+    }
 }

@@ -211,11 +211,12 @@ impl Running for Attached<'_> {
         stage.interrupted |= stage.stopped();
         let last = ended.ticks.min(self.end);
         if let Some(command) = &mut self.command {
-            let by_itself = command.ended();
+            stage.command = command.ended().filter(|_| !stage.interrupted);
             command.end();
             stage.warnings.extend(
-                by_itself
-                    .filter(|status| !status.success() && !stage.interrupted)
+                stage
+                    .command
+                    .filter(|status| !status.success())
                     .map(|status| Warning::CommandFailed { status: status.to_string() }),
             );
         }

@@ -11,9 +11,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 const TRACEFS_LOSES: &str = "who caused a stall: stalls are counted, not attributed";
 const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
 const CLOCK_LOSES: &str = "kernel events on the probe's own clock";
-const OSNOISE_LOSES: &str = "a second opinion on noise, measured inside the kernel";
 const SMI_LOSES: &str = "whether firmware took the time (system management interrupts)";
-const PERF_LOSES: &str = "counters of the hardware: cache misses, a busy sibling thread";
 
 type Found<'a> = Result<&'a Tracefs, &'a TraceError>;
 
@@ -122,51 +120,4 @@ pub(super) fn smi(machine: &Machine) -> SourceReport {
             absent("smi", status, error.to_string(), SMI_LOSES, fix)
         }
     }
-}
-
-/// Bits of `CapEff`: CAP_SYS_ADMIN and CAP_PERFMON (linux/capability.h).
-const MAY_PERF: u64 = 1 << 21 | 1 << 38;
-
-pub(super) fn perf(machine: &Machine) -> SourceReport {
-    let Ok(paranoid) = machine.read_trimmed("/proc/sys/kernel/perf_event_paranoid") else {
-        let fix = "use a kernel built with CONFIG_PERF_EVENTS";
-        return absent("perf", SourceStatus::Absent, "this kernel has no perf events", PERF_LOSES, fix);
-    };
-    if !machine.list("/sys/bus/event_source/devices").iter().any(|name| name.starts_with("cpu")) {
-        let reason = "perf events are there, but no hardware counters";
-        let fix = if is_virtual(machine) { "let the hypervisor pass the PMU through" } else { "" };
-        return absent("perf", SourceStatus::Degraded, reason, PERF_LOSES, fix);
-    }
-    let status = machine.read("/proc/self/status").unwrap_or_default();
-    let capabilities = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
-        .unwrap_or(0);
-    // At -1 everybody may count on whole CPUs, above it only who has the capability.
-    if capabilities & MAY_PERF != 0 || paranoid.parse().is_ok_and(|level: i32| level < 0) {
-        return available("perf");
-    }
-    let reason = format!("kernel.perf_event_paranoid is {paranoid}");
-    let fix = "run with CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1";
-    absent("perf", SourceStatus::Denied, reason, PERF_LOSES, fix)
-}
-
-pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
-    let tracefs = match tracefs {
-        Ok(tracefs) => tracefs,
-        Err(error) => return refused("osnoise", OSNOISE_LOSES, error),
-    };
-    let tracers = tracefs.machine().read(format!("{}/available_tracers", tracefs.root())).unwrap_or_default();
-    let lacking: Vec<&str> = ["osnoise", "timerlat", "hwlat"]
-        .into_iter()
-        .filter(|wanted| !tracers.split_ascii_whitespace().any(|tracer| tracer == *wanted))
-        .collect();
-    let status = match lacking.len() {
-        0 => return available("osnoise"),
-        3 => SourceStatus::Absent,
-        _ => SourceStatus::Degraded,
-    };
-    let reason = format!("this kernel has no tracer {}", lacking.join(", "));
-    let fix = "use a kernel built with CONFIG_OSNOISE_TRACER, CONFIG_TIMERLAT_TRACER and CONFIG_HWLAT_TRACER";
-    absent("osnoise", status, reason, OSNOISE_LOSES, fix)
 }

@@ -25,7 +25,7 @@ pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
         kernel::symbols(machine),
     ];
     reports.extend(proc_files::all(machine));
-    reports.extend([kernel::smi(machine), kernel::perf(machine), kernel::osnoise(tracefs)]);
+    reports.push(kernel::smi(machine));
     reports
 }
 

@@ -118,7 +118,8 @@ impl TraceError {
                     .into()
             }
             TraceError::MountDenied => {
-                "mount it as root, mount -t tracefs nodev /sys/kernel/tracing, then run with CAP_DAC_OVERRIDE"
+                "run as root; or have root mount it (mount -t tracefs nodev /sys/kernel/tracing) and run with \
+                 CAP_DAC_OVERRIDE"
                     .into()
             }
             TraceError::MountRefused { .. } => {

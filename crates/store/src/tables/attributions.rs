@@ -46,6 +46,7 @@ attribution_rows! {
     name: StringBuilder,
     tid: Int32Builder,
     tgid: Int32Builder,
+    process: StringBuilder,
     comm: StringBuilder,
     class: StringBuilder,
     priority: UInt32Builder,
@@ -106,6 +107,7 @@ impl AttributionRows {
         self.name.append_value(&fields.name);
         self.tid.append_option(fields.tid);
         self.tgid.append_option(fields.tgid);
+        self.process.append_option(fields.process.as_deref());
         self.comm.append_option(fields.comm.as_deref());
         self.class.append_option(fields.class.as_deref());
         self.priority.append_option(fields.priority.map(u32::from));
@@ -246,6 +248,7 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
     let text = |name| batch.column::<StringArray>(name);
     let (kind, name, names) = (text("kind")?, text("name")?, of.names);
     let (tid, tgid, comm) = (of.i32("tid")?, of.i32("tgid")?, of.text("comm")?);
+    let process = of.text("process")?;
     let (class, priority, nice) = (of.text("class")?, of.u32("priority")?, of.i32("nice")?);
     let (uid, space, cgroup) = (of.u32("uid")?, of.text("space")?, of.text("cgroup")?);
     let (quota_us, period_us) = (of.u64("quota_us")?, of.u64("period_us")?);
@@ -261,6 +264,7 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
             name: names.get(name.value(row)),
             tid: tid.at(row),
             tgid: tgid.at(row),
+            process: process.at(row),
             comm: comm.at(row),
             class: class.at(row),
             priority: priority.at(row).and_then(|n| u8::try_from(n).ok()),

@@ -66,6 +66,7 @@ pub const SCHEMA: [Table; 3] = [
             ("name", Column::Text, "culprit: its thread's name, function, handler or the verdict's word"),
             ("tid", Column::I32OrNull, "of a thread, a worker, who ran meanwhile: thread id"),
             ("tgid", Column::I32OrNull, "its process, where known"),
+            ("process", Column::TextOrNull, "of a thread that is not its process's first: the name of that"),
             ("comm", Column::TextOrNull, "its name"),
             ("class", Column::TextOrNull, "deadline, real_time, fair or idle"),
             ("priority", Column::U32OrNull, "of a real-time thread: as the user sets it"),

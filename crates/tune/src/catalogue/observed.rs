@@ -237,3 +237,7 @@ pub(super) fn kvm_host(machine: &Machine, _: &Goal) -> Look {
         Err(_) => Look::Unavailable("KVM's parameters cannot be read".into()),
     }
 }
+
+#[cfg(test)]
+#[path = "observed_tests.rs"]
+mod tests;

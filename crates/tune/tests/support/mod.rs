@@ -233,6 +233,9 @@ pub struct FakeHands {
     pub refuse: Vec<(&'static str, i32)>,
     /// Paths that take a value and keep their own.
     pub deaf: Vec<&'static str>,
+    /// (path, path): the first takes a value and keeps its own until the second is written, as a thread does
+    /// whose CPUs a cpuset holds.
+    pub held: Option<(&'static str, &'static str)>,
 }
 
 impl FakeHands {
@@ -244,6 +247,7 @@ impl FakeHands {
             for_real: false,
             refuse: vec![],
             deaf: vec![],
+            held: None,
         }
     }
 
@@ -290,7 +294,9 @@ impl Hands for FakeHands {
         if let Some((_, errno)) = self.refuse.iter().find(|(p, _)| glob::matches(p, path)) {
             return Err(io::Error::from_raw_os_error(*errno));
         }
-        let deaf = self.deaf.iter().any(|p| glob::matches(p, path));
+        self.held.take_if(|(_, by)| *by == path);
+        let held = self.held.is_some_and(|(held, _)| held == path);
+        let deaf = held || self.deaf.iter().any(|p| glob::matches(p, path));
         self.movement(|hands| {
             if deaf {
                 return Ok(());

@@ -13,6 +13,7 @@ mod plot;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
+pub(crate) mod shares;
 mod svg;
 pub(crate) mod theme;
 pub(crate) mod words;

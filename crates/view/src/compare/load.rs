@@ -1,7 +1,9 @@
 //! From a stored run to what a comparison needs of it.
 
+use crate::load::{self, Row};
+use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, Stall};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -38,8 +40,21 @@ pub enum CompareError {
 /// # Errors
 /// It cannot be read, or has no figures of these CPUs.
 pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, CompareError> {
+    load_compared_with(path, cpus, &mut None)
+}
+
+/// As [`load_compared`], with names left out by a redactor, where there is one: one for all runs that are
+/// compared, so that a thread has the same name in each.
+///
+/// # Errors
+/// As [`load_compared`].
+pub fn load_compared_with(
+    path: &Path,
+    cpus: Option<&CpuSet>,
+    redactor: &mut Option<Redactor>,
+) -> Result<ComparedRun, CompareError> {
     let reader = RunReader::open(path)?;
-    let mut manifest = reader.manifest().clone();
+    let (mut manifest, machine) = load::facts(&reader, redactor)?;
     if let Some(cpus) = cpus {
         if manifest.results.is_empty() && manifest.passive.is_empty() {
             let (run, probe) = (manifest.id, manifest.probe.kind);
@@ -56,24 +71,16 @@ pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, 
         manifest.passive.retain(|of| cpus.contains(of.cpu));
         manifest.probe.cpus = cpus.clone();
     }
-    let machine = reader.machine()?;
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
-    let mut attributions = reader.attributions()?.peekable();
-    for stall in reader.stalls()? {
-        let stall = stall?;
-        // In step, so that no table is ever in memory. An error is taken out to be returned.
-        while let Some(attribution) = attributions.next_if(|next| match next {
-            Ok(attribution) => attribution.stall <= stall.id,
-            Err(_) => true,
-        }) {
-            let attribution = attribution?;
-            if attribution.stall == stall.id {
-                builder.stall(&stall, &attribution);
+    let mut last: Option<Stall> = None;
+    load::rows(&reader, redactor, |row| match row {
+        Row::Stall(stall) => last = Some(*stall),
+        Row::Attribution(attribution) => {
+            if let Some(stall) = last.as_ref().filter(|stall| stall.id == attribution.stall) {
+                builder.stall(stall, attribution);
             }
         }
-    }
-    for row in reader.intervals()? {
-        builder.interval(&row?);
-    }
+        Row::Interval(interval) => builder.interval(interval),
+    })?;
     Ok(builder.finish())
 }

@@ -1,6 +1,8 @@
 //! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
 
-use super::words::{became, because, change, figure, figure_name, interval, unproven, verdict};
+use super::words::{
+    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
+};
 use crate::number;
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words::kind_and_name;
@@ -338,6 +340,10 @@ impl Page {
                 self.verdict(c)
             );
             self.line(&line);
+        }
+        let decided: Vec<_> = against.cpus.iter().map(|row| (row.cpu, row.comparison.verdict)).collect();
+        if let Some(text) = moved_elsewhere(&decided) {
+            self.wrapped(Tone::Warning, &text);
         }
         if !against.cpus_of_one.is_empty() {
             let text = format!("CPUs {} were measured in one of the two only", against.cpus_of_one);

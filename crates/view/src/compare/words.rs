@@ -4,7 +4,7 @@ use crate::number;
 use jitterscope_analyze::compare::{
     Became, Comparison, FigureKind, FigureUnit, Interval, Scale, SideSummary, Undecided, Verdict,
 };
-use jitterscope_model::{Nanos, PipelineRole, doubts_text};
+use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole, doubts_text};
 
 /// What a figure is called.
 #[must_use]
@@ -56,6 +56,8 @@ pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
     let sign = if change < 0.0 { "-" } else { "+" };
     let size = change.abs();
     match (scale, unit) {
+        // What rounds to nothing has no direction.
+        (Scale::Ratio, _) if size < 0.0005 => "0.0 %".into(),
         (Scale::Ratio, _) if size >= 9.995 => format!("x{:.0}", change + 1.0),
         (Scale::Ratio, _) => format!("{sign}{:.1} %", size * 100.0),
         (Scale::Difference, FigureUnit::Fraction) => format!("{sign}{}", number::percent(size)),
@@ -137,4 +139,45 @@ pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
     let others = side.runs.iter().filter(|other| !other.doubts.is_empty()).count() - 1;
     let more = if others == 0 { String::new() } else { format!(", and so {others} more") };
     Some(format!("who did it cannot be said of run {}{more}: {}", run.id, doubts_text(&run.doubts)))
+}
+
+/// A warning where what one CPU won is what another one of the same runs lost; `None` where none did.
+pub(crate) fn moved_elsewhere(verdicts: &[(CpuId, Verdict)]) -> Option<String> {
+    let of = |wanted: Verdict| -> CpuSet {
+        verdicts.iter().filter(|(_, verdict)| *verdict == wanted).map(|(cpu, _)| *cpu).collect()
+    };
+    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
+    let cpus = |of: &CpuSet| format!("CPU{} {of}", if of.len() == 1 { "" } else { "s" });
+    (!better.is_empty() && !worse.is_empty()).then(|| {
+        format!(
+            "! What {} gained, {} lost: work may only have moved there. That is a gain where the latter {} nothing \
+             that must be on time.",
+            cpus(&better),
+            cpus(&worse),
+            if worse.len() == 1 { "runs" } else { "run" }
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_that_is_another_cpus_loss_is_told() {
+        let told = |verdicts: &[(u32, Verdict)]| {
+            moved_elsewhere(
+                &verdicts.iter().map(|(cpu, verdict)| (CpuId(*cpu), *verdict)).collect::<Vec<_>>(),
+            )
+        };
+        let moved = told(&[
+            (0, Verdict::Worse),
+            (1, Verdict::Better),
+            (2, Verdict::Inconclusive),
+            (3, Verdict::Better),
+        ]);
+        assert!(moved.unwrap().starts_with("! What CPUs 1,3 gained, CPU 0 lost"));
+        assert_eq!(told(&[(0, Verdict::Better), (1, Verdict::Equivalent)]), None);
+        assert_eq!(told(&[(0, Verdict::Worse), (1, Verdict::Worse)]), None);
+    }
 }

@@ -12,9 +12,9 @@ use crate::words;
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use jitterscope_analyze::explain;
 use jitterscope_analyze::picture::{DrawnStall, PartSort};
-use jitterscope_model::{Nanos, StallId, TimelineRow};
+use jitterscope_analyze::{WorstStall, explain};
+use jitterscope_model::{Nanos, Part, StallId, TimelineRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -36,6 +36,8 @@ pub struct Frames {
 #[derive(Serialize)]
 struct Header {
     version: u32,
+    /// Whether more of the run can be had from where the page came from: [`stall`].
+    served: bool,
     run: Run,
     lanes: Vec<String>,
     culprits: Vec<CulpritRow>,
@@ -114,8 +116,8 @@ struct Place {
 }
 
 /// The rows of a run and the frames of some stalls, in base64.
-pub(super) fn encoded(run: &Drawn, frames: &[Frames]) -> String {
-    base64::engine::general_purpose::STANDARD.encode(deflated(&plain(run, frames)))
+pub(super) fn encoded(run: &Drawn, frames: &[Frames], served: bool) -> String {
+    base64::engine::general_purpose::STANDARD.encode(deflated(&plain(run, frames, served)))
 }
 
 fn deflated(plain: &[u8]) -> Vec<u8> {
@@ -186,7 +188,7 @@ struct Form {
     split: bool,
 }
 
-fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
+fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
     let picture = &run.picture;
     let stalls = || picture.stalls.iter();
     let parts = || stalls().flat_map(|stall| &stall.parts);
@@ -202,6 +204,7 @@ fn plain(run: &Drawn, frames: &[Frames]) -> Vec<u8> {
     columns.few("around", parts().map(|part| part.gross.saturating_sub(part.net).0));
     let header = Header {
         version: VERSION,
+        served,
         run: Run {
             id: run.summary.run.id.clone(),
             label: crate::style::tame(&run.summary.run.label),
@@ -267,7 +270,10 @@ fn zigzag(difference: u64) -> u64 {
 
 /// What else is known of parts of a sort, beside whose they are.
 fn told(sort: &PartSort) -> String {
-    let Some(part) = &sort.part else { return "one of many, which are not told apart".into() };
+    sort.part.as_ref().map_or_else(|| "one of many, which are not told apart".into(), told_of)
+}
+
+fn told_of(part: &Part) -> String {
     let mut told = Vec::new();
     told.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
     told.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
@@ -294,18 +300,68 @@ fn told(sort: &PartSort) -> String {
 }
 
 fn frames_row(frames: &Frames) -> FramesRow {
-    let frame = |row: &TimelineRow| {
-        let (name, note) = words::timeline_item(&row.item);
-        FrameRow {
-            cpu: row.cpu.map(|cpu| cpu.0),
-            depth: row.depth,
-            start_ns: row.start.0,
-            end_ns: row.end.map(|end: Nanos| end.0),
-            name,
-            note,
+    FramesRow { stall: frames.stall.0, frames: frames.rows.iter().map(frame).collect() }
+}
+
+fn frame(row: &TimelineRow) -> FrameRow {
+    let (name, note) = words::timeline_item(&row.item);
+    FrameRow {
+        cpu: row.cpu.map(|cpu| cpu.0),
+        depth: row.depth,
+        start_ns: row.start.0,
+        end_ns: row.end.map(|end: Nanos| end.0),
+        name,
+        note,
+    }
+}
+
+/// One stall of a run, as a served page asks for it.
+#[derive(Serialize)]
+struct StallRow {
+    stall: u64,
+    start_ns: u64,
+    length_ns: u64,
+    cpu: u32,
+    victim: String,
+    parts: Vec<StallPart>,
+    frames: Vec<FrameRow>,
+}
+
+#[derive(Serialize)]
+struct StallPart {
+    name: String,
+    about: String,
+    explained: bool,
+    text: String,
+    net_ns: u64,
+    around_ns: u64,
+}
+
+/// One stall with its parts and frames as JSON, for a page that is served and has not all of them.
+#[must_use]
+pub fn stall(of: &WorstStall, rows: &[TimelineRow]) -> String {
+    let part = |part: &Part| {
+        let subject = &part.culprit.subject;
+        StallPart {
+            name: crate::style::fit(&words::kind_and_name(subject), NAME),
+            about: explain(subject),
+            explained: subject.kind().is_explained(),
+            text: told_of(part),
+            net_ns: part.net.0,
+            around_ns: part.gross.saturating_sub(part.net).0,
         }
     };
-    FramesRow { stall: frames.stall.0, frames: frames.rows.iter().map(frame).collect() }
+    let row = StallRow {
+        stall: of.stall.0,
+        start_ns: of.start_offset_ns.0,
+        length_ns: of.duration_ns.0,
+        cpu: of.cpu.0,
+        victim: crate::style::tame(&of.victim),
+        parts: of.parts.iter().map(part).collect(),
+        frames: rows.iter().map(frame).collect(),
+    };
+    // It has nothing that JSON cannot hold.
+    serde_json::to_string(&row).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What became of the time of threads that were followed.
 
 use super::markup::{Cell, Head, Markup};
+use crate::chart::shares::{self, Whole};
 use crate::number::{count, percent, percent_cell, span};
 use crate::text::{self, Told};
 use crate::words;
@@ -16,7 +17,7 @@ const BLOCKS: usize = 8;
 const INSTEAD: usize = 12;
 
 pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
-    if summary.pipeline.is_some() || !summary.probe.cpus.is_empty() {
+    if summary.pipeline.is_some() || !summary.probe.cpus.is_empty() || !summary.passive.is_empty() {
         return Vec::new();
     }
     let threads = sorted(summary);
@@ -41,7 +42,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             worst.longest_wait_ns
         );
         let had_it = |ran: &&RanInstead| ran.subject.kind() != CulpritKind::Stopped;
-        if let Some(ran) = worst.ran_instead.iter().find(had_it) {
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).iter().find(had_it) {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
@@ -90,6 +91,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
         ]
     };
     let (first, rest) = threads.split_at(threads.len().min(FEW));
+    picture(body, first);
     body.table("Shares of the time that each was followed", &heads, first.iter().map(row).collect());
     if !rest.is_empty() {
         body.details(&format!("{} more threads, which lost less", rest.len()), |body| {
@@ -102,7 +104,43 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     body.end();
 }
 
+/// What a thread's time is made of.
+type Sort = (&'static str, fn(&ThreadAccount) -> Nanos);
+
+/// Interruptions lie within the time that a thread ran.
+const SORTS: [Sort; 6] = [
+    ("running", |thread| thread.running_ns.saturating_sub(thread.interrupted_ns)),
+    ("interrupted", |thread| thread.interrupted_ns),
+    ("waiting", |thread| thread.waiting_ns),
+    ("blocked", |thread| thread.blocked_ns),
+    ("unknown", |thread| thread.unknown_ns),
+    ("stopped", |thread| thread.stopped_ns),
+];
+
+fn picture(body: &mut Markup, threads: &[&ThreadAccount]) {
+    let whole = |thread: &&ThreadAccount| Whole {
+        name: format!("{} {}", name(thread), thread.tid),
+        shares: SORTS.iter().map(|(_, of)| share(of(thread), thread)).collect(),
+    };
+    let drawn = shares::inline(
+        "What became of each thread's time",
+        "shares of the time that it was followed, those that lost most first",
+        &SORTS.map(|(name, _)| name),
+        &threads.iter().map(whole).collect::<Vec<_>>(),
+    );
+    body.raw("<figure class=\"wide\" tabindex=\"0\">\n").piece(&drawn).raw("</figure>\n");
+}
+
 fn instead(body: &mut Markup, thread: &ThreadAccount) {
+    let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
+    ran(body, &caption, &thread.ran_instead);
+}
+
+/// Who had the time, most of it first.
+pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
+    if all.is_empty() {
+        return;
+    }
     let heads = [
         Head::Text("what"),
         Head::Number("times"),
@@ -122,8 +160,8 @@ fn instead(body: &mut Markup, thread: &ThreadAccount) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
-    let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
-    body.table(&caption, &heads, thread.ran_instead.iter().take(INSTEAD).map(row).collect());
+    let ran = RanInstead::by_program(all);
+    body.table(caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {

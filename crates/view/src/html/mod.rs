@@ -18,11 +18,12 @@ mod messages;
 mod policy;
 mod settings;
 mod wakeup;
+mod watched;
 mod worst;
 
 pub use bundle::is_interactive;
 pub use compare::render as comparison;
-pub use data::Frames;
+pub use data::{Frames, stall};
 pub use index::render as index;
 pub use settings::Setting;
 
@@ -92,6 +93,7 @@ pub fn render(page: &Page<'_>) -> String {
         messages::render(&mut body, page.run, pipeline);
     }
     followed::render(&mut body, summary);
+    watched::render(&mut body, summary);
     culprits::render(&mut body, page.run);
     charts::series(&mut body, page.run);
     charts::percentiles(&mut body, page.run);
@@ -105,8 +107,10 @@ pub fn render(page: &Page<'_>) -> String {
     body.raw("</main>\n");
     footer(&mut body, summary);
     let title = format!("{} {} \u{2013} jitterscope", summary.run.label, summary.run.id);
-    let data = bundle::is_interactive().then(|| data::encoded(page.run, page.frames));
-    policy::document(&title, &body.into_string(), data.as_deref())
+    let served = page.list.is_some();
+    let data = bundle::is_interactive().then(|| data::encoded(page.run, page.frames, served));
+    let write = if served { policy::asking } else { policy::document };
+    write(&title, &body.into_string(), data.as_deref())
 }
 
 fn header(body: &mut Markup, page: &Page<'_>) {
@@ -152,6 +156,9 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     }
     if !summary.threads.is_empty() {
         sections.push(("threads", "Threads"));
+    }
+    if !summary.passive.is_empty() {
+        sections.push(("watched", "What belongs there"));
     }
     sections.extend([
         ("culprits", "Culprits"),

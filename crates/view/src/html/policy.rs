@@ -11,22 +11,27 @@ const STYLE: &str = include_str!("page.css");
 
 /// A page that is served and has forms, which go back to where it came from.
 pub(super) fn served(title: &str, body: &str) -> String {
-    written(title, body, None, "'self'")
+    written(title, body, None, "form-action 'self'")
+}
+
+/// A page of a run that is served: its script may ask where it came from, and nobody else, for more of the run.
+pub(super) fn asking(title: &str, body: &str, data: Option<&str>) -> String {
+    written(title, body, data, "form-action 'none'; connect-src 'self'")
 }
 
 /// A whole document that stands alone. Its policy lets nothing load, and nothing run but the script that is in it: each is
 /// named by its digest.
 pub(super) fn document(title: &str, body: &str, data: Option<&str>) -> String {
-    written(title, body, data, "'none'")
+    written(title, body, data, "form-action 'none'")
 }
 
-fn written(title: &str, body: &str, data: Option<&str>, forms: &'static str) -> String {
+fn written(title: &str, body: &str, data: Option<&str>, more: &'static str) -> String {
     let script = data.and(bundle::SCRIPT);
     let style = format!("{STYLE}{}{}", theme::of_page(), script.and(bundle::STYLE).unwrap_or_default());
     let scripts = script.map_or_else(|| "'none'".into(), |script| format!("'sha256-{}'", digest(script)));
     let policy = format!(
         "default-src 'none'; script-src {scripts}; style-src 'sha256-{}'; img-src data:; font-src data:; \
-         base-uri 'none'; form-action {forms}",
+         base-uri 'none'; {more}",
         digest(&style)
     );
     let mut out = Markup::default();

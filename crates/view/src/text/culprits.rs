@@ -6,6 +6,7 @@ use crate::style::{Tone, fit, tame, wrap};
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
+use std::collections::HashSet;
 
 /// Culprits shown; JSON has all.
 const SHOWN: usize = 12;
@@ -31,20 +32,29 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     page.heading(title, &remark);
     page.line(&page.style.paint(Tone::Dim, head));
     let sleeper = summary.wakeup.is_some();
-    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"]);
+    let mut told = HashSet::new();
+    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"], &mut told);
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"]);
+        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"], &mut told);
     }
 }
 
-fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], [one, several]: [&str; 2]) {
+/// `told`: phrases that were told already; each is told once.
+fn rows<'a>(
+    page: &mut Page,
+    sleeper: bool,
+    rows: &'a [CulpritRow],
+    [one, several]: [&str; 2],
+    told: &mut HashSet<&'a str>,
+) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| {
             other.subject.kind() == row.subject.kind() && other.subject.name() == row.subject.name()
         };
-        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1);
+        let is_told = row.share >= EXPLAINED_FROM && !told.insert(&row.explanation);
+        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1, is_told);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -60,8 +70,9 @@ fn rows(page: &mut Page, sleeper: bool, rows: &[CulpritRow], [one, several]: [&s
     }
 }
 
-/// `detailed`: the detail says more than the phrase, or it alone tells this row from others.
-fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
+/// `detailed`: the detail says more than the phrase, or it alone tells this row from others. `is_told`: a row
+/// above has the same phrase.
+fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, is_told: bool) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -89,15 +100,17 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool) {
     if row.share < EXPLAINED_FROM {
         return;
     }
-    let mut phrase = row.explanation.clone();
+    let mut phrase = Vec::new();
+    phrase.extend(Some(row.explanation.clone()).filter(|_| !is_told));
     let telling = matches!(row.subject.kind(), CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
     if !beside && (telling || detailed) && !detail.is_empty() {
-        phrase += &format!("; {detail}");
+        phrase.push(detail);
     }
-    if let Some(sender) = &row.sender {
-        phrase += &format!("; {}", sender_text(row, sender));
+    phrase.extend(row.sender.as_ref().map(|sender| sender_text(row, sender)));
+    if phrase.is_empty() {
+        return;
     }
-    for line in wrap(&phrase, page.style.columns() - PHRASE).into_iter().take(PHRASE_LINES) {
+    for line in wrap(&phrase.join("; "), page.style.columns() - PHRASE).into_iter().take(PHRASE_LINES) {
         page.line(&format!("{}{}", " ".repeat(PHRASE), page.style.paint(Tone::Dim, &line)));
     }
 }
@@ -159,6 +172,7 @@ mod tests {
             let row = CulpritRow {
                 subject: Subject::Thread(Task { comm: "evil".into(), ..Task::default() }),
                 threads: 1,
+                thread_names: Vec::new(),
                 explanation: String::new(),
                 sender: None,
                 senders_known: known,

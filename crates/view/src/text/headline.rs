@@ -161,12 +161,12 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
             text += &format!(" and {others} other{} together", if others == 1 { "" } else { "s" });
         }
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
-        if let Some(part) = stall.parts.first().filter(|_| summary.trust.doubts.is_empty()) {
+        if let Some((who, net)) = stall.by_culprit().first().filter(|_| summary.trust.doubts.is_empty()) {
             text += &format!(
                 ": {} {} ({})",
-                percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64),
-                words::kind_and_name(&part.culprit.subject),
-                explain(&part.culprit.subject)
+                percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),
+                words::kind_and_name(who),
+                explain(who)
             );
         }
     } else if summary.trust.dropped_records > 0 {

@@ -127,6 +127,7 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
 
 /// Count, shortest, mean and longest of each that had the CPU in the thread's stead.
 pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
+    let ran = RanInstead::by_program(ran);
     if ran.is_empty() {
         return;
     }

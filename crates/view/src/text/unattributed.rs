@@ -33,7 +33,13 @@ pub(super) fn reason(page: &mut Page, summary: &RunSummary) {
 fn sources(page: &mut Page, summary: &RunSummary, indent: usize) {
     for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available && !s.fix.is_empty())
     {
-        let text = format!("{} {}: {} {}", source.name, source.status.as_str(), source.reason, source.fix);
+        let text = format!(
+            "{} {}: {}. To have it: {}.",
+            source.name,
+            source.status.as_str(),
+            source.reason,
+            source.fix
+        );
         page.prose(Some(Tone::Warning), indent, &text);
     }
 }

@@ -76,12 +76,12 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
         stall.duration_ns,
         moment(stall.start_offset_ns)
     );
-    if let Some(part) = stall.parts.first() {
+    if let Some((who, net)) = stall.by_culprit().first() {
         text += &format!(
             ": {} {} ({})",
-            percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64),
-            words::name(&part.culprit.subject),
-            explain(&part.culprit.subject)
+            percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),
+            words::name(who),
+            explain(who)
         );
     }
     page.prose(None, 0, &(text + "."));

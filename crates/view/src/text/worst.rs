@@ -4,7 +4,7 @@ use super::Page;
 use crate::number::{count, moment};
 use crate::style::{Tone, fit};
 use jitterscope_analyze::{RunSummary, Simultaneous, WorstStall};
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, Nanos};
 use unicode_width::UnicodeWidthStr;
 
 /// Columns for the CPUs of stalls that began together; more CPUs are counted.
@@ -55,22 +55,23 @@ fn row(page: &mut Page, stall: &WorstStall, named: bool) {
 
 /// `late interrupt 88 %, tick_nohz_handler 9 %, +2 more`, within `room`.
 fn made_of(stall: &WorstStall, room: usize) -> String {
-    let share = |part: &jitterscope_model::Part| {
+    let share = |net: Nanos| {
         // Rounded down, so that only all of a stall is 100 %.
-        match part.net.0.saturating_mul(100) / stall.duration_ns.0.max(1) {
+        match net.0.saturating_mul(100) / stall.duration_ns.0.max(1) {
             0 => "<1 %".to_owned(),
             percent => format!("{percent} %"),
         }
     };
     let mut text = String::new();
-    for (at, part) in stall.parts.iter().enumerate() {
-        let left = stall.parts.len() - at;
-        let share = share(part);
+    let culprits = stall.by_culprit();
+    for (at, (who, net)) in culprits.iter().enumerate() {
+        let left = culprits.len() - at;
+        let share = share(*net);
         let separator = if at == 0 { "" } else { ", " };
         // The first part is always told, if need be cut; a later one only when `+n more` fits behind it.
         let reserve = if left > 1 { format!(", +{} more", left - 1).len() } else { 0 };
         let space = room.saturating_sub(text.width() + separator.len() + share.len() + 1 + reserve);
-        let name = part.culprit.subject.name();
+        let name = who.name();
         let name = if at == 0 { fit(&name, space) } else { crate::style::tame(&name) };
         if name.width() > space {
             text += &format!(", +{left} more");

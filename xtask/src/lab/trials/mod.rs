@@ -5,6 +5,8 @@
 mod clocks;
 mod crash;
 mod kernels;
+mod osnoise;
+mod reboot;
 mod steps;
 mod topology;
 mod walk;
@@ -28,7 +30,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 12] = [
+const TRIALS: [Trial; 15] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -40,8 +42,14 @@ const TRIALS: [Trial; 12] = [
         what: "the HPET as clock source, an unstable TSC",
     },
     Trial { name: "kill-record", stage: true, run: crash::record, what: "SIGKILL at random moments" },
-    Trial { name: "kill-apply", stage: true, run: crash::apply, what: "SIGKILL of tune apply at its writes" },
+    Trial {
+        name: "kill-apply",
+        stage: true,
+        run: crash::apply,
+        what: "SIGKILL of tune apply, then rollback",
+    },
     Trial { name: "resources", stage: true, run: crash::resources, what: "a full disk; a CPU goes offline" },
+    Trial { name: "kill-all", stage: false, run: crash::apply_all, what: "the same at each of its writes" },
     Trial { name: "walk", stage: false, run: walk::walk, what: "the documents' own way, step by step" },
     Trial {
         name: "shapes",
@@ -51,6 +59,18 @@ const TRIALS: [Trial; 12] = [
     },
     Trial { name: "groups", stage: false, run: topology::groups, what: "partition and quota of cgroup v2" },
     Trial { name: "eight", stage: false, run: topology::eight, what: "seven of eight CPUs measured at once" },
+    Trial {
+        name: "reboot",
+        stage: false,
+        run: reboot::persist,
+        what: "power cut in mid-apply, rollback after it",
+    },
+    Trial {
+        name: "osnoise",
+        stage: false,
+        run: osnoise::judge,
+        what: "the kernel's own noise tracer beside ours",
+    },
 ];
 
 /// What a trial has found so far.

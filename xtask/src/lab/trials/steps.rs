@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+/// What every script begins with.
+pub const PREAMBLE: &str = include_str!("steps.sh");
+
 /// What the steps of a guest's script left.
 pub struct Steps {
     folder: PathBuf,
@@ -23,7 +26,7 @@ pub fn run(finding: &Finding, name: &str, guest: &Guest, script: &str) -> anyhow
 
 /// The same with a folder that an earlier guest has written to.
 pub fn continued(folder: PathBuf, guest: &Guest, script: &str) -> anyhow::Result<Steps> {
-    let script = format!("{}\n{script}\ntrue\n", include_str!("steps.sh"));
+    let script = format!("{PREAMBLE}\n{script}\ntrue\n");
     let outcome = boot::run(guest, &script, &folder, Show::Kept)?;
     anyhow::ensure!(
         outcome.code == 0,

@@ -47,7 +47,12 @@ cat >/bin/writer <<'X'
 while :; do dd if=/dev/zero of=/mnt/file bs=64k count=16 conv=fsync; sync; done
 X
 chmod 755 /bin/hog /bin/asker /bin/writer
-measure() { jitterscope record --cpus 3 -d 5s --label $1 -q --json; }
+measure() {
+    # In an isolated partition only its members may run, as the apply says.
+    partition=/sys/fs/cgroup/jitterscope.isolated/cgroup.procs
+    sh -c "[ ! -e $partition ] || echo \$\$ >$partition
+        exec jitterscope record --cpus 3 -d 5s --label $1 -q --json"
+}
 walk() {
     step $1-before measure $1-before
     step $1-apply jitterscope tune apply --cpus 3 --only $2 --yes
@@ -63,6 +68,7 @@ pids=
 for n in 1 2 3 4 5; do hog & pids="$pids $!"; done
 walk isolation cpuset-part,systemd-aff
 kill $pids
+step isolation-back jitterscope tune rollback --yes
 walk vmstat vmstat
 walk watchdog softlockup
 taskset 1 asker >/dev/null 2>&1 & asking=$!
@@ -106,7 +112,7 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
         let diff = steps.json(&format!("{}-diff", taken.name))?;
         fell(finding, &steps, (&before, &after), &diff, taken, knobs)?;
     }
-    steps.ended(finding, &[("status", 0), ("rollback", 0)]);
+    steps.ended(finding, &[("isolation-back", 0), ("status", 0), ("rollback", 0)]);
     crash::restored(finding, &steps, "after");
     let parameters = "isolcpus=domain,managed_irq,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0";
     let steps = steps::continued(folder, &Guest::new(Kernel::V6_1).smp("4").append(parameters), BOOT_SCRIPT)?;

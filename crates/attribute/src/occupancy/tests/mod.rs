@@ -3,6 +3,7 @@
 mod common;
 mod differential;
 mod healing;
+mod memory;
 mod older;
 mod properties;
 mod speed;

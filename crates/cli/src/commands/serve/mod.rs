@@ -13,7 +13,9 @@ use anyhow::Context;
 use browser::{Opener, tunnel};
 use clap::Args;
 use guard::{Admission, Guard};
+use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{DiffRules, diff};
+use jitterscope_model::StallId;
 use jitterscope_store::{RunReader, list};
 use jitterscope_view::html;
 use request::{BadRequest, Request};
@@ -64,6 +66,11 @@ struct Answer {
 impl Answer {
     fn page(text: String) -> Answer {
         let (status, kind) = ("200 OK", "text/html; charset=utf-8");
+        Answer { status, kind, more: String::new(), body: text.into_bytes() }
+    }
+
+    fn json(text: String) -> Answer {
+        let (status, kind) = ("200 OK", "application/json");
         Answer { status, kind, more: String::new(), body: text.into_bytes() }
     }
 
@@ -168,16 +175,18 @@ impl Server {
             };
         }
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = |text: Option<String>| text.map(Answer::page);
         let made = match request.path.as_str() {
-            LIST => self.list(request.asked("q").unwrap_or_default()),
-            "/compare" => self.compare(request.asked("a"), request.asked("b")),
-            path => match path.strip_prefix("/run/") {
-                Some(id) => self.run(id),
+            LIST => self.list(request.asked("q").unwrap_or_default()).map(page),
+            "/compare" => self.compare(request.asked("a"), request.asked("b")).map(page),
+            path => match path.strip_prefix("/run/").map(|of| of.split_once("/stall/").unwrap_or((of, ""))) {
+                Some((id, "")) => self.run(id).map(page),
+                Some((id, stall)) => self.stall(id, stall).map(|text| text.map(Answer::json)),
                 None => return Answer::plain("404 Not Found", "There is nothing here."),
             },
         };
         match made {
-            Ok(Some(page)) => Answer::page(page),
+            Ok(Some(answer)) => answer,
             Ok(None) => Answer::plain("404 Not Found", "There is no such run."),
             Err(error) => {
                 let told = jitterscope_model::visible(&format!("{error:#}")).into_owned();
@@ -208,21 +217,29 @@ impl Server {
         Ok(Some(page))
     }
 
+    /// One stall of a run, for its page.
+    fn stall(&self, id: &str, stall: &str) -> anyhow::Result<Option<String>> {
+        let Ok(stall) = stall.parse().map(StallId) else { return Ok(None) };
+        let Some(folder) = self.folder(id)? else { return Ok(None) };
+        pictures::stall_of(&RunReader::open(&folder)?, stall, self.redact)
+    }
+
     fn compare(&self, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<String>> {
-        if self.redact.on {
-            anyhow::bail!("comparisons are not redacted; serve without --redact to see them");
-        }
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
         if a == b {
             anyhow::bail!("choose two different runs");
         }
         let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else { return Ok(None) };
-        let side = |folder: &Path| {
+        let mut redactor = self.redact.on.then(Redactor::new);
+        let mut side = |folder: &Path| {
             let name = folder.to_str().context("the run's folder has a name that is no text")?;
-            compare_with::side(&self.runs, name)
+            compare_with::side(&self.runs, name, &mut redactor)
         };
-        let found = diff(&[side(&a)?, side(&b)?], DiffRules::default(), &[], &compare_with::answers);
-        Ok(Some(pictures::page_of_diff(&found, Some(LIST))?))
+        let sides = [side(&a)?, side(&b)?];
+        let found = diff(&sides, DiffRules::default(), &[], &compare_with::answers);
+        let newest = pictures::newest(&found);
+        let found = if self.redact.on { compare_with::without_paths(found) } else { found };
+        Ok(Some(pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))?))
     }
 }
 

@@ -17,13 +17,14 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ran
     let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(|thread| of(thread)).sum::<Nanos>();
     let (ran, waited) = (sum(|thread| thread.running_ns), sum(|thread| thread.waiting_ns));
     let wanted = Nanos(ran.0.saturating_add(waited.0));
-    let who = match threads.as_slice() {
-        [one] => format!("{} (pid {})", name(one), one.tid),
-        several => format!("{} threads", several.len()),
+    let run = span(summary.run.duration_ns);
+    // Several threads together may well have wanted more than the time that there was.
+    let when = match threads.as_slice() {
+        [one] => format!("{} (pid {}) wanted a CPU for {wanted} of {run}", name(one), one.tid),
+        several => format!("{} threads wanted a CPU for {wanted} together, in {run}", several.len()),
     };
     let text = format!(
-        "{who} wanted a CPU for {wanted} of {} and waited {waited} of that for one ({}).",
-        span(summary.run.duration_ns),
+        "{when}, and waited {waited} of that for one ({}).",
         percent(waited.0 as f64 / wanted.0.max(1) as f64),
     );
     let bad = waited.0 as f64 >= 0.01 * wanted.0.max(1) as f64;

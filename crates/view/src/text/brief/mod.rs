@@ -100,11 +100,11 @@ fn longest(page: &mut Page, summary: &RunSummary) {
         tame(&worst.victim),
         moment(worst.start_offset_ns)
     );
-    if let Some(part) = worst.parts.first() {
+    if let Some((who, net)) = worst.by_culprit().first() {
         text += &format!(
             ": {} {}",
-            percent(part.net.0 as f64 / worst.duration_ns.0.max(1) as f64),
-            words::kind_and_name(&part.culprit.subject)
+            percent(net.0 as f64 / worst.duration_ns.0.max(1) as f64),
+            words::kind_and_name(who)
         );
     }
     page.prose(None, 0, &(text + "."));

@@ -6,6 +6,7 @@ use crate::text::Page;
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, Blame, CulpritRow, RunSummary};
 use jitterscope_model::{Nanos, Subject};
+use std::collections::HashSet;
 
 /// Rows.
 const ROWS: usize = 5;
@@ -84,8 +85,12 @@ impl<'a> Ranking<'a> {
         let mut spare = lines.saturating_sub(self.needed());
         let shown = if lines < self.needed() { lines.saturating_sub(3).max(1) } else { self.rows.len() };
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
+        let mut told = HashSet::new();
         for row in rows {
             row_line(&mut page, row);
+            if !told.insert(&row.phrase) {
+                continue;
+            }
             let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();
             if let Some(phrase) = phrase.filter(|_| spare > 0 && row.share >= EXPLAINED_FROM) {
                 let phrase = if phrase.len() < row.phrase.len() {

@@ -1,0 +1,173 @@
+//! Which CPUs a recording measures: those named, those that `tune` keeps undisturbed, the isolated ones, the
+//! highest; and whether the last run measured the same.
+
+use crate::commands::machine_tuning::state_dir;
+use crate::exit::UsageError;
+use crate::output;
+use crate::places::Places;
+use anyhow::Context;
+use jitterscope_model::{CpuList, CpuSet, Nanos, ProbeKind};
+use jitterscope_platform::{CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus};
+use jitterscope_recording::Observer;
+use jitterscope_store::RunEntry;
+use jitterscope_tune::{NowIs, Status, status};
+
+/// The CPUs to measure. `option` is what names them on the command line.
+///
+/// # Errors
+/// They cannot be measured, or which may be used cannot be read.
+pub fn choose(machine: &Machine, wanted: Option<&CpuList>, option: &str) -> anyhow::Result<CpuChoice> {
+    let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
+    let tuned = match status(machine, &state_dir()) {
+        Ok(status) => in_force(&status),
+        Err(error) => {
+            if wanted.is_none() {
+                output::talk(format_args!(
+                    "which CPUs tune keeps undisturbed cannot be read ({error}); choosing without"
+                ));
+            }
+            CpuSet::new()
+        }
+    };
+    Ok(among(wanted, &Topology::read(machine), &allowed, &tuned)
+        .map_err(|error| UsageError(format!("{option}: {error}")))?)
+}
+
+/// The CPUs of what was applied and is in force still: a reboot undoes most of it.
+fn in_force(status: &Status) -> CpuSet {
+    let stands = |now: &NowIs| {
+        matches!(now, NowIs::InForce | NowIs::Pending { .. } | NowIs::ChangedAgain | NowIs::Drifted { .. })
+    };
+    if !status.changes.iter().any(|change| stands(&change.standing)) {
+        return CpuSet::new();
+    }
+    status.applies.iter().flat_map(|apply| apply.isolated.iter().collect::<Vec<_>>()).collect()
+}
+
+fn among(
+    wanted: Option<&CpuList>,
+    topology: &Topology,
+    allowed: &CpuSet,
+    tuned: &CpuSet,
+) -> Result<CpuChoice, String> {
+    let told = |error: SelectionError| error.to_string();
+    let tuned = tuned.intersection(&topology.online);
+    if wanted.is_some() || tuned.is_empty() {
+        return select_cpus(wanted, topology, allowed).map_err(told);
+    }
+    // Another CPU would tell nothing of the tuning, and be taken for what became of it.
+    let chosen = select_cpus(Some(&CpuList::Set(tuned.clone())), topology, allowed).map_err(|error| {
+        format!("tune keeps CPU {tuned} undisturbed (tune status), so that it is measured, but {error}; or name others")
+    })?;
+    let keeps = if tuned.len() == 1 { "it" } else { "them" };
+    Ok(CpuChoice { because: Some(format!("tune keeps {keeps} undisturbed (tune status)")), ..chosen })
+}
+
+/// Says which CPUs were chosen for the user and why, and when the last run of the kind measured others.
+///
+/// # Errors
+/// There is no folder of runs.
+pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -> anyhow::Result<()> {
+    if !quiet {
+        remarks(choice, kind, places)?.iter().for_each(output::talk);
+    }
+    Ok(())
+}
+
+/// What [`tell`] says.
+///
+/// # Errors
+/// There is no folder of runs.
+pub fn remarks(choice: &CpuChoice, kind: ProbeKind, places: &Places) -> anyhow::Result<Vec<String>> {
+    let Some(because) = &choice.because else { return Ok(Vec::new()) };
+    let mut remarks = vec![format!("measuring CPU {}: {because}", choice.cpus)];
+    // A folder that cannot be read is told when the run is to be put there.
+    let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
+    remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
+    Ok(remarks)
+}
+
+/// Says them once the measurement begins: a front that refuses its arguments says nothing else.
+pub struct Remarks(pub Vec<String>);
+
+impl Observer for Remarks {
+    fn measuring(&mut self, _threshold: Nanos) {
+        self.0.drain(..).for_each(output::talk);
+    }
+}
+
+/// What to say when the newest run of the kind measured other CPUs: what differs then may be the CPUs.
+fn unlike_the_last(cpus: &CpuSet, kind: ProbeKind, runs: &[RunEntry]) -> Option<String> {
+    let last = runs.iter().rev().find(|run| run.head.probe.kind() == Some(kind))?;
+    let before = &last.head.figures.cpus;
+    (before != cpus && !before.is_empty()).then(|| {
+        format!(
+            "warning: the last run ({}) measured CPU {before}, this one measures CPU {cpus}: what differs between \
+             them may be the CPUs'. The same again: --cpus {before}",
+            last.head.id
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    fn topology(cpuset: Option<&str>) -> Topology {
+        Topology {
+            present: set("0-3"),
+            online: set("0-3"),
+            isolated: set("3"),
+            nohz_full: set(""),
+            cpuset: cpuset.map(set),
+        }
+    }
+
+    #[test]
+    fn the_cpus_of_the_tuning_come_before_the_isolated_ones_whatever_the_shell_may_use() {
+        // The shell was moved to CPU 0.
+        let choice = among(None, &topology(None), &set("0"), &set("1-2")).unwrap();
+        assert_eq!(choice.cpus, set("1-2"));
+        assert_eq!(choice.because.as_deref(), Some("tune keeps them undisturbed (tune status)"));
+        let isolated = among(None, &topology(None), &set("0"), &set("")).unwrap();
+        assert_eq!(isolated.cpus, set("3"));
+        let gone = among(None, &topology(None), &set("0"), &set("7")).unwrap();
+        assert_eq!(gone.cpus, set("3"));
+        let named = among(Some(&"0".parse().unwrap()), &topology(None), &set("0"), &set("1")).unwrap();
+        assert_eq!((named.cpus, named.because), (set("0"), None));
+    }
+
+    #[test]
+    fn a_tuned_cpu_that_is_out_of_reach_is_not_replaced_by_another() {
+        let refused = among(None, &topology(Some("0,3")), &set("0"), &set("1")).unwrap_err();
+        assert!(refused.contains("tune keeps CPU 1 undisturbed") && refused.contains("cpuset"), "{refused}");
+    }
+
+    fn run(id: &str, kind: &str, cpus: &str) -> RunEntry {
+        let head = serde_json::json!({
+            "schema_version": 2, "tool_version": "0.1.0", "id": id, "label": "x", "hostname": "h",
+            "started_realtime_ns": 1, "attributed": true, "interrupted": false,
+            "probe": {
+                "kind": kind, "cpus": cpus, "cpus_chosen_because": null, "duration_ns": 1, "warmup_ns": 1,
+                "threshold_ns": 1, "interval_ns": 1, "fifo_priority": null,
+            },
+            "figures": {"cpus": cpus, "duration_ns": 1},
+        });
+        RunEntry { path: id.into(), head: serde_json::from_value(head).unwrap() }
+    }
+
+    #[test]
+    fn other_cpus_than_the_last_run_of_the_kind_are_told() {
+        let runs = [run("aaaaaa", "spin", "1"), run("bbbbbb", "wakeup", "0")];
+        let told = |cpus: &str| unlike_the_last(&set(cpus), ProbeKind::Spin, &runs);
+        assert_eq!(told("1"), None);
+        let warning = told("0").unwrap();
+        assert!(warning.contains("aaaaaa") && warning.contains("--cpus 1"), "{warning}");
+        assert_eq!(unlike_the_last(&set("0"), ProbeKind::Wakeup, &runs), None);
+        assert_eq!(unlike_the_last(&set("0"), ProbeKind::Spin, &[]), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! What is said of machines made of a few files.
+
+use super::*;
+use crate::paper::{Paper, goal};
+use std::os::unix::fs::symlink;
+
+fn look(of: fn(&Machine, &Goal) -> Look, files: &[(&str, &str)]) -> Look {
+    of(&Paper::of(files).machine, &goal("2-3", "0-1"))
+}
+
+/// What a value that reads `current` in `path` should be.
+fn ask(
+    of: fn(Spot<'_>) -> Option<String>,
+    files: &[(&str, &str)],
+    path: &str,
+    current: &str,
+) -> Option<String> {
+    of(Spot { machine: &Paper::of(files).machine, goal: &goal("2-3", "0-1"), path, current })
+}
+
+fn reason(look: Look) -> String {
+    match look {
+        Look::NotApplicable(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_only_a_recording_shows_is_said_to_be_so() {
+    assert!(reason(look(program_only, &[])).contains("recording"));
+    let full = "/sys/devices/system/cpu/nohz_full";
+    assert!(reason(look(tick_dependency, &[])).contains("no full dynticks"));
+    assert!(reason(look(tick_dependency, &[(full, "0-1\n")])).contains("no full dynticks"));
+    assert!(reason(look(tick_dependency, &[(full, "3\n")])).contains("timer:tick_stop"));
+}
+
+#[test]
+fn groups_with_a_quota_are_counted_on_three_levels_once() {
+    let one = ("/sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+    let free = ("/sys/fs/cgroup/b/cpu.max", "max 100000\n");
+    let old = ("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "20000\n");
+    let old_free = ("/sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "-1\n");
+    let deep = ("/sys/fs/cgroup/a/b/c/d/cpu.max", "50000 100000\n");
+    assert!(reason(look(cpu_quota, &[])).contains("can have"));
+    assert_eq!(look(cpu_quota, &[free, old_free, deep]), Look::Fine("no group has a quota".into()));
+    let wrong = |what: &str| Look::Wrong(what.into(), "no quota for the program's group".into());
+    assert_eq!(look(cpu_quota, &[one, free]), wrong(&format!("1 group limited, such as {}", one.0)));
+    assert_eq!(
+        look(cpu_quota, &[one, old, old_free]),
+        wrong(&format!("2 groups limited, such as {}", one.0))
+    );
+}
+
+#[test]
+fn irqbalance_is_wrong_where_it_runs_and_is_not_kept_off() {
+    let run = ("/proc/77/comm", "irqbalance\n");
+    let config = |text| ("/etc/default/irqbalance", text);
+    assert_eq!(
+        look(irqbalance, &[("/proc/77/comm", "bash\n")]),
+        Look::Fine("irqbalance is not running".into())
+    );
+    let Look::Wrong(what, wanted) = look(irqbalance, &[run]) else { panic!() };
+    assert!(what.starts_with("irqbalance (pid 77) runs"), "{what}");
+    assert!(wanted.ends_with("IRQBALANCE_BANNED_CPULIST=2-3"), "{wanted}");
+    let all = config("# x\n  IRQBALANCE_BANNED_CPULIST=\"2-3\"\n");
+    assert_eq!(
+        look(irqbalance, &[run, all]),
+        Look::Fine("running, CPUs 2-3 banned in its configuration".into())
+    );
+    // Not all of them; a line that is none.
+    for text in ["IRQBALANCE_BANNED_CPULIST=2\n", "#IRQBALANCE_BANNED_CPULIST=2-3\n"] {
+        assert!(matches!(look(irqbalance, &[run, config(text)]), Look::Wrong(..)), "{text}");
+    }
+    // What several files ban is banned together.
+    let rest = ("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3\n");
+    assert!(matches!(look(irqbalance, &[run, config("IRQBALANCE_BANNED_CPULIST=2\n"), rest]), Look::Fine(_)));
+}
+
+#[test]
+fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
+    let queue = |device: &str, name: &str| format!("/sys/class/net/{device}/queues/{name}/x");
+    let found = |queues: &[(&str, &str)]| {
+        let files: Vec<String> = queues.iter().map(|(device, name)| queue(device, name)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), "")).collect();
+        look(nic_queues, &files)
+    };
+    let none = "no network device has more than one receive queue";
+    assert_eq!(found(&[]), Look::NotApplicable(none.into()));
+    // One that receives, whatever it sends by.
+    assert_eq!(found(&[("a", "rx-0"), ("a", "tx-0"), ("a", "tx-1")]), Look::NotApplicable(none.into()));
+    let two = [("a", "rx-0"), ("a", "rx-1"), ("b", "rx-0")];
+    assert!(matches!(found(&two), Look::Fine(_)));
+    let three = [("a", "rx-0"), ("b", "rx-0"), ("b", "rx-1"), ("b", "rx-2")];
+    assert_eq!(found(&three), Look::Wrong("b has 3".into(), "at most 2 receive queues".into()));
+    // A single queue is not too many even where no CPU is left.
+    let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
+    assert_eq!(nic_queues(&paper.machine, &goal("0", "")), Look::NotApplicable(none.into()));
+}
+
+#[test]
+fn the_watchdog_keeps_the_cpus_that_are_not_isolated() {
+    let mask = "/proc/sys/kernel/watchdog_cpumask";
+    let want = |files: &[(&str, &str)], now: &str| ask(watchdog_cpus, files, mask, now);
+    assert_eq!(want(&[], "0-3").as_deref(), Some("0-1"));
+    assert_eq!(want(&[], "1,3").as_deref(), Some("1"));
+    assert_eq!(want(&[], "2-3").as_deref(), Some("0-1"));
+    assert_eq!(want(&[], "0"), None);
+    for name in ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog"] {
+        assert_eq!(want(&[(name, "0\n")], "0-3"), None, "switched off it disturbs nobody");
+        assert!(want(&[(name, "1\n")], "0-3").is_some());
+    }
+}
+
+#[test]
+fn whoever_holds_performance_events_is_named_but_for_ourselves() {
+    let open = |pid: &str, target: &str| {
+        let paper = Paper::of(&[(&format!("/proc/{pid}/comm"), "perf\n")]);
+        let folder = paper.machine.path(format!("/proc/{pid}/fd"));
+        std::fs::create_dir_all(&folder).unwrap();
+        symlink(target, folder.join("3")).unwrap();
+        perf_users(&paper.machine, &goal("2-3", "0-1"))
+    };
+    let event = "anon_inode:[perf_event]";
+    let wrong = Look::Wrong("open in perf (pid 77)".into(), "no open performance events".into());
+    assert_eq!(open("77", event), wrong);
+    let fine = Look::Fine("no program holds performance events".into());
+    assert_eq!(open("77", "/dev/null"), fine);
+    assert_eq!(open(&std::process::id().to_string(), event), fine);
+    // A process that ends has no folder; one whose folder cannot be listed may hold some.
+    assert_eq!(look(perf_users, &[("/proc/77/comm", "perf\n")]), fine);
+    let closed = look(perf_users, &[("/proc/77/comm", "perf\n"), ("/proc/77/fd", "no folder")]);
+    assert!(matches!(closed, Look::Denied(_)), "{closed:?}");
+}
+
+#[test]
+fn the_frequency_driver_is_named() {
+    let driver = ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n");
+    assert!(reason(look(frequency_driver, &[driver])).contains("acpi-cpufreq"));
+    assert!(matches!(look(frequency_driver, &[]), Look::Unavailable(_)));
+}
+
+#[test]
+fn an_idle_state_may_stay_up_to_two_microseconds() {
+    let path = "/sys/devices/system/cpu/cpu2/cpuidle/state2/disable";
+    let want = |latency: &str, now: &str| {
+        let file = "/sys/devices/system/cpu/cpu2/cpuidle/state2/latency";
+        ask(deep_idle_states, &[(file, latency)], path, now)
+    };
+    assert_eq!(want("2\n", "0"), None);
+    assert_eq!(want("3\n", "0").as_deref(), Some("1"));
+    assert_eq!(want("3\n", "1"), None);
+    assert_eq!(want("deep\n", "0"), None);
+    assert_eq!(ask(deep_idle_states, &[], path, "0"), None);
+}
+
+#[test]
+fn swappiness_matters_above_ten_and_where_there_is_swap() {
+    let want =
+        |swaps: &str, now: &str| ask(swappiness, &[("/proc/swaps", swaps)], "/proc/sys/vm/swappiness", now);
+    let (empty, one) = ("Filename Type\n", "Filename Type\n/dev/sda2 partition\n");
+    assert_eq!(want(one, "11").as_deref(), Some("1"));
+    assert_eq!(want(one, "10"), None);
+    assert_eq!(want(empty, "60"), None);
+    assert_eq!(want(one, "many"), None);
+}
+
+#[test]
+fn tools_that_read_msrs_are_named_in_order() {
+    let none = Look::Fine("none of the known tools is running".into());
+    assert_eq!(look(msr_pollers, &[("/proc/5/comm", "bash\n")]), none);
+    let both = [("/proc/9/comm", "turbostat\n"), ("/proc/10/comm", "pcm-memory\n")];
+    let Look::Wrong(what, _) = look(msr_pollers, &both) else { panic!() };
+    assert_eq!(what, "pcm-memory (pid 10), turbostat (pid 9)");
+}
+
+#[test]
+fn the_processors_flags_say_what_it_can_and_where_it_is() {
+    let info = |flags: &'static str| ("/proc/cpuinfo", flags);
+    let (plain, guest) = (info("x : y\nflags : fpu cat_l3\n"), info("Features : fp hypervisor\n"));
+    assert!(reason(look(cache_allocation, &[plain])).contains("possible here"));
+    assert!(reason(look(cache_allocation, &[info("flags : cat_l2\n")])).contains("possible here"));
+    for none in [&[guest][..], &[]] {
+        assert!(matches!(look(cache_allocation, none), Look::Unavailable(_)));
+    }
+    let mounted = ("/sys/fs/resctrl/schemata", "");
+    assert!(reason(look(cache_allocation, &[mounted])).contains("is mounted"));
+    assert!(matches!(look(system_management, &[guest]), Look::Unavailable(_)));
+    assert!(reason(look(system_management, &[plain])).contains("firmware"));
+    assert!(reason(look(system_management, &[])).contains("firmware"));
+    assert!(reason(look(host, &[guest])).contains("inside this virtual machine"));
+    assert!(reason(look(host, &[plain])).contains("not a virtual machine"));
+    assert!(matches!(look(host, &[]), Look::Unavailable(_)));
+    // Only the line of flags counts.
+    assert!(
+        reason(look(host, &[info("model : hypervisor\nflags : fpu\n")])).contains("not a virtual machine")
+    );
+}
+
+#[test]
+fn guests_are_disturbed_by_their_hosts_clock() {
+    let (guest, file) =
+        (("/proc/5/comm", "qemu-system-x86\n"), "/sys/module/kvm/parameters/kvmclock_periodic_sync");
+    assert!(reason(look(kvm_host, &[(file, "Y\n")])).contains("no virtual machines"));
+    assert!(matches!(look(kvm_host, &[guest]), Look::Unavailable(_)));
+    assert_eq!(
+        look(kvm_host, &[guest, (file, "Y\n")]),
+        Look::Wrong("kvmclock_periodic_sync is Y".into(), "N".into())
+    );
+    assert_eq!(look(kvm_host, &[guest, (file, "N\n")]), Look::Fine("kvmclock_periodic_sync is N".into()));
+}

@@ -1,0 +1,52 @@
+//! Shares of a whole as bars: what became of the time of threads, or of watched CPUs.
+
+use super::plot::{self, Sample};
+use super::svg::{Anchor, Svg};
+use super::theme::WIDTH;
+use crate::number::percent_cell;
+use crate::style::fit;
+
+const LINE: f64 = 26.0;
+const LEFT: f64 = 220.0;
+const RIGHT: f64 = WIDTH - 24.0;
+/// Width of a letter at most, units of the view box.
+const LETTER: f64 = 6.6;
+
+/// A whole and its shares, each of a name of the key.
+pub(crate) struct Whole {
+    /// What it is of.
+    pub(crate) name: String,
+    /// In the order of the key; together at most 1.
+    pub(crate) shares: Vec<f64>,
+}
+
+/// The bars as SVG within a page, whose style it needs.
+pub(crate) fn inline(title: &str, remark: &str, names: &[&str], wholes: &[Whole]) -> String {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut key = Svg::new(WIDTH, 0.0);
+    let top = plot::key(&mut key, &names, Sample::Bar) + 14.0;
+    let height = top + LINE * wholes.len() as f64 + 8.0;
+    let mut svg = Svg::new(WIDTH, height);
+    plot::heading(&mut svg, height, title, remark);
+    plot::key(&mut svg, &names, Sample::Bar);
+    for (at, whole) in wholes.iter().enumerate() {
+        let y = top + LINE * at as f64;
+        svg.text("small", Anchor::End, [LEFT - 10.0, y + 14.0], &fit(&whole.name, 30));
+        let mut x = LEFT;
+        for (series, share) in whole.shares.iter().enumerate() {
+            let width = share.clamp(0.0, 1.0) * (RIGHT - LEFT);
+            svg.rect(&format!("f{series}"), [x, y, width, LINE - 8.0]);
+            // By name as well as by colour, as far as there is room, on paper of its own.
+            let percent = percent_cell(*share);
+            let named = names.get(series).map_or_else(String::new, |name| format!("{name} {percent}"));
+            let wide = |text: &str| LETTER * text.chars().count() as f64 + 8.0;
+            if let Some(text) = [named, percent].iter().find(|text| wide(text) + 4.0 <= width) {
+                let (middle, wide) = (x + width / 2.0, wide(text));
+                svg.rect("paper", [middle - wide / 2.0, y + 2.0, wide, LINE - 12.0]);
+                svg.text("small num", Anchor::Middle, [middle, y + 13.0], text);
+            }
+            x += width;
+        }
+    }
+    svg.finish("", &format!("{title}: {remark}"))
+}
