@@ -30,6 +30,24 @@ fn the_last_sender_before_the_moment_counts_whatever_the_order_of_arrival() {
 }
 
 #[test]
+fn a_sender_of_before_a_loss_is_not_told_for_what_came_after_it() {
+    let mut senders = Senders::new(TickRate::NANOSECONDS);
+    for event in [waking(100, 1, 9), waking(400, 2, 9)] {
+        senders.note(&event);
+    }
+    let at = |senders: &Senders, time| senders.waker(9, CpuId(1), Ticks(time), &NoNames).map(|s| s.tid);
+    assert_eq!(at(&senders, 300), Some(1));
+    senders.lost(Ticks(200), Ticks(400));
+    // In between somebody else may have woken it; what is recorded since holds.
+    assert_eq!([at(&senders, 150), at(&senders, 300), at(&senders, 500)], [Some(1), None, Some(2)]);
+    for n in 0..1000 {
+        senders.lost(Ticks(1000 + n), Ticks(1001 + n));
+    }
+    assert!(senders.losses.len() <= MOST_LOSSES);
+    assert_eq!([at(&senders, 150), at(&senders, 300), at(&senders, 1500)], [Some(1), None, None]);
+}
+
+#[test]
 fn memory_stays_bounded_over_many_keys() {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for n in 0..200_000 {
