@@ -284,6 +284,7 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
         inconsistent_rows,
         doubts: manifest.doubts(),
         lost_records: manifest.sources.iter().map(|s| s.lost).fold(0, u64::saturating_add),
+        senders_dropped: manifest.senders_dropped,
         page_faults: cpus.iter().map(|c| c.page_faults).sum::<u64>()
             + threads.clone().map(|t| t.page_faults).sum::<u64>(),
         involuntary_switches: cpus.iter().map(|c| c.involuntary_switches).sum::<u64>()

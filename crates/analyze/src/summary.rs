@@ -435,6 +435,8 @@ pub struct Trust {
     pub doubts: Vec<Doubt>,
     /// Kernel events and other records lost, over all sources.
     pub lost_records: u64,
+    /// Records of who woke, called or queued that were dropped, for there were too many at once.
+    pub senders_dropped: u64,
     /// Page faults of the probes.
     pub page_faults: u64,
     /// Involuntary context switches of the probes.

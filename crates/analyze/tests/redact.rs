@@ -197,6 +197,7 @@ fn manifest() -> RunManifest {
         counters: vec![CounterTotal { cpu: CpuId(1), name: text(), total: 1, correlation: None }],
         edge_costs: vec![EdgeCostRow { edge: text(), smallest_ticks: Ticks(1), samples: 1 }],
         sleeping_works: vec![],
+        senders_dropped: 0,
         events_in_gaps: EventsInGaps::default(),
         audit: [(text(), text())].into(),
         self_noise: SelfNoise::default(),

@@ -82,6 +82,7 @@ fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         counters: vec![],
         edge_costs: vec![],
         sleeping_works: vec![],
+        senders_dropped: 0,
         events_in_gaps: EventsInGaps { events: 200, inside: 199, control_events: 200, control_inside: 2 },
         audit: MachineAudit::new(),
         self_noise: SelfNoise::default(),

@@ -2,7 +2,7 @@
 
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
-use crate::culprits::{self, Naming, OutsideQuestion};
+use crate::culprits::{self, Naming, OutsideQuestion, Waits};
 use crate::feed::Feed;
 use crate::frequencies::{Frequencies, FrequencyChanges};
 use crate::lexicon::Lexicon;
@@ -232,6 +232,13 @@ impl Attributor {
             cpu.losses.pop_front();
         }
         cpu.losses.push_back((from, to));
+        // When threads went to sleep is told by the measured CPUs themselves.
+        self.senders.lost(from, to);
+    }
+
+    /// Records of the sending side were lost between two times.
+    pub fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        self.senders.lost(from, to);
     }
 
     /// A gap that will be attributed soon, so that stalls of other CPUs can be seen to begin with it.
@@ -266,7 +273,14 @@ impl Attributor {
         if self.is_near_loss(stall) {
             return whole(stall, lost(stall, rate).in_phase(Phase::LostRecords));
         }
-        let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, rate).wakings;
+        let woken = self.take_woken(stall);
+        let naming = naming(stall, &self.names, &self.senders, lexicon, &self.bandwidth);
+        late_wakeup::split(stall, &self.window, &woken, &naming, rate)
+    }
+
+    /// When the victim was woken in a stall, in order; wakings of before its end are given up.
+    fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
+        let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, self.settings.rate).wakings;
         // Each CPU's are in order, all CPUs' together are not.
         let mut woken = Vec::new();
         wakings.retain(|(tid, waking)| {
@@ -276,8 +290,7 @@ impl Attributor {
             waking.at > stall.end
         });
         woken.sort_by_key(|waking| waking.at);
-        let naming = naming(stall, &self.names, &self.senders, lexicon, &self.bandwidth);
-        late_wakeup::split(stall, &self.window, &woken, &naming, rate)
+        woken
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
@@ -298,9 +311,11 @@ impl Attributor {
         if inside == 0 {
             return whole(stall, culprits::unseen(&self.question(stall, hints)));
         }
+        // Only who was stopped meanwhile is woken in the middle of a stall: from there on it waits.
+        let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
         let Attributor { settings, window, names, senders, bandwidth, costs, .. } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named = Named::new(window, naming, &[], rate);
+        let named = Named::new(window, naming, &waits, rate);
         let attribution = gap::split(stall, &named, costs, settings.virtual_machine, rate);
         gap::learn(&named, costs);
         attribution
@@ -320,6 +335,12 @@ impl Attributor {
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.folded
+    }
+
+    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    #[must_use]
+    pub fn senders_dropped(&self) -> u64 {
+        self.senders.dropped()
     }
 
     /// Switches that must have been and are not recorded, by CPU.

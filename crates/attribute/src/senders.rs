@@ -19,6 +19,9 @@ const MOST_KEYS: usize = 1 << 16;
 /// counted.
 const MOST: usize = 1 << 20;
 
+/// Losses told apart; beyond, the oldest are taken as one.
+const MOST_LOSSES: usize = 256;
+
 /// Sleep states of a switch; the bit above them marks a preempted thread, which is runnable.
 const TASK_STATES: u64 = 0xff;
 
@@ -111,6 +114,8 @@ pub struct Senders {
     reschedules: Index<CpuId, KernelAddr>,
     /// By the thread that a stop signal was for.
     stops: Index<i32, ()>,
+    /// Times of which records were lost, in the order in which that was learnt.
+    losses: VecDeque<(Ticks, Ticks)>,
     /// Threads that only read the clock.
     spinners: BTreeSet<i32>,
 }
@@ -128,6 +133,7 @@ impl Senders {
             queuers: Index::default(),
             reschedules: Index::default(),
             stops: Index::default(),
+            losses: VecDeque::new(),
             spinners: BTreeSet::new(),
         }
     }
@@ -159,6 +165,27 @@ impl Senders {
         }
     }
 
+    /// Records were lost between two times: whoever sent something before may not have been the last to.
+    pub fn lost(&mut self, from: Ticks, to: Ticks) {
+        if self.losses.len() >= MOST_LOSSES
+            && let (Some(first), Some(second)) = (self.losses.pop_front(), self.losses.front_mut())
+        {
+            *second = (first.0.min(second.0), first.1.max(second.1));
+        }
+        self.losses.push_back((from, to));
+    }
+
+    /// The last record of `key` that is not after `time`, unless a later one may have been lost.
+    fn last<'s, K: Hash + Eq + Copy, T>(
+        &self,
+        index: &'s Index<K, T>,
+        key: K,
+        time: Ticks,
+    ) -> Option<&'s Sent<T>> {
+        let between = |sent: Ticks| self.losses.iter().any(|(from, to)| *from < time && *to > sent);
+        index.before(key, time).filter(|sent| !between(sent.time))
+    }
+
     /// Records that were dropped though somebody might have asked for them: there were too many at once.
     #[must_use]
     pub fn dropped(&self) -> u64 {
@@ -170,8 +197,9 @@ impl Senders {
     /// Who last sent a signal that stops to a thread, or to its process, before `time`.
     pub(crate) fn stopper(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
         let process = lexicon.comm(tid).and_then(|comm| lexicon.identity(tid, Comm::new(&comm)).tgid);
-        let of_process = process.filter(|tgid| *tgid != tid).and_then(|tgid| self.stops.before(tgid, time));
-        let of_thread = self.stops.before(tid, time);
+        let of_process =
+            process.filter(|tgid| *tgid != tid).and_then(|tgid| self.last(&self.stops, tgid, time));
+        let of_thread = self.last(&self.stops, tid, time);
         let last = of_thread.into_iter().chain(of_process).max_by_key(|sent| sent.time)?;
         Some(self.sender(last, None, lexicon))
     }
@@ -181,11 +209,15 @@ impl Senders {
         self.spinners.insert(tid);
     }
 
+    pub(crate) fn is_spinner(&self, tid: i32) -> bool {
+        self.spinners.contains(&tid)
+    }
+
     /// Who woke a thread that was put on a CPU at `time`: after it last slept, or nobody. A wake-up is recorded
     /// with the CPU where the thread had run before: one that names this CPU is of an earlier stay, if the
     /// thread has come here from another one since.
     pub(crate) fn waker(&self, tid: i32, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        let sent = self.wakers.before(tid, time)?;
+        let sent = self.last(&self.wakers, tid, time)?;
         let slept = self.sleeps.before(tid, time).is_some_and(|sleep| sleep.time > sent.time);
         let came = self.arrivals.before((tid, cpu), time).is_some_and(|arrival| arrival.time > sent.time);
         let earlier_stay = slept || (came && sent.what == cpu);
@@ -200,7 +232,8 @@ impl Senders {
         time: Ticks,
         lexicon: &dyn Lexicon,
     ) -> Option<Sender> {
-        self.callers.before((csd, function), time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
+        self.last(&self.callers, (csd, function), time)
+            .map(|sent| self.sender(sent, Some(sent.what), lexicon))
     }
 
     /// Who queued a work item before `time`, and on which workqueue.
@@ -210,7 +243,7 @@ impl Senders {
         time: Ticks,
         lexicon: &dyn Lexicon,
     ) -> (Option<Sender>, Option<Name>) {
-        match self.queuers.before(work, time) {
+        match self.last(&self.queuers, work, time) {
             Some(sent) => (Some(self.sender(sent, None, lexicon)), Some(sent.what.clone())),
             None => (None, None),
         }
@@ -218,7 +251,7 @@ impl Senders {
 
     /// Who last sent a reschedule interrupt to a CPU before `time`.
     pub(crate) fn rescheduler(&self, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.reschedules.before(cpu, time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
+        self.last(&self.reschedules, cpu, time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
     }
 
     fn sender<T>(&self, sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {

@@ -30,6 +30,24 @@ fn the_last_sender_before_the_moment_counts_whatever_the_order_of_arrival() {
 }
 
 #[test]
+fn a_sender_of_before_a_loss_is_not_told_for_what_came_after_it() {
+    let mut senders = Senders::new(TickRate::NANOSECONDS);
+    for event in [waking(100, 1, 9), waking(400, 2, 9)] {
+        senders.note(&event);
+    }
+    let at = |senders: &Senders, time| senders.waker(9, CpuId(1), Ticks(time), &NoNames).map(|s| s.tid);
+    assert_eq!(at(&senders, 300), Some(1));
+    senders.lost(Ticks(200), Ticks(400));
+    // In between somebody else may have woken it; what is recorded since holds.
+    assert_eq!([at(&senders, 150), at(&senders, 300), at(&senders, 500)], [Some(1), None, Some(2)]);
+    for n in 0..1000 {
+        senders.lost(Ticks(1000 + n), Ticks(1001 + n));
+    }
+    assert!(senders.losses.len() <= MOST_LOSSES);
+    assert_eq!([at(&senders, 150), at(&senders, 300), at(&senders, 1500)], [Some(1), None, None]);
+}
+
+#[test]
 fn memory_stays_bounded_over_many_keys() {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for n in 0..200_000 {
@@ -252,4 +270,16 @@ fn a_key_that_is_used_keeps_its_last_record_through_a_sweep() {
     assert_eq!((senders.wakers.sent.len(), senders.wakers.total), (KEYS, KEYS));
     assert!(!senders.wakers.sent.contains_key(&1) && senders.wakers.sent.contains_key(&2));
     assert_eq!(senders.wakers.sweep_at, (KEYS - 1) * 2);
+}
+
+#[test]
+fn of_too_many_keys_within_the_window_the_newer_half_stays() {
+    let mut senders = Senders::new(TickRate::NANOSECONDS);
+    let most = i32::try_from(MOST_KEYS).unwrap();
+    for tid in 0..=most {
+        senders.note(&waking(u64::try_from(tid).unwrap(), 1, tid));
+    }
+    let kept = |tid: i32| senders.wakers.sent.contains_key(&tid);
+    assert_eq!((kept(0), kept(most / 2), kept(most / 2 + 1), kept(most)), (false, false, true, true));
+    assert_eq!((senders.wakers.sent.len(), senders.wakers.total), (MOST_KEYS / 2, MOST_KEYS / 2));
 }

@@ -67,8 +67,10 @@ fn ns(thread: &Value, name: &str) -> f64 {
 
 /// The times of a thread sum to the time that it was followed.
 fn assert_whole(thread: &Value) -> f64 {
-    let sum: f64 =
-        ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].iter().map(|name| ns(thread, name)).sum();
+    let sum: f64 = ["running_ns", "waiting_ns", "stopped_ns", "blocked_ns", "unknown_ns"]
+        .iter()
+        .map(|name| ns(thread, name))
+        .sum();
     assert!(sum > 0.0, "{thread}");
     sum
 }

@@ -89,11 +89,16 @@ fn send(pid: u32, signal: &str) {
 /// Kills a selftest together with its child while the child has writeback's workers on the victim's CPU.
 /// False, visibly, where the machine does not let it get so far.
 fn kill_a_selftest_in_writeback(runs: &Path, original: &str) -> bool {
-    let mut selftest = command(runs, &["selftest", "--only", "writeback"]);
+    kill_a_selftest_in("writeback", runs, || read(MASK) != original)
+}
+
+/// Kills a selftest together with its child, of one kind, once the child has changed something.
+fn kill_a_selftest_in(kind: &str, runs: &Path, changed: impl Fn() -> bool) -> bool {
+    let mut selftest = command(runs, &["selftest", "--only", kind]);
     let mut selftest = Kill(selftest.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let ended = |child: &mut Kill| child.0.try_wait().unwrap().is_some();
-    if !until(|| read(MASK) != original || ended(&mut selftest)) || ended(&mut selftest) {
-        eprintln!("skipped: selftest does not disturb by writeback here");
+    if !until(|| changed() || ended(&mut selftest)) || ended(&mut selftest) {
+        eprintln!("skipped: selftest does not disturb by {kind} here");
         return false;
     }
     let pid = selftest.0.id();
@@ -104,7 +109,7 @@ fn kill_a_selftest_in_writeback(runs: &Path, original: &str) -> bool {
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok())
         .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
         .collect();
-    assert!(!children.is_empty(), "the mask changed, so there is a child");
+    assert!(!children.is_empty(), "something changed, so there is a child");
     for child in &children {
         send(*child, "KILL");
     }
@@ -151,6 +156,53 @@ fn the_next_start_puts_back_what_a_killed_selftest_changed_and_removes_its_run()
         let after = json(&jitterscope(runs.path(), &["doctor", "--json"]));
         let after = after["leftovers"].as_array().unwrap();
         assert!(!after.iter().any(|what| what.as_str().unwrap().contains(MASK)), "{after:?}");
+    }
+}
+
+/// The groups of a selftest's quota, below the root of version 1's cpu controller.
+fn quota_groups() -> Vec<String> {
+    fn below(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let path = entry.path();
+                if entry.file_name().to_string_lossy().starts_with("jitterscope-selftest-") {
+                    found.push(path.display().to_string());
+                }
+                below(&path, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below(Path::new("/sys/fs/cgroup/cpu"), &mut found);
+    found
+}
+
+#[test]
+fn the_next_start_removes_the_control_group_of_a_killed_selftest() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    // Somebody else's selftest may be under way.
+    let others = quota_groups();
+    let quota_groups =
+        || -> Vec<String> { quota_groups().into_iter().filter(|group| !others.contains(group)).collect() };
+    for start in [["record", "--duration", "200ms"].as_slice(), &["doctor", "--clean"]] {
+        let runs = tempfile::tempdir().unwrap();
+        if !kill_a_selftest_in("quota", runs.path(), || !quota_groups().is_empty()) {
+            return;
+        }
+        let left = quota_groups();
+        assert_eq!(left.len(), 1, "killed, it left its group");
+        let told = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        assert!(told.contains(&left[0]), "{told}");
+        assert_eq!(quota_groups(), left, "doctor only looks");
+        let output = jitterscope(runs.path(), start);
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert_eq!(quota_groups(), Vec::<String>::new(), "{start:?}: {said}");
+        assert!(said.contains(&left[0]), "{start:?}: {said}");
+        let told = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        assert!(!told.contains(&left[0]), "{told}");
     }
 }
 

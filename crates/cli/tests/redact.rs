@@ -68,6 +68,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         counters: vec![CounterTotal { cpu: CpuId(1), name: mark("counter"), total: 3, correlation: None }],
         edge_costs: vec![],
         sleeping_works: vec![],
+        senders_dropped: 0,
         events_in_gaps: EventsInGaps::default(),
         audit: MachineAudit::new(),
         self_noise: SelfNoise::default(),

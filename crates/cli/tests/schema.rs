@@ -3,33 +3,19 @@
 #[path = "../../view/tests/common/mod.rs"]
 mod common;
 
+#[path = "stored/mod.rs"]
+mod stored;
+
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use common::{Scenario, busy, late};
+use common::{busy, late};
 use jitterscope_model::{CpuId, CpuSet, CpuUse, MeasuringThread, Nanos, PipelineRole, QuotaLimit, Warning};
-use jitterscope_store::RunWriter;
 use schema_check::{check, hold, schema};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-
-fn store(scenario: &Scenario, runs: &Path) {
-    let manifest = &scenario.manifest;
-    let mut writer = RunWriter::create(runs, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
-    writer.begin(manifest.clock_start, manifest.rate).unwrap();
-    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
-        writer.stall(stall).unwrap();
-        writer.attribution(attribution).unwrap();
-    }
-    for row in &scenario.intervals {
-        let mut lengths = hdrhistogram::Histogram::<u64>::new(3).unwrap();
-        lengths.record_n(row.max.0.max(1), row.count.max(1)).unwrap();
-        writer.interval(row).unwrap();
-        writer.interval_histogram(&manifest.probe.kind, row.cpu, row.start, row.end, &lengths).unwrap();
-    }
-    writer.finish(manifest.clone()).unwrap();
-}
+use stored::store;
 
 fn run(args: &[&str], runs: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))

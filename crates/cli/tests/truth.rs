@@ -3,7 +3,7 @@
 
 mod live;
 
-use live::{can_trace, jitterscope, json, program, stderr, turn};
+use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -142,7 +142,92 @@ fn a_followed_process_under_a_quota_is_told_so_and_not_that_it_left_idle_states(
     // On a busy machine others have its CPU while it is throttled.
     assert!(quota + perhaps(&report) > 10 * idle, "{told:?}");
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
-    assert!(quota == 0 || output_names(&report, &group.name()), "{:#}", report["attribution"]);
+    assert_replays(runs.path(), &report);
+    if quota == 0 {
+        eprintln!(
+            "in part: others had its CPU whenever it was throttled, so that the quota is a possibility only"
+        );
+        return;
+    }
+    assert!(output_names(&report, &group.name()), "{:#}", report["attribution"]);
+    assert_answered_by(runs.path(), "cfs-quota");
+}
+
+/// The plan that the latest run leads to has this knob.
+fn assert_answered_by(runs: &Path, knob: &str) {
+    let plan = jitterscope(runs, &["tune", "plan", "--run", "latest", "--json"]);
+    assert!(plan.status.success(), "{}", stderr(&plan));
+    assert!(json(&plan).to_string().contains(&format!("\"{knob}\"")), "{:#}", json(&plan));
+}
+
+#[test]
+fn a_followed_thread_that_is_stopped_is_told_so_and_neither_waits_nor_sleeps() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let mut busy = Command::new("sh");
+    busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+    let busy = Owned(busy.spawn().unwrap());
+    let runs = tempfile::tempdir().unwrap();
+    let pid = busy.0.id();
+    let attach = Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs.path())
+        .args(["attach", "--pid", &pid.to_string(), "-d", "6s", "--json", "-q"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // On a busy machine it takes a while to start.
+    let until = Instant::now() + Duration::from_secs(20);
+    while live::instances_of(attach.id()) == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    signal(pid, "STOP");
+    std::thread::sleep(Duration::from_secs(1));
+    signal(pid, "CONT");
+    let output = attach.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let thread = &report["threads"][0];
+    let ns = |name: &str| thread[name].as_u64().unwrap();
+    assert!((800_000_000..2_000_000_000).contains(&ns("stopped_ns")), "{thread:#}");
+    assert!(ns("blocked_ns") < 100_000_000, "{thread:#}");
+    let told = culprits(&report);
+    assert!(total(&told, "stopped").abs_diff(ns("stopped_ns")) < 1_000_000, "{told:?}");
+    let rows = report["attribution"]["culprits"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["kind"] == "stopped").unwrap();
+    assert_eq!(row["sender"]["comm"], "kill", "{row:#}");
+    let longest = &report["worst"][0];
+    assert_eq!(
+        (&longest["parts"][0]["kind"], &longest["parts"][0]["phase"]),
+        (&"stopped".into(), &"stopped".into())
+    );
+    assert_replays(runs.path(), &report);
+    let text = jitterscope(runs.path(), &["report"]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("kept it stopped for"), "{:?}", text.stdout);
+}
+
+#[test]
+fn a_thread_that_is_stopped_before_and_stays_so_is_told_as_stopped() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let mut idle = Command::new("sleep");
+    let idle = Owned(idle.arg("60").stdin(Stdio::null()).spawn().unwrap());
+    let pid = idle.0.id();
+    signal(pid, "STOP");
+    std::thread::sleep(Duration::from_millis(200));
+    let runs = tempfile::tempdir().unwrap();
+    let output = jitterscope(runs.path(), &["attach", "--pid", &pid.to_string(), "-d", "1s", "--json", "-q"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let thread = &report["threads"][0];
+    assert!(thread["stopped_ns"].as_u64().unwrap() > 800_000_000, "{thread:#}");
+    assert_eq!(thread["blocked_ns"], 0, "{thread:#}");
     assert_replays(runs.path(), &report);
 }
 
@@ -181,6 +266,16 @@ fn a_recording_under_a_quota_is_told_so_and_its_knob_is_the_quotas() {
     assert!(!told.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")), "{told:?}");
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
     assert_replays(runs.path(), &report);
+    if quota == 0 {
+        eprintln!(
+            "in part: others had the CPU whenever it was throttled, so that the quota is a possibility only"
+        );
+        return;
+    }
+    let rows = report["attribution"]["culprits"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["kind"] == "quota").unwrap();
+    assert_eq!((&row["cgroup"], &row["quota_us"]), (&group.name().into(), &20_000.into()), "{row:#}");
+    assert_answered_by(runs.path(), "cfs-quota");
 }
 
 #[test]
@@ -200,7 +295,7 @@ fn a_recording_that_is_stopped_for_a_second_says_by_whom() {
         .process_group(0)
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
+    until_it_measures(recorder.id());
     signal(recorder.id(), "STOP");
     std::thread::sleep(Duration::from_secs(1));
     signal(recorder.id(), "CONT");

@@ -118,7 +118,7 @@ impl Sink for Json {
                 })
             })
             .collect();
-        self.line(&json!({ "type": "end", "cpus": cpus }))?;
+        self.line(&json!({ "type": "end", "cpus": cpus, "doubts": run.doubts() }))?;
         self.output.finish()?;
         Ok(Delivery::of(self.written))
     }

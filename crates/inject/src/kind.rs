@@ -25,11 +25,13 @@ pub enum DisturbKind {
     Stop,
     /// A CPU quota above the measuring thread.
     Quota,
+    /// Debug traps in the measuring thread, which leave no event.
+    Trap,
 }
 
 impl DisturbKind {
     /// All kinds, in the order in which selftest runs them.
-    pub const ALL: [DisturbKind; 9] = [
+    pub const ALL: [DisturbKind; 10] = [
         DisturbKind::Fifo,
         DisturbKind::Fair,
         DisturbKind::Timer,
@@ -39,6 +41,7 @@ impl DisturbKind {
         DisturbKind::Writeback,
         DisturbKind::Stop,
         DisturbKind::Quota,
+        DisturbKind::Trap,
     ];
 
     /// Its name in reports and on command lines.
@@ -54,6 +57,7 @@ impl DisturbKind {
             DisturbKind::Writeback => "writeback",
             DisturbKind::Stop => "stop",
             DisturbKind::Quota => "quota",
+            DisturbKind::Trap => "trap",
         }
     }
 
@@ -68,6 +72,34 @@ impl DisturbKind {
     #[must_use]
     pub fn needs_idle_cpu(self) -> bool {
         self == DisturbKind::Quota
+    }
+
+    /// Whether the kernel records nothing of it: all that can be said is that nothing was seen.
+    #[must_use]
+    pub fn leaves_no_record(self) -> bool {
+        self == DisturbKind::Trap
+    }
+
+    /// Kernel events, as `system/event`, without which it can be seen and not be named, and what they tell.
+    #[must_use]
+    pub fn needs_events(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            DisturbKind::Membarrier => {
+                (&["csd/csd_queue_cpu", "csd/csd_function_entry"], "who sent a function call, and which")
+            }
+            _ => (&[], ""),
+        }
+    }
+
+    /// Why it cannot be named where some kernel events are absent; `None` where it can. `has` says whether there is a
+    /// `system/event`.
+    #[must_use]
+    pub fn cannot_be_named(self, has: impl Fn(&str) -> bool) -> Option<String> {
+        let (events, tell) = self.needs_events();
+        let lacking: Vec<String> =
+            events.iter().filter(|event| !has(event)).map(|event| event.replace('/', ":")).collect();
+        (!lacking.is_empty())
+            .then(|| format!("this kernel has no event that says {tell} ({})", lacking.join(", ")))
     }
 
     /// The kind of this name.
@@ -98,6 +130,18 @@ impl fmt::Display for DisturbKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_kernel_has_no_event_for_is_not_named_there() {
+        let linux_6_1 = |event: &str| !event.starts_with("csd/");
+        let why = DisturbKind::Membarrier.cannot_be_named(linux_6_1).unwrap();
+        assert!(why.contains("no event that says who sent a function call"), "{why}");
+        assert!(why.contains("csd:csd_queue_cpu"), "{why}");
+        for kind in DisturbKind::ALL {
+            assert_eq!(kind.cannot_be_named(|_| true), None, "{kind}");
+            assert_eq!(kind.cannot_be_named(linux_6_1).is_some(), kind == DisturbKind::Membarrier, "{kind}");
+        }
+    }
 
     #[test]
     fn names_come_back_and_fit_the_kernel() {

@@ -26,6 +26,7 @@ mod restore;
 mod softirq;
 mod stop;
 mod timer;
+mod trap;
 mod writeback;
 
 pub use child::{ChildCommand, ChildError, ChildHandle, Disturbed};
@@ -72,6 +73,7 @@ pub fn availability(kind: DisturbKind, machine: &Machine, settings: &DisturbSett
         DisturbKind::Writeback => writeback::availability(machine, settings),
         DisturbKind::Stop => stop::availability(machine, settings),
         DisturbKind::Quota => quota::availability(machine, settings),
+        DisturbKind::Trap => trap::availability(machine, settings),
     }
 }
 
@@ -133,6 +135,7 @@ fn prepare(kind: DisturbKind, settings: &DisturbSettings) -> Result<Box<dyn Inje
         DisturbKind::Writeback => Box::new(writeback::Writeback::new(settings)?),
         DisturbKind::Stop => Box::new(stop::Stop::new(settings)?),
         DisturbKind::Quota => Box::new(quota::Quota::new(settings)?),
+        DisturbKind::Trap => Box::new(trap::Trap::new(settings)?),
     })
 }
 

@@ -20,7 +20,7 @@ pub struct DisturbSettings {
     /// Time from one injection to the next. Keep it away from multiples of the tick's period, else the
     /// injections may all coincide with ticks, or none.
     pub period: Nanos,
-    /// Length of one injection, for the kinds that can choose it (`fifo`, `fair`, `stop`, `quota`).
+    /// Length of one injection, for the kinds that can choose it (`fifo`, `fair`, `stop`, `quota`, `trap`).
     pub length: Nanos,
     /// How many to inject.
     pub count: u32,

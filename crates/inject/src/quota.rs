@@ -117,25 +117,53 @@ impl Drop for Quota {
     }
 }
 
-/// Groups of children that were killed, beside the group of this process.
+/// How deep groups are looked for, and how many are looked into: whoever may make groups can make many.
+const DEPTH: usize = 8;
+const MOST_FOLDERS: usize = 4096;
+
+/// Groups of children that were killed, wherever a selftest ran: it may have been in another group than this process.
 #[must_use]
 pub fn leftover_groups(machine: &Machine) -> Vec<String> {
-    let own = own(machine);
-    let names = own.iter().flat_map(|own| machine.list(own).into_iter().map(move |name| (own, name)));
+    let Some(root) = root(machine) else { return Vec::new() };
     let dead = |name: &str| {
         let pid = name.strip_prefix(NAME).filter(|pid| pid.parse::<u32>().is_ok());
         pid.is_some_and(|pid| !is_alive(machine, pid))
     };
-    names.filter(|(_, name)| dead(name)).map(|(own, name)| format!("{own}/{name}")).collect()
+    let mut found = Vec::new();
+    let mut level = vec![root.to_owned()];
+    let mut looked_into = 0;
+    for _ in 0..DEPTH {
+        let mut below = Vec::new();
+        for folder in level.iter().take(MOST_FOLDERS - looked_into) {
+            looked_into += 1;
+            for name in machine.list(folder) {
+                let path = format!("{folder}/{name}");
+                // Other users may have been given groups to make more in; those are theirs.
+                if !is_own_folder(&machine.path(&path)) {
+                    continue;
+                }
+                if dead(&name) { found.push(path) } else { below.push(path) }
+            }
+        }
+        level = below;
+    }
+    found
 }
 
-/// Removes them, after moving threads of ours out of them: the kernel removes none that has a thread in it.
-/// Returns those that are gone, and those that are not.
+/// Whether it is a folder, and belongs to whom we run as.
+fn is_own_folder(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let ours = rustix::process::geteuid().as_raw();
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == ours)
+}
+
+/// Removes them, after moving threads out of them to the group above: the kernel removes none that has a thread in
+/// it. Returns those that are gone, and those that are not.
 pub fn remove_leftover_groups(machine: &Machine) -> (Vec<String>, Vec<String>) {
-    let Some(own) = own(machine) else { return Default::default() };
     leftover_groups(machine).into_iter().partition(|group| {
+        let above = group.rsplit_once('/').map_or(group.as_str(), |(above, _)| above);
         for tid in machine.read(format!("{group}/tasks")).unwrap_or_default().lines() {
-            let _ = machine.write(format!("{own}/tasks"), tid);
+            let _ = machine.write(format!("{above}/tasks"), tid);
         }
         std::fs::remove_dir(machine.path(group)).is_ok()
     })
@@ -149,8 +177,52 @@ fn is_alive(machine: &Machine, pid: &str) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// The folder of this process's own group.
-fn own(machine: &Machine) -> Option<String> {
-    let pid = i32::try_from(std::process::id()).ok()?;
-    own_group(machine, root(machine)?, pid)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn groups_of_the_dead_are_found_wherever_they_are_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = Machine::at(dir.path());
+        let cpu = "sys/fs/cgroup/cpu";
+        for group in
+            ["", "/jitterscope-selftest-7", "/user/a/jitterscope-selftest-8", "/jitterscope-selftest-9"]
+        {
+            let folder = dir.path().join(format!("{cpu}{group}"));
+            fs::create_dir_all(&folder).unwrap();
+        }
+        fs::create_dir_all(dir.path().join(format!("{cpu}/jitterscope-selftest-x"))).unwrap();
+        fs::write(dir.path().join(format!("{cpu}/cpu.cfs_quota_us")), "-1").unwrap();
+        // 9 lives, 8 is a corpse.
+        for (pid, state) in [(9, 'S'), (8, 'Z')] {
+            fs::create_dir_all(dir.path().join(format!("proc/{pid}"))).unwrap();
+            fs::write(dir.path().join(format!("proc/{pid}/stat")), format!("{pid} (a) b) {state} 1"))
+                .unwrap();
+        }
+        let dead =
+            ["/sys/fs/cgroup/cpu/jitterscope-selftest-7", "/sys/fs/cgroup/cpu/user/a/jitterscope-selftest-8"];
+        assert_eq!(leftover_groups(&machine), dead);
+        let (gone, kept) = remove_leftover_groups(&machine);
+        assert_eq!(
+            (gone.as_slice(), kept.as_slice()),
+            (dead.map(str::to_owned).as_slice(), &[] as &[String])
+        );
+        assert!(leftover_groups(&machine).is_empty());
+        assert!(dir.path().join(format!("{cpu}/jitterscope-selftest-9")).exists());
+        assert!(dir.path().join(format!("{cpu}/jitterscope-selftest-x")).exists());
+    }
+
+    #[test]
+    fn groups_that_were_made_in_great_number_are_not_all_looked_into() {
+        let dir = tempfile::tempdir().unwrap();
+        let cpu = dir.path().join("sys/fs/cgroup/cpu");
+        fs::create_dir_all(cpu.join("jitterscope-selftest-7")).unwrap();
+        fs::write(cpu.join("cpu.cfs_quota_us"), "-1").unwrap();
+        for n in 0..MOST_FOLDERS + 10 {
+            fs::create_dir(cpu.join(format!("a{n}"))).unwrap();
+        }
+        assert_eq!(leftover_groups(&Machine::at(dir.path())).len(), 1);
+    }
 }

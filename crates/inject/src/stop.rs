@@ -41,14 +41,14 @@ impl Stop {
 
 /// A thread that does not run until this is dropped. It is traced no longer than that: a signal for a traced thread
 /// would wait for us.
-struct Stopped {
+pub(super) struct Stopped {
     thread: libc::pid_t,
     /// The signal that stopped it in our stead, which it is still to get.
     signal: libc::c_int,
 }
 
 impl Stopped {
-    fn new(thread: libc::pid_t) -> Result<Stopped, Errno> {
+    pub(super) fn new(thread: libc::pid_t) -> Result<Stopped, Errno> {
         request(libc::PTRACE_SEIZE, thread, 0)?;
         let mut status = 0;
         request(libc::PTRACE_INTERRUPT, thread, 0)?;
@@ -65,6 +65,31 @@ impl Stopped {
         let by_us = status >> 16 == libc::PTRACE_EVENT_STOP;
         let signal = if by_us || !libc::WIFSTOPPED(status) { 0 } else { libc::WSTOPSIG(status) };
         Ok(Stopped { thread, signal })
+    }
+
+    /// The address of the instruction that it executes next.
+    pub(super) fn instruction(&self) -> Result<u64, Errno> {
+        // SAFETY: all fields are integers, for which zero is a value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let mut place = libc::iovec {
+            iov_base: (&raw mut registers).cast(),
+            iov_len: size_of::<libc::user_regs_struct>(),
+        };
+        /// `NT_PRSTATUS`: the general registers.
+        const GENERAL: usize = 1;
+        // SAFETY: the thread is stopped and traced by us; the kernel writes no more than the place holds.
+        let done = unsafe {
+            libc::ptrace(libc::PTRACE_GETREGSET, self.thread, GENERAL as *mut libc::c_void, &raw mut place)
+        };
+        if done < 0 {
+            return Err(last_error());
+        }
+        #[cfg(target_arch = "x86_64")]
+        return Ok(registers.rip);
+        #[cfg(target_arch = "aarch64")]
+        return Ok(registers.pc);
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        return Err(Errno::NOSYS);
     }
 }
 
@@ -105,6 +130,6 @@ fn request(request: libc::c_uint, tid: libc::pid_t, data: libc::c_int) -> Result
     if done < 0 { Err(last_error()) } else { Ok(()) }
 }
 
-fn last_error() -> Errno {
+pub(super) fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

@@ -11,6 +11,8 @@ pub enum Record<'a> {
     Local(KernelEvent),
     /// Records of a measured CPU were lost between two times.
     Lost(CpuId, Ticks, Ticks),
+    /// Records of the sending side were lost between two times.
+    SendersLost(Ticks, Ticks),
     /// The recorder set this up here. A stored run says it again; whoever records knows it already.
     Setup(&'a Setup),
 }

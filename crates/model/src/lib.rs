@@ -68,7 +68,7 @@ pub use probe_result::{IntervalRow, ProbeResult};
 pub use rows::{Delivery, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
-pub use thread_account::{CpuShare, RanInstead, ThreadAccount};
+pub use thread_account::{CpuShare, RanInstead, StoppedBy, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
 pub use timeline::{TimelineItem, TimelineRow};
 pub use turn::{

@@ -238,6 +238,10 @@ pub struct RunManifest {
     pub sleeping_works: Vec<SleepingWork>,
     /// The proof of the correlation.
     pub events_in_gaps: EventsInGaps,
+    /// Records of senders that were dropped, for there were too many at once: who sent what they were about is
+    /// not known, though the kernel recorded it.
+    #[serde(default)]
+    pub senders_dropped: u64,
     /// Settings of the machine, in runs of schema version 1.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit: MachineAudit,

@@ -3,7 +3,7 @@
 use crate::{CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// One thread while it was followed. Running, waiting, blocked and unknown time sum to the time that it
+/// One thread while it was followed. Running, waiting, stopped, blocked and unknown time sum to the time that it
 /// was followed; interrupted time is part of running, preempted time is part of waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadAccount {
@@ -32,6 +32,9 @@ pub struct ThreadAccount {
     pub waiting_ns: Nanos,
     /// Of that, after it was preempted; the rest is the wait after a wake-up.
     pub preempted_ns: Nanos,
+    /// Stopped by a signal or a tracer: it was not let run, whatever it had to do.
+    #[serde(default)]
+    pub stopped_ns: Nanos,
     /// Asleep: it had nothing to do, or waited for something else than a CPU.
     pub blocked_ns: Nanos,
     /// Not known: before its first record, and where trace data was lost.
@@ -52,6 +55,24 @@ pub struct ThreadAccount {
     pub cpus: Vec<CpuShare>,
     /// What ran instead, most time first.
     pub ran_instead: Vec<RanInstead>,
+}
+
+impl ThreadAccount {
+    /// All the time that it was followed.
+    #[must_use]
+    pub fn followed_ns(&self) -> Nanos {
+        self.running_ns + self.waiting_ns + self.stopped_ns + self.blocked_ns + self.unknown_ns
+    }
+}
+
+/// What stops a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// A signal, as `SIGSTOP` is.
+    Signal,
+    /// A tracer, as debuggers are.
+    Tracer,
 }
 
 /// A thread on one CPU.

@@ -235,6 +235,9 @@ pub enum Setup {
         role: Option<crate::PipelineRole>,
         /// Whether it slept then, as far as that was known.
         asleep: bool,
+        /// What it was stopped by then; none where it was not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stopped_by: Option<crate::StoppedBy>,
     },
     /// How CPUs are watched without a probe.
     Watching {

@@ -4,10 +4,11 @@ use crate::counters::CounterWatch;
 use crate::engine::Batch;
 use crate::error::RecordError;
 use crate::evidence::Evidence;
+use crate::interval_lengths::IntervalLengths;
 use crate::moved::Movers;
 use crate::observer::Progress;
 use crate::probes::Probes;
-use hdrhistogram::{CreationError, Histogram};
+use hdrhistogram::CreationError;
 use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
@@ -19,9 +20,6 @@ use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Longest stall that an interval's histogram tells apart: an hour, in nanoseconds.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
 /// One probe's receiving end and what is being gathered from it.
 struct Channel {
     output: SpinOutput,
@@ -29,7 +27,7 @@ struct Channel {
     /// Whether the mark between warm-up and measurement has come.
     measured: bool,
     /// Stalls of the interval that is not yet complete.
-    lengths: Histogram<u64>,
+    lengths: IntervalLengths,
 }
 
 /// Where the recording is.
@@ -68,12 +66,7 @@ impl Drain {
             if let Some(evidence) = &mut evidence {
                 evidence.watch(output.cpu, victim.tid);
             }
-            Ok(Channel {
-                victim,
-                measured: false,
-                lengths: Histogram::new_with_bounds(1, LONGEST_NS, 3)?,
-                output,
-            })
+            Ok(Channel { victim, measured: false, lengths: IntervalLengths::new()?, output })
         };
         let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
         Ok(Drain {
@@ -188,7 +181,7 @@ impl Drain {
             return Ok(());
         }
         let length = self.rate.nanos(gap.length);
-        channel.lengths.saturating_record(length.0);
+        channel.lengths.record(length);
         if let Some(counters) = &mut self.counters {
             counters.stolen(channel.output.cpu, length);
         }
@@ -218,7 +211,8 @@ impl Drain {
             max: rate.nanos(mark.max),
             stolen: rate.nanos(mark.sum),
         };
-        self.batch.interval(sink, &row, &channel.lengths)?;
+        let lengths = channel.lengths.complete(row.count, row.stolen, row.max);
+        self.batch.interval(sink, &row, lengths)?;
         channel.lengths.reset();
         Ok(())
     }
@@ -247,6 +241,7 @@ impl Drain {
             costs: SelfNoise::default(),
             unrecorded_switches: BTreeMap::new(),
             folded: Nanos::ZERO,
+            senders_dropped: 0,
             throttled: Vec::new(),
             frequencies: BTreeMap::new(),
             movers: self.movers,
@@ -257,6 +252,7 @@ impl Drain {
             found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
             found.throttled = evidence.throttled();
+            found.senders_dropped = evidence.senders_dropped();
             found.frequencies = evidence.frequencies();
             let (unrecorded, folded) = evidence.limits();
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
@@ -295,6 +291,8 @@ pub(crate) struct Found {
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
     /// Stalled time of which only sums were kept.
     pub(crate) folded: Nanos,
+    /// Records of senders that were dropped.
+    pub(crate) senders_dropped: u64,
     /// Control groups of ours that were throttled.
     pub(crate) throttled: Vec<GroupThrottled>,
     /// CPUs whose frequency was changed.

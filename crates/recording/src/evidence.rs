@@ -143,6 +143,11 @@ impl Evidence {
         self.gaps.attributor.throttled().cloned().collect()
     }
 
+    /// Records of senders that were dropped, for there were too many at once.
+    pub(crate) fn senders_dropped(&self) -> u64 {
+        self.gaps.attributor.senders_dropped()
+    }
+
     /// CPUs whose frequency was changed in the measurement.
     pub(crate) fn frequencies(&self) -> BTreeMap<CpuId, FrequencyChanges> {
         self.gaps.attributor.frequencies().clone()

@@ -10,6 +10,8 @@ pub(crate) struct PageFeed {
     senders: Decoder,
     /// Time of the last record of each measured CPU, where a loss begins.
     last_record: HashMap<CpuId, Ticks>,
+    /// The same of the sending side, of all CPUs.
+    last_sender: HashMap<CpuId, Ticks>,
 }
 
 impl PageFeed {
@@ -18,6 +20,7 @@ impl PageFeed {
         Ok(PageFeed {
             local: Decoder::new(context)?,
             senders: Decoder::new(context)?,
+            last_sender: HashMap::new(),
             last_record: measured.iter().map(|cpu| (cpu, Ticks::default())).collect(),
         })
     }
@@ -32,7 +35,15 @@ impl PageFeed {
         mut sink: impl FnMut(Record<'_>),
     ) -> Option<PageInfo> {
         match role {
-            Role::Senders => self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok(),
+            Role::Senders => {
+                let mut events: Vec<KernelEvent> = Vec::new();
+                let info = self.senders.page(cpu, bytes, |event| events.push(event)).ok();
+                for (from, to) in losses(self.last_sender.entry(cpu).or_default(), info) {
+                    sink(Record::SendersLost(from, to));
+                }
+                events.into_iter().for_each(|event| sink(Record::Sender(event)));
+                info
+            }
             Role::Local => {
                 // What was lost before the page, and what its end may lack, is told before its events.
                 let last_record = self.last_record.entry(cpu).or_default();

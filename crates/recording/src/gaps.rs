@@ -42,6 +42,7 @@ impl GapAttribution {
             Record::Sender(event) => self.attributor.sender_event(&event),
             Record::Local(event) => self.attributor.event(event),
             Record::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
+            Record::SendersLost(from, to) => self.attributor.senders_lost(from, to),
             Record::Setup(Setup::Measure { from, until }) => self.attributor.measure(*from, *until),
             Record::Setup(_) => {}
         }

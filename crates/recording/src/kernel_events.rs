@@ -162,7 +162,7 @@ impl Source for KernelEvents {
                         match &record {
                             Record::Sender(event) => names.learn(event, true),
                             Record::Local(event) => names.learn(event, false),
-                            Record::Lost(..) | Record::Setup(_) => {}
+                            Record::Lost(..) | Record::SendersLost(..) | Record::Setup(_) => {}
                         }
                         take(record);
                     });

@@ -20,6 +20,7 @@ mod gaps;
 mod hints;
 mod home;
 mod identities;
+mod interval_lengths;
 mod kernel_events;
 mod moved;
 mod names;

@@ -276,6 +276,7 @@ impl Running for Probed<'_> {
             counters: found.counters,
             edge_costs: found.edge_costs,
             sleeping_works: found.sleeping_works,
+            senders_dropped: found.senders_dropped,
             events_in_gaps: found.events_in_gaps,
             ..stage.manifest(ended)
         };

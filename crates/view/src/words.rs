@@ -149,6 +149,7 @@ fn meaning(verdict: Verdict) -> &'static str {
         Verdict::DeadlineBudget => "used up, so that lesser threads or none ran",
         Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
         Verdict::UnrecordedFault => "counted by the kernel, without a record",
+        Verdict::AsleepInKernel => "the thread slept, though it only reads the clock",
         Verdict::RunnableIdle => "the CPU idled though the thread could run",
         Verdict::CpuTaken | Verdict::VirtualMachinePaused => "no kernel event inside, on a virtual machine",
         Verdict::Smi => "system management interrupt",

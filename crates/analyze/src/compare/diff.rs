@@ -7,7 +7,7 @@ use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
 use super::{Comparison, Design, Hypothesis, Interval, Margin, SingleCounts, Verdict, family};
 use crate::{DifferenceClass, MachineDifference, compare_machines};
-use jitterscope_model::{CpuId, CpuSet, CulpritKey, KeyLevel, Nanos, SCHEMA_VERSION, Subject};
+use jitterscope_model::{CpuId, CpuSet, CulpritKey, Doubt, KeyLevel, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -72,6 +72,8 @@ pub struct RunReference {
     pub duration_ns: Nanos,
     /// Stalls and kernel events that were lost.
     pub lost_records: u64,
+    /// What its verdicts on culprits fail by; empty where they hold. Nobody is named where they do not.
+    pub doubts: Vec<Doubt>,
     /// Where the stolen share of this very run lies, from its blocks: it says nothing of another run. Null
     /// where no probe spun, and below ten blocks.
     pub within_run: Option<Interval>,
@@ -203,6 +205,7 @@ fn summary(side: &Side) -> SideSummary {
         started_realtime_ns: run.started_realtime_ns,
         duration_ns: run.duration_ns,
         lost_records: run.lost,
+        doubts: run.doubts.clone(),
         within_run: run.within_run,
     };
     SideSummary {

@@ -6,7 +6,7 @@ use super::{Interval, within_run};
 use crate::SummaryBuilder;
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, CulpritSums, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
+    Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
     RunManifest, Stall, Subject, Ticks,
 };
 
@@ -37,6 +37,8 @@ pub struct ComparedRun {
     pub cpus: CpuSet,
     /// Records that were lost: stalls and kernel events.
     pub lost: u64,
+    /// What its verdicts on culprits fail by: nobody is named then.
+    pub doubts: Vec<Doubt>,
     /// Where the stolen share of this very run lies, from its blocks; `None` where no probe spun, or it has
     /// too few.
     pub within_run: Option<Interval>,
@@ -227,11 +229,13 @@ impl<'m> ComparedRunBuilder<'m> {
             seconds: seconds.as_secs_f64(),
             cpus: jitterscope_model::RunHead::of(manifest).figures.cpus,
             lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
+            doubts: summary.trust.doubts.clone(),
             conditions: Conditions::of(manifest),
             machine: self.machine,
             figures: figures(manifest, &summary, self.over),
             of_cpus,
-            culprits: (manifest.attributed || followed).then_some(culprits),
+            culprits: ((manifest.attributed || followed) && summary.trust.doubts.is_empty())
+                .then_some(culprits),
         }
     }
 }

@@ -183,7 +183,9 @@ fn of_culprits(run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
     } else {
         let rows = run.threads.iter().flat_map(|thread| &thread.ran_instead);
         let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();
-        (taken, run.threads.iter().map(|thread| thread.running_ns + thread.waiting_ns).sum())
+        // Who is stopped is kept from running, too.
+        let wanted = |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
+        (taken, run.threads.iter().map(wanted).sum())
     };
     if all == Nanos::ZERO {
         return Err("nothing was measured".into());

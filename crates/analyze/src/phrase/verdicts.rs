@@ -14,6 +14,9 @@ pub(super) fn find(verdict: Verdict) -> Option<&'static str> {
         Verdict::NoEventInVm => "no kernel event; probably the host, or an exception that leaves none",
         Verdict::UnrecordedFault => "the kernel counted page faults of the thread that it did not record",
         Verdict::RunnableIdle => "the thread could run and the CPU idled; nothing that was counted says why",
+        Verdict::AsleepInKernel => {
+            "the probe was put to sleep: frozen by a control group, or waiting in a page fault"
+        }
         Verdict::LateInterrupt => "the host delivered an interrupt late",
         Verdict::HostBeforeFirstEvent | Verdict::BeforeFirstEvent => {
             "the CPU stood still before the kernel was entered"

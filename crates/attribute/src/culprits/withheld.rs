@@ -8,18 +8,18 @@
 //! | fair, runnable | idles | a CPU quota above it, if that was counted meanwhile; else nothing that is known |
 //! | fair, runnable | runs another thread | that thread; perhaps a quota, if that was counted meanwhile |
 //! | stopped | whatever it does | who stopped it |
+//! | asleep, though it only reads the clock | whatever it does | a freezer, or what a page fault waits for |
 
-use super::Naming;
+use super::{Naming, stopped, stopped_by};
 use crate::bandwidth::is_idle_exit;
 use crate::occupancy::{Frame, Window};
-use jitterscope_model::{Confidence, Culprit, Evidence, Nanos, Quota, Subject, TickRate, Ticks, Verdict};
+use jitterscope_model::{
+    Confidence, Culprit, Evidence, Nanos, Quota, StoppedBy, Subject, TickRate, Ticks, Verdict,
+};
 
 const FIRST_FAIR_PRIORITY: i16 = 100;
 /// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u16 = 0xff;
-/// `__TASK_STOPPED` and `__TASK_TRACED`.
-const STOPPED: u16 = 0x4;
-const TRACED: u16 = 0x8;
 /// A wake-up is recorded before the thread is on a run queue: whom the scheduler chooses within this time, it
 /// may have chosen without knowing.
 const ON_ITS_WAY: Nanos = Nanos(1_000_000);
@@ -46,10 +46,10 @@ pub(crate) enum Withheld {
     Idle,
     /// Another thread had the CPU, which is in order; but it might not have been allowed to run either.
     Perhaps,
-    /// A stop signal.
-    Stopped,
-    /// A tracer.
-    Traced,
+    /// It has been stopped since then.
+    Stopped(StoppedBy, Ticks),
+    /// It slept, and does so by nothing of its own.
+    Asleep,
 }
 
 /// What the victim was doing.
@@ -63,14 +63,22 @@ enum Victim {
         since: Ticks,
         known: Ticks,
     },
-    Stopped,
-    Traced,
+    Stopped(StoppedBy, Ticks),
+    Asleep,
 }
 
 /// What kept the victim from running, by frame of the window; told at each turn. `waits`: when it began to wait
-/// for this CPU, as wake-ups and moves to it tell, in order of time.
-pub(crate) fn withheld(window: &Window, victim: i32, waits: &[Waits], rate: TickRate) -> Vec<Withheld> {
+/// for this CPU, as wake-ups and moves to it tell, in order of time. `spins`: it only reads the clock.
+pub(crate) fn withheld(
+    window: &Window,
+    victim: i32,
+    waits: &[Waits],
+    spins: bool,
+    rate: TickRate,
+) -> Vec<Withheld> {
     let on_its_way = rate.ticks(ON_ITS_WAY);
+    // It was let go on before the window begins.
+    let over = |since: Ticks| waits.iter().any(|wait| since <= wait.since && wait.since <= window.from);
     let mut waits = waits.iter().peekable();
     let mut state = Victim::Other;
     let of = |frame: &Frame| {
@@ -89,17 +97,20 @@ pub(crate) fn withheld(window: &Window, victim: i32, waits: &[Waits], rate: Tick
             return Withheld::No;
         }
         if let Some(before) = frame.before().filter(|before| before.tid == victim) {
-            state = match before.state & TASK_STATES {
-                0 => Victim::Could { prio: before.prio, since: frame.opened, known: frame.opened },
-                STOPPED => Victim::Stopped,
-                TRACED => Victim::Traced,
+            let left = before.state & TASK_STATES;
+            state = match stopped_by(left) {
+                Some(by) if !over(frame.opened) => Victim::Stopped(by, frame.opened),
+                _ if left == 0 => {
+                    Victim::Could { prio: before.prio, since: frame.opened, known: frame.opened }
+                }
+                _ if spins && stopped_by(left).is_none() => Victim::Asleep,
                 _ => Victim::Other,
             };
         }
         match state {
             Victim::Other => Withheld::No,
-            Victim::Stopped => Withheld::Stopped,
-            Victim::Traced => Withheld::Traced,
+            Victim::Stopped(by, since) => Withheld::Stopped(by, since),
+            Victim::Asleep => Withheld::Asleep,
             // Whoever had the CPU before has it by right.
             Victim::Could { since, .. } if frame.opened < since => Withheld::No,
             Victim::Could { known, .. } if frame.opened < known => Withheld::No,
@@ -134,11 +145,10 @@ impl Withheld {
                 Some(quota) => Some(Subject::Quota(quota).into()),
                 None => verdict(Verdict::RunnableIdle),
             },
-            Withheld::Stopped => Some(Culprit {
-                subject: Subject::verdict(Verdict::StoppedBySignal),
-                sender: naming.senders.stopper(naming.victim, window.until, naming.lexicon),
-            }),
-            Withheld::Traced => verdict(Verdict::StoppedByTracer),
+            Withheld::Stopped(by, since) => {
+                Some(stopped(by, naming.victim, since, naming.senders, naming.lexicon))
+            }
+            Withheld::Asleep => verdict(Verdict::AsleepInKernel),
         }
     }
 
@@ -146,9 +156,8 @@ impl Withheld {
     pub(crate) fn basis(self, window: &Window, naming: &Naming<'_>) -> Option<(Evidence, Confidence)> {
         match self {
             Withheld::No | Withheld::RealTime => None,
-            Withheld::Deadline | Withheld::Stopped | Withheld::Traced => {
-                Some((Evidence::LeavingState, Confidence::High))
-            }
+            Withheld::Deadline | Withheld::Stopped(..) => Some((Evidence::LeavingState, Confidence::High)),
+            Withheld::Asleep => Some((Evidence::LeavingState, Confidence::Low)),
             Withheld::Idle => Some(match quota(window, naming) {
                 Some(_) => (Evidence::QuotaCount, Confidence::Medium),
                 None => (Evidence::LeavingState, Confidence::Low),

@@ -121,6 +121,17 @@ impl PassiveWatch {
         self.folded
     }
 
+    /// Records of the sending side were lost between two times.
+    pub fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        self.senders.lost(from, to);
+    }
+
+    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    #[must_use]
+    pub fn senders_dropped(&self) -> u64 {
+        self.senders.dropped()
+    }
+
     /// A record, of the watched CPUs or of a sender.
     pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         self.now = self.now.max(event.time);
@@ -349,6 +360,7 @@ impl PassiveWatch {
         }
         cpu.waits.clear();
         cpu.machine.lost(at, to);
+        self.senders.lost(at, to);
     }
 
     /// A CPU was found to be offline at `at`, somewhat after its last record: from that on nothing is known of

@@ -12,6 +12,7 @@ pub(super) struct Account {
     pub(super) interrupted: Ticks,
     pub(super) waiting: Ticks,
     pub(super) preempted: Ticks,
+    pub(super) stopped: Ticks,
     pub(super) blocked: Ticks,
     pub(super) unknown: Ticks,
     pub(super) runs: u64,
@@ -49,6 +50,7 @@ impl Account {
             EpisodeKind::Preempted | EpisodeKind::WaitAfterWakeUp => {
                 self.longest_wait = self.longest_wait.max(length);
             }
+            EpisodeKind::Stopped => {}
         }
         let mut turns: BTreeMap<usize, (&Subject, Ticks)> = BTreeMap::new();
         for slice in &episode.slices {
@@ -77,6 +79,7 @@ impl Account {
             interrupted_ns: ns(self.interrupted.min(self.running)),
             waiting_ns: ns(self.waiting),
             preempted_ns: ns(self.preempted),
+            stopped_ns: ns(self.stopped),
             blocked_ns: ns(self.blocked),
             unknown_ns: ns(self.unknown),
             runs: self.runs,

@@ -16,6 +16,8 @@ pub enum EpisodeKind {
     WaitAfterWakeUp,
     /// It kept its CPU, and an interrupt ran on it.
     Interrupted,
+    /// A signal or a tracer had stopped it.
+    Stopped,
 }
 
 impl EpisodeKind {
@@ -26,11 +28,12 @@ impl EpisodeKind {
             EpisodeKind::Preempted => Phase::Preempted,
             EpisodeKind::WaitAfterWakeUp => Phase::WaitAfterWakeUp,
             EpisodeKind::Interrupted => Phase::Interrupted,
+            EpisodeKind::Stopped => Phase::Stopped,
         }
     }
 }
 
-/// A stretch in which a followed thread was runnable and did not get on. Its slices are in order, touch,
+/// A stretch in which a followed thread was runnable, or stopped, and did not get on. Its slices are in order, touch,
 /// and fill it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Episode {
@@ -65,6 +68,11 @@ impl Episode {
             let (start, end) = (slice.start.max(from), slice.end.min(to));
             (start < end).then(|| Slice { start, end, ..slice.clone() })
         })
+    }
+
+    /// Whether the next may be told as one with it: a stop is another matter than what others took.
+    pub(super) fn joins(&self, next: &Episode) -> bool {
+        (self.kind == EpisodeKind::Stopped) == (next.kind == EpisodeKind::Stopped)
     }
 
     /// It and what followed at once as one.
@@ -185,14 +193,13 @@ mod tests {
         let mut at = start;
         let slices = ends.iter().map(|(end, turn)| {
             let culprit = Subject::Softirq(1).into();
-            let slice = Slice {
+            Slice {
                 start: Ticks(std::mem::replace(&mut at, *end)),
                 end: Ticks(*end),
                 culprit,
                 evidence: Evidence::ThreadRecords,
                 turn: *turn,
-            };
-            slice
+            }
         });
         let slices: Vec<Slice> = slices.collect();
         Episode {

@@ -105,6 +105,7 @@ impl ThreadFollower {
         let state = match who.start {
             Start::Unknown => State::Unknown { lossy: false },
             Start::Asleep => State::Blocked,
+            Start::Stopped(by) => State::Stopped(by),
         };
         let thread = Thread {
             id: who.thread,
@@ -152,6 +153,12 @@ impl ThreadFollower {
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.cpus.folded()
+    }
+
+    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    #[must_use]
+    pub fn senders_dropped(&self) -> u64 {
+        self.senders.dropped()
     }
 
     /// What was counted of CPU quotas up to the end of the records that are handed over next.
@@ -206,12 +213,15 @@ impl ThreadFollower {
             self.losses.pop_front();
         }
         self.losses.push_back((at, to));
+        self.senders.lost(at, to);
         let touched: Vec<i32> = self
             .threads
             .iter()
             .filter(|(_, thread)| match &thread.state {
                 State::Running { cpu: on, .. } => *on == cpu,
                 State::Runnable { leg, .. } => leg.cpu == cpu,
+                // Whoever let it go on may have done so from any CPU.
+                State::Stopped(_) => true,
                 _ => false,
             })
             .map(|(tid, _)| *tid)
@@ -224,6 +234,11 @@ impl ThreadFollower {
             }
         }
         self.cpus.lost(cpu, at, to);
+    }
+
+    /// Records of the sending side were lost between two times.
+    pub fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        self.senders.lost(from, to);
     }
 
     /// Episodes that are complete by now.
@@ -324,6 +339,7 @@ impl ThreadFollower {
                 }
                 &mut account.waiting
             }
+            State::Stopped(_) => &mut account.stopped,
             State::Blocked => &mut account.blocked,
             State::Exited => return,
         };

@@ -14,6 +14,7 @@ mod episode;
 mod follower;
 mod renamed;
 mod state;
+mod stopped;
 mod transitions;
 
 pub(crate) use episode::add_part;

@@ -5,7 +5,7 @@ use super::account::Account;
 use crate::culprits::Waits;
 use crate::occupancy::Mark;
 use crate::windows::Slice;
-use jitterscope_model::{CpuId, Sender, ThreadRef, Ticks};
+use jitterscope_model::{CpuId, Sender, StoppedBy, ThreadRef, Ticks};
 use std::collections::VecDeque;
 
 /// Part of a wait that was spent on one CPU's run queue.
@@ -58,6 +58,8 @@ pub(super) enum State {
     },
     /// It sleeps.
     Blocked,
+    /// It is not let run, until it is woken.
+    Stopped(StoppedBy),
     /// It has ended.
     Exited,
 }
@@ -70,6 +72,8 @@ pub enum Start {
     Unknown,
     /// It sleeps.
     Asleep,
+    /// It is stopped.
+    Stopped(StoppedBy),
 }
 
 /// One followed thread.

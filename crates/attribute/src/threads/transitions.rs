@@ -3,6 +3,7 @@
 use super::cpus::Asking;
 use super::follower::{Following, ThreadFollower};
 use super::state::{Leg, Start, State, Thread};
+use super::stopped::stopped_by;
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Mark};
@@ -94,6 +95,9 @@ impl ThreadFollower {
             // The leg is opened when the switch is on record: it names who comes next.
             thread.state = State::Blocked;
             self.preempted(event, tid, priority(prev));
+        } else if let Some(by) = stopped_by(prev_state) {
+            // What wakes a thread just before is the signal itself.
+            thread.state = State::Stopped(by);
         } else {
             thread.account.voluntary += u64::from(counts);
             let woken = match thread.state {
@@ -170,7 +174,7 @@ impl ThreadFollower {
         let since = event.time - self.settings.rate.ticks(ran);
         let unseen = match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
-            State::Runnable { .. } | State::Blocked => true,
+            State::Runnable { .. } | State::Stopped(_) | State::Blocked => true,
             State::Unknown { lossy } => lossy,
             State::Exited => false,
         };
@@ -206,6 +210,7 @@ impl ThreadFollower {
                     self.cpus.release(leg.cpu, leg.mark);
                 }
             }
+            State::Stopped(_) => self.end_stop(task.tid, event.time, lexicon),
             State::Runnable { .. } | State::Exited => return,
         }
         self.account(task.tid, event.time);
@@ -295,8 +300,9 @@ impl ThreadFollower {
         });
     }
 
-    /// A wait is over: whoever had the CPUs meanwhile is told.
+    /// A wait, or a stop, is over: whoever had the CPUs meanwhile is told.
     pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+        self.end_stop(tid, at, lexicon);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if !matches!(thread.state, State::Runnable { .. }) {
             return;
@@ -332,6 +338,9 @@ impl ThreadFollower {
     /// scheduler's charge for it is still to come.
     pub(super) fn under_way(&self, tid: i32, before: Ticks, lexicon: &dyn Lexicon) -> Option<Episode> {
         let thread = self.threads.get(&tid)?;
+        if let State::Stopped(by) = thread.state {
+            return (thread.since < before).then(|| self.stop(thread, by, self.now, lexicon));
+        }
         let State::Runnable { preempted, leg, before: earlier, first_cpu, .. } = &thread.state else {
             return None;
         };
@@ -355,7 +364,7 @@ impl ThreadFollower {
         })
     }
 
-    fn suffered(&mut self, mut episode: Episode) {
+    pub(super) fn suffered(&mut self, mut episode: Episode) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };
         if self.settings.remember > Ticks(0) {
@@ -374,7 +383,11 @@ impl ThreadFollower {
         }
         thread.account.episode(&episode);
         match &mut thread.pending {
-            Some(last) if episode.start.since(last.end) <= self.settings.join_within => last.join(episode),
+            Some(last)
+                if episode.start.since(last.end) <= self.settings.join_within && last.joins(&episode) =>
+            {
+                last.join(episode);
+            }
             pending => self.finished.extend(pending.replace(episode)),
         }
     }

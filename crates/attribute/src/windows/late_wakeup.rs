@@ -20,6 +20,13 @@ pub(crate) struct Woken {
     pub(crate) prio: i32,
 }
 
+impl Woken {
+    /// From then on it waits for its CPU.
+    pub(crate) fn waits(&self) -> Waits {
+        Waits { since: self.at, prio: i16::try_from(self.prio).unwrap_or(Frame::NO_PRIORITY) }
+    }
+}
+
 /// Splits a late wake-up: `stall` reaches from the deadline to the wake-up, `window` is its CPU's. The parts
 /// are in order of first appearance and sum to the stall's length exactly.
 pub(crate) fn split(
@@ -29,11 +36,8 @@ pub(crate) fn split(
     naming: &Naming<'_>,
     rate: TickRate,
 ) -> Attribution {
-    let waits: Vec<Waits> = wakings
-        .iter()
-        .map(|woken| Waits { since: woken.at, prio: i16::try_from(woken.prio).unwrap_or(Frame::NO_PRIORITY) })
-        .collect();
-    let withheld = culprits::withheld(window, stall.victim.tid, &waits, rate);
+    let waits: Vec<Waits> = wakings.iter().map(Woken::waits).collect();
+    let withheld = culprits::withheld(window, stall.victim.tid, &waits, false, rate);
     let mut parts = Parts { from: stall.start, rate, start: stall.start, window, found: Vec::new() };
     let changes = changes(stall, window, wakings);
     let mut changes = changes.iter().peekable();

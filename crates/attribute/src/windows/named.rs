@@ -28,7 +28,8 @@ impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
     pub(crate) fn new(window: &'a Window, naming: Naming<'a>, waits: &[Waits], rate: TickRate) -> Named<'a> {
         let known = RefCell::new(vec![None; window.frames.len()]);
-        let withheld = culprits::withheld(window, naming.victim, waits, rate);
+        let spins = naming.senders.is_spinner(naming.victim);
+        let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
         let (folded, met) = (window.folded() > Ticks(0), RefCell::default());
         Named { window, naming, folded, withheld, rate, known, met }
     }

@@ -354,11 +354,11 @@ fn throttling_is_inherited_over_the_turns_of_a_stall() {
             "timer/local_timer 100",
         ]
     );
-    // Who sleeps is not throttled.
+    // Who sleeps is not throttled; and who had the CPU took nothing from a spinning thread that could not have run.
     let asleep = EventKind::SchedSwitch { prev: rt_victim, prev_state: 1, next: worker };
     let events = [at(1000, asleep), switch(2000, worker, fair), switch(5000, fair, rt_victim)];
     let got = attribute(&mut attributor(false), &stall(1000, 5000), &events);
-    assert_eq!(shown(&got), ["kworker/kworker/1:2 1000", "thread/make 3000"]);
+    assert_eq!(shown(&got), ["unresolved/asleep in the kernel 4000"]);
 }
 
 #[test]

@@ -66,7 +66,7 @@ proptest! {
         prop_assert_eq!(split.total(), Nanos(now - now / 3));
         let accounts = follower.finish(Ticks(now + 50), &Names);
         for a in &accounts {
-            let sum = a.running_ns + a.waiting_ns + a.blocked_ns + a.unknown_ns;
+            let sum = a.followed_ns();
             prop_assert_eq!(sum.0, a.until.since(a.from).0, "{:?}", a);
             prop_assert!(a.preempted_ns <= a.waiting_ns && a.interrupted_ns <= a.running_ns, "{:?}", a);
             let on_cpus: Nanos = a.cpus.iter().map(|share| share.running_ns).sum();

@@ -1,8 +1,8 @@
 //! What a followed thread goes through, and what is told of it.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Start, ThreadFollower};
-use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, Ticks};
+use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};
+use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks};
 
 #[test]
 fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
@@ -334,4 +334,57 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
         (Nanos(200), Nanos(301), Nanos(0))
     );
     assert_eq!(account.runs, 1);
+}
+
+#[test]
+fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() {
+    let stop = |time, sender| at(time, 0, sender, EventKind::StopSignal { tid: A });
+    let events = [
+        switch(100, 1, 0, 0, A),
+        stop(900, HOG),
+        switch(1000, 1, A, 4, 0),
+        // It is stopped already: this one did nothing.
+        stop(2000, B),
+        waking(5000, 0, B, A, 1),
+        switch(5200, 1, 0, 0, A),
+        switch(6000, 1, A, 8, 0),
+        waking(7000, 0, B, A, 1),
+        switch(7001, 1, 0, 0, A),
+    ];
+    let mut follower = run(&[A], &events);
+    let account = &follower.finish(Ticks(8000), &Names)[0];
+    assert_eq!((account.stopped_ns, account.blocked_ns), (Nanos(5000), Nanos(0)));
+    assert_eq!(
+        (account.waiting_ns, account.longest_wait_ns, account.voluntary_switches),
+        (Nanos(201), Nanos(200), 0)
+    );
+    let episodes = follower.take_episodes();
+    assert_eq!(
+        shown(&episodes),
+        [
+            "stopped 1000-5000: stopped by a signal 4000",
+            "wait after wake-up 5000-5200: idle exit 200",
+            "stopped 6000-7000: stopped by a tracer 1000",
+            "wait after wake-up 7000-7001: idle exit 1",
+        ]
+    );
+    let by = |at: usize| episodes[at].slices[0].culprit.sender.as_ref().map(|sender| sender.tid);
+    assert_eq!((by(0), by(2)), (Some(HOG), None));
+}
+
+#[test]
+fn a_thread_that_was_stopped_before_and_is_not_let_go_on_is_stopped_all_along() {
+    let mut follower = ThreadFollower::new(settings());
+    follower.measure(Ticks(100), Ticks(u64::MAX));
+    let thread = ThreadRef { tid: A, comm: comm(A) };
+    follower.follow(Following { thread, role: None, start: Start::Stopped(StoppedBy::Signal) }, Ticks(0));
+    follower.event(&switch(500, 1, 0, 0, HOG), &Names);
+    let account = &follower.finish(Ticks(1000), &Names)[0];
+    assert_eq!((account.stopped_ns, account.unknown_ns), (Nanos(900), Nanos(0)));
+    assert_eq!(shown(&follower.take_episodes()), ["stopped 100-1000: stopped by a signal 900"]);
+    // Whoever let it go on may be in what was lost.
+    let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 4, 0)]);
+    follower.lost(jitterscope_model::CpuId(0), Ticks(500), Ticks(900), &Names);
+    let account = &follower.finish(Ticks(1000), &Names)[0];
+    assert_eq!((account.stopped_ns, account.unknown_ns), (Nanos(400), Nanos(500)));
 }

@@ -7,7 +7,7 @@ use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
 use jitterscope_export::{Target, export_redacted, export_run};
-use jitterscope_model::{Delivery, SCHEMA_VERSION};
+use jitterscope_model::{Delivery, SCHEMA_VERSION, doubts_text};
 use jitterscope_store::{RunReader, resolve};
 use serde_json::json;
 
@@ -42,6 +42,12 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
     remarks(&args.to, args.quiet);
+    // Not every format has a place for it.
+    let doubts = run.manifest().doubts();
+    if !doubts.is_empty() && !args.quiet {
+        let why = doubts_text(&doubts);
+        output::talk(format_args!("what this run says of culprits does not hold: {why}"));
+    }
     let export = if args.redact.on { export_redacted } else { export_run };
     let delivered = export(&run, &args.to).map_err(told_by_target)?;
     if args.json {

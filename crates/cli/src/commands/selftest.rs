@@ -21,7 +21,7 @@ pub struct SelftestArgs {
     /// else the highest]
     #[arg(long, value_name = "CPU")]
     pub cpus: Option<CpuList>,
-    /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback, stop, quota
+    /// Inject only these: fifo, fair, timer, membarrier, softirq, kworker, writeback, stop, quota, trap
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub only: Vec<DisturbKind>,
     #[command(flatten)]
@@ -90,9 +90,13 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         other => anyhow::Error::from(other),
     })?;
     if args.keep {
-        output::talk(format_args!("the run is {}", done.run.display()));
+        for run in &done.runs {
+            output::talk(format_args!("the run is {}", run.display()));
+        }
     } else {
-        jitterscope_store::remove(&done.run).context("the selftest's run cannot be removed")?;
+        for run in &done.runs {
+            jitterscope_store::remove(run).context("the selftest's run cannot be removed")?;
+        }
     }
     if args.json {
         output::json(&done.report)?;

@@ -9,6 +9,7 @@ use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow};
 use jitterscope_recording::stall_timeline;
 use jitterscope_store::RunReader;
+use jitterscope_view::text::unproven;
 use jitterscope_view::timeline::{self, StallKind, TimelineView};
 use jitterscope_view::{load_redacted, load_stall, load_worst, utc};
 use serde_json::json;
@@ -64,7 +65,8 @@ pub fn print_stall(path: &Path, which: &Which, as_json: bool, redact: Redact) ->
     let together = worst.together.as_ref().map(|together| {
         format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
     });
-    let remarks = remark.into_iter().chain(together).chain(problem).collect();
+    let doubt = unproven(&summary);
+    let remarks = doubt.into_iter().chain(remark).chain(together).chain(problem).collect();
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,

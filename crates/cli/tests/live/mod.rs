@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 pub fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_jitterscope"))
@@ -21,6 +22,31 @@ pub fn json(output: &Output) -> Value {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits until a recorder's probe spins, and its warm-up is over: on a busy machine it takes a while to start.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn until_it_measures(recorder: u32) {
+    let tasks = format!("/proc/{recorder}/task");
+    let spins = || {
+        fs::read_dir(&tasks).into_iter().flatten().flatten().any(|task| {
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("js-spin/"))
+        })
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    while !spins() {
+        assert!(Instant::now() < until, "no probe was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+}
+
+/// How many tracing instances a recorder has.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn instances_of(recorder: u32) -> usize {
+    let all = fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+    let wanted = format!("jitterscope-{recorder}");
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&wanted)).count()
 }
 
 /// Root, and kernel events to be had.

@@ -1,14 +1,14 @@
 //! Rows as line protocol.
 
 use influxdb_line_protocol::LineProtocolBuilder;
-use jitterscope_model::{Attribution, IntervalRow, RunFacts, Stall};
+use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall, doubts_text};
 
 /// A measurement: its name, its tags, its fields.
 pub type Measurement = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Everything that is ever written.
 pub const SCHEMA: [Measurement; 3] = [
-    ("jitter_run", &["host", "label", "probe"], &["run", "tool", "threshold_ns", "interval_ns"]),
+    ("jitter_run", &["host", "label", "probe"], &["run", "tool", "threshold_ns", "interval_ns", "doubts"]),
     (
         "jitter_stall",
         &["host", "label", "cpu", "culprit_kind", "culprit"],
@@ -40,6 +40,20 @@ impl Lines {
             .field("tool", concat!("jitterscope ", env!("CARGO_PKG_VERSION")))
             .field("threshold_ns", signed(facts.threshold.0))
             .field("interval_ns", signed(facts.interval.0))
+            .timestamp(signed(facts.clock.realtime_ns))
+            .close_line()
+            .build()
+    }
+
+    /// What the run's verdicts on culprits fail by: a field of its point, for the end of a run that has any.
+    pub(super) fn doubts(&self, doubts: &[Doubt]) -> Vec<u8> {
+        let facts = &self.facts;
+        LineProtocolBuilder::new()
+            .measurement("jitter_run")
+            .tag("host", &self.host)
+            .tag("label", &self.label)
+            .tag("probe", &tag_value(&facts.probe))
+            .field("doubts", printable(&doubts_text(doubts)).as_str())
             .timestamp(signed(facts.clock.realtime_ns))
             .close_line()
             .build()
@@ -143,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_fails_by_is_a_field_of_its_point() {
+        let lost = [Doubt::EventsLost { lost: 200, events: 5_138 }];
+        let (run, doubts) = (text(lines().run()), text(lines().doubts(&lost)));
+        let series = |line: &str| line.split_once(' ').map(|(series, _)| series.to_owned());
+        let time = |line: &str| line.rsplit_once(' ').map(|(_, time)| time.to_owned());
+        assert_eq!((series(&doubts), time(&doubts)), (series(&run), time(&run)));
+        assert!(doubts.contains("doubts=\"200 kernel events were lost, and 5138 were not"), "{doubts}");
+    }
+
+    #[test]
     fn lines_are_dated_in_nanoseconds_and_escaped() {
         let stall = Stall {
             id: StallId(7),
@@ -186,14 +210,18 @@ mod tests {
             text(lines().interval(&row)),
             "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,length_ns=500i,run=\"abc\" 1700000000000000500\n"
         );
-        for line in [text(lines().run()), text(lines().interval(&row))] {
+        // The point of a run gets its last field only where there are doubts.
+        let doubts = text(lines().doubts(&[Doubt::EventsLost { lost: 200, events: 5_138 }]));
+        for (line, later) in [(text(lines().run()), Some(&doubts)), (text(lines().interval(&row)), None)] {
             let parsed = influxdb_line_protocol::parse_lines(&line).next().unwrap().unwrap();
             let (_, tags, fields) =
                 SCHEMA.iter().find(|(name, ..)| *name == parsed.series.measurement.as_str()).unwrap();
             let written: Vec<&str> =
                 parsed.series.tag_set.iter().flatten().map(|(key, _)| key.as_str()).collect();
             assert_eq!(&written, tags);
-            let written: Vec<&str> = parsed.field_set.iter().map(|(key, _)| key.as_str()).collect();
+            let later = later.map(|line| influxdb_line_protocol::parse_lines(line).next().unwrap().unwrap());
+            let all = parsed.field_set.iter().chain(later.iter().flat_map(|line| &line.field_set));
+            let written: Vec<&str> = all.map(|(key, _)| key.as_str()).collect();
             assert_eq!(&written, fields);
         }
     }

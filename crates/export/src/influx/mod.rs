@@ -5,7 +5,7 @@
 //!
 //! | measurement | at | further tags | fields |
 //! |---|---|---|---|
-//! | `jitter_run` | the start | `probe` | `run`, `tool`, `threshold_ns`, `interval_ns` |
+//! | `jitter_run` | the start | `probe` | `run`, `tool`, `threshold_ns`, `interval_ns`; where the run fails its own proof, `doubts` |
 //! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `stall_id`, `victim` |
 //! | `jitter_interval` | end of the interval | `cpu` | `count`, `max_ns`, `stolen_ns`, `length_ns` |
 //!
@@ -142,7 +142,11 @@ impl<C: Carrier> Sink for Influx<C> {
         Ok(0)
     }
 
-    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+    fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
+        let doubts = run.doubts();
+        if let (Some(lines), Some(carrier), false) = (&self.lines, &mut self.carrier, doubts.is_empty()) {
+            carrier.line(lines.doubts(&doubts));
+        }
         Ok(self.carrier.take().map(Carrier::finish).unwrap_or_default())
     }
 }

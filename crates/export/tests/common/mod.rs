@@ -104,6 +104,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         counters: Vec::new(),
         edge_costs: vec![],
         sleeping_works: vec![],
+        senders_dropped: 0,
         events_in_gaps: EventsInGaps::default(),
         audit: Default::default(),
         self_noise: SelfNoise::default(),

@@ -39,6 +39,8 @@ open_words! {
         WaitAfterWakeUp = "wait after wake-up",
         /// Of a thread: it kept its CPU, and an interrupt ran on it.
         Interrupted = "interrupted",
+        /// Of a thread: a stop signal or a tracer did not let it run.
+        Stopped = "stopped",
         /// Not known: records were lost.
         LostRecords = "lost records",
         /// Not known: the stored run does not say.

@@ -72,6 +72,8 @@ verdicts! {
     UnrecordedFault = Unresolved "page fault without a record",
     /// The victim could run, the CPU idled, and nothing tells why.
     RunnableIdle = Unresolved "runnable but idle",
+    /// A victim that only reads the clock was put to sleep: frozen by a control group, or waiting in a page fault.
+    AsleepInKernel = Unresolved "asleep in the kernel",
     /// The CPU stood still before the kernel was entered.
     BeforeFirstEvent = Unresolved "before first event",
     /// Kernel code without tracepoints, or the CPU was taken.

@@ -200,6 +200,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             counters: Vec::new(),
             edge_costs: Vec::new(),
             sleeping_works: Vec::new(),
+            senders_dropped: 0,
             events_in_gaps: EventsInGaps::default(),
             audit: MachineAudit::new(),
             self_noise: self.self_noise(),

@@ -21,7 +21,7 @@ pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>
     let found = threads_of(machine, &target)?.into_iter().map(|found| Belonging {
         thread: found.following.thread,
         on: None,
-        asleep: found.following.start == Start::Asleep,
+        asleep: found.following.start != Start::Unknown,
     });
     Ok(found.collect())
 }

@@ -55,6 +55,10 @@ impl TakesRecords for Watched {
         self.watch.lost(cpu, from, to, names);
     }
 
+    fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        self.watch.senders_lost(from, to);
+    }
+
     fn set(&mut self, step: &Setup) {
         self.watch.set(step);
     }
@@ -339,7 +343,14 @@ impl Running for Watch<'_> {
         stage.outputs.store.context(&follow.events.context());
         let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
-        Ok(RunManifest { passive, attributed: true, events_in_gaps, ..stage.manifest(ended) })
+        let senders_dropped = follow.follower().watch.senders_dropped();
+        Ok(RunManifest {
+            passive,
+            attributed: true,
+            events_in_gaps,
+            senders_dropped,
+            ..stage.manifest(ended)
+        })
     }
 }
 

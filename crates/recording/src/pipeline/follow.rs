@@ -48,6 +48,8 @@ pub(crate) struct Followed {
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
     /// Time that they waited of which only sums were kept.
     pub(crate) folded: Ticks,
+    /// Records of senders that were dropped.
+    pub(crate) senders_dropped: u64,
     /// Control groups of ours that were throttled.
     pub(crate) throttled: Vec<GroupThrottled>,
     /// Kernel events of the measured time.

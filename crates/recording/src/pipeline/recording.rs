@@ -381,6 +381,7 @@ impl Running for Piped<'_> {
             stage.outputs.store.context(&followed.context);
             stage.sources = followed.sources;
             manifest.threads = followed.threads;
+            manifest.senders_dropped = followed.senders_dropped;
             manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };
             let warnings = &mut stage.warnings;
             warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));

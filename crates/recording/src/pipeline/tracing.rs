@@ -86,6 +86,7 @@ impl Follower for Tracing {
             context: follow.events.context(),
             unrecorded_switches: follow.follower().unrecorded_switches(),
             folded: follow.follower().folded(),
+            senders_dropped: follow.follower().senders_dropped(),
             throttled: follow.follower().throttled().cloned().collect(),
             events: follow.events_counted(),
         }))

@@ -27,6 +27,10 @@ impl TakesRecords for PassiveWatch {
         PassiveWatch::lost(self, cpu, from, to, names);
     }
 
+    fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        PassiveWatch::senders_lost(self, from, to);
+    }
+
     fn set(&mut self, step: &Setup) {
         match step {
             Setup::Belongs { tid, comm, on, asleep } => self.belongs(Belonging {

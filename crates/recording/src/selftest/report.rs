@@ -78,7 +78,7 @@ impl SelftestRow {
             Some(wrong) => format!("; most often instead: {}, {} times", wrong.said, wrong.count),
             None => String::new(),
         };
-        self.reason = if self.injected == 0 {
+        self.reason = if self.injected == 0 && self.out_of_reach == 0 {
             "nothing was injected".into()
         } else if self.is_undecided() {
             format!(

@@ -12,6 +12,7 @@ use jitterscope_inject::{
 };
 use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks, Warning};
 use jitterscope_platform::{Machine, choose_clock};
+use jitterscope_source::Tracefs;
 use jitterscope_store::{RunReader, StoreError};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,8 +63,8 @@ pub enum SelftestError {
 pub struct Selftested {
     /// The score.
     pub report: SelftestReport,
-    /// The run.
-    pub run: PathBuf,
+    /// The runs: the first, and one for each time that kinds were tried again.
+    pub runs: Vec<PathBuf>,
 }
 
 /// Tells when the measurement has begun.
@@ -94,17 +95,59 @@ enum Turn {
     Failed(SelftestRow),
 }
 
-/// Records the victim CPU while children disturb it, one kind after the other, and scores what the
-/// recording says. `tell` hears what is going on.
+/// How often a kind is tried again for which others kept the CPU too busy: a verdict that is only withheld where
+/// the CPU is shared could otherwise never fail.
+const TRIED_AGAIN: usize = 2;
+
+/// Runs the plan, and kinds that were left undecided again.
 ///
 /// # Errors
-/// Nothing could be recorded or scored. A kind that cannot be injected here is skipped in the report.
+/// As of the first recording. One that fails later leaves its kinds undecided.
 pub fn run(
     machine: &Machine,
     settings: &SelftestSettings,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Selftested, SelftestError> {
+    let Once { mut rows, mut skipped, run } = once(machine, settings, stop, tell)?;
+    let mut runs = vec![run];
+    for _ in 0..TRIED_AGAIN {
+        let mut again = settings.clone();
+        again.plan.turns.retain(|turn| rows.iter().any(|row| row.kind == turn.kind && row.is_undecided()));
+        if again.plan.turns.is_empty() || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        tell("the CPU was too busy for some kinds: trying those again");
+        let Ok(later) = once(machine, &again, stop, tell) else { break };
+        runs.push(later.run);
+        for row in later.rows {
+            rows.iter_mut().filter(|old| old.kind == row.kind).for_each(|old| *old = row.clone());
+        }
+    }
+    // Nothing was proven either way, as where a kind cannot be injected at all.
+    let (undecided, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(SelftestRow::is_undecided);
+    skipped.extend(undecided.into_iter().map(|row| SkippedKind { kind: row.kind, reason: row.reason }));
+    Ok(Selftested { report: SelftestReport::new(rows, skipped), runs })
+}
+
+/// What one recording came to.
+struct Once {
+    rows: Vec<SelftestRow>,
+    skipped: Vec<SkippedKind>,
+    run: PathBuf,
+}
+
+/// Records the victim CPU while children disturb it, one kind after the other, and scores what the
+/// recording says. `tell` hears what is going on.
+///
+/// # Errors
+/// Nothing could be recorded or scored. A kind that cannot be injected here is skipped in the report.
+fn once(
+    machine: &Machine,
+    settings: &SelftestSettings,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Once, SelftestError> {
     let cpus = &settings.record.cpus.cpus;
     let victim = cpus.first().unwrap_or_default();
     // Children inherit it: they start where they disturb nobody.
@@ -171,20 +214,12 @@ pub fn run(
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for turn in turns {
         match turn {
-            Turn::Done(disturbed) => {
-                let row = score_turn(&run, &disturbed, victim)?;
-                // Nothing was proven either way, as where a kind cannot be injected at all.
-                if row.is_undecided() {
-                    skipped.push(SkippedKind { kind: row.kind, reason: row.reason });
-                } else {
-                    rows.push(row);
-                }
-            }
+            Turn::Done(disturbed) => rows.push(score_turn(&run, &disturbed, victim)?),
             Turn::Skipped(kind) => skipped.push(kind),
             Turn::Failed(row) => rows.push(row),
         }
     }
-    Ok(Selftested { report: SelftestReport::new(rows, skipped), run: outcome.path })
+    Ok(Once { rows, skipped, run: outcome.path })
 }
 
 fn turn(
@@ -196,6 +231,12 @@ fn turn(
     let kind = planned.kind;
     let wanted = planned.settings(common);
     if let Err(reason) = availability(kind, machine, &wanted) {
+        return Turn::Skipped(SkippedKind { kind, reason });
+    }
+    // The recording has it mounted.
+    if let Ok(tracefs) = Tracefs::open(machine)
+        && let Some(reason) = kind.cannot_be_named(|event| tracefs.has_event(event))
+    {
         return Turn::Skipped(SkippedKind { kind, reason });
     }
     let child = match ChildHandle::spawn(&settings.child, kind, &wanted, PATIENCE) {

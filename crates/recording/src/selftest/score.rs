@@ -4,7 +4,7 @@ use super::report::{SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
     Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
-    Ticks,
+    Ticks, Verdict,
 };
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let mut wrong: HashMap<String, u64> = HashMap::new();
     for injection in &injections {
         let met: Vec<_> = victims.meeting(injection).collect();
-        let named = met.iter().any(|(_, met)| met.names(&header.expected));
+        let named = is_named(&met, header, injection);
         let shielded = || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
         // Which of the two kept the victim from running cannot be told, and is told so.
         let perhaps = || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
@@ -66,13 +66,31 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
             end_ticks: injection.end_ticks + half,
             ..*injection
         };
-        row.named_when_shifted +=
-            u64::from(victims.meeting(&later).any(|(_, met)| met.names(&header.expected)));
+        let then: Vec<_> = victims.meeting(&later).collect();
+        row.named_when_shifted += u64::from(is_named(&then, header, &later));
     }
     row.wrong = wrong.into_iter().map(|(said, count)| WrongVerdict { said, count }).collect();
     row.wrong.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.said.cmp(&b.said)));
     row.length_error = length_error(&injections, &victims, &header.expected, episode.rate);
     row.judge()
+}
+
+/// Whether what was injected in a window is named by the stalls that meet it.
+fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injection) -> bool {
+    if !header.kind.leaves_no_record() {
+        return met.iter().any(|(_, stall)| stall.names(&header.expected));
+    }
+    // Of what happened in it without an event, most must be told as that, and not as somebody's doing.
+    let inside = met.iter().map(|(_, stall)| stall).filter(|stall| stall.lies_in(window));
+    let alone: Vec<&Part> = inside.filter_map(|stall| stall.without_event()).collect();
+    let unseen = alone.iter().filter(|part| is_unseen(part)).count();
+    unseen > 0 && unseen * 2 > alone.len()
+}
+
+/// Whether a part says that nothing was seen, and blames nobody.
+fn is_unseen(part: &Part) -> bool {
+    let none = [Verdict::NoEventInVm, Verdict::OutsideThisKernel, Verdict::UnderOneMicrosecond];
+    part.culprit.subject.as_verdict().is_some_and(|verdict| none.contains(&verdict))
 }
 
 /// A stall with its parts; none when it was not attributed.
@@ -97,9 +115,29 @@ impl VictimStall<'_> {
         self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
     }
 
-    /// Whether another thread ran while a quota above the victim was counted.
+    /// Whether another thread ran while a quota above the victim was counted, for most of it.
     fn may_be_throttled(&self) -> bool {
-        self.parts.iter().any(|part| part.evidence == Evidence::SwitchRecordsWhileThrottled)
+        let may_be = |part: &&Part| part.evidence == Evidence::SwitchRecordsWhileThrottled;
+        let theirs: Nanos = self.parts.iter().filter(may_be).map(|part| part.net).sum();
+        let all: Nanos = self.parts.iter().map(|part| part.net).sum();
+        theirs.0 * 2 > all.0
+    }
+
+    fn lies_in(&self, window: &Injection) -> bool {
+        window.start_ticks <= self.start && self.end <= window.end_ticks
+    }
+
+    /// What is said of the whole of it, where no kernel event was inside.
+    fn without_event(&self) -> Option<&Part> {
+        let hosts = |part: &&Part| {
+            matches!(
+                part.culprit.subject.as_verdict(),
+                Some(
+                    Verdict::CpuTaken | Verdict::VirtualMachinePaused | Verdict::Smi | Verdict::AllCpusAtOnce
+                )
+            )
+        };
+        self.parts.first().filter(|part| self.parts.len() == 1 && (is_unseen(part) || hosts(part)))
     }
 
     /// Time that it gives to the expected culprit.

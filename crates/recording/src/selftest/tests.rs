@@ -1,8 +1,8 @@
 use super::*;
 use jitterscope_inject::{DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall,
-    StallId, Subject, ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, Confidence, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender,
+    Stall, StallId, Subject, ThreadRef, TickRate, Ticks, Verdict,
 };
 
 /// One tick is one nanosecond in these tests, and a period is 10 ms.
@@ -270,6 +270,55 @@ fn an_interrupt_needs_the_right_sender() {
     interrupt.culprit.sender.as_mut().unwrap().context = ExecutionContext::Interrupt;
     assert!(named(interrupt).1.contains("sent by an interrupt"), "whose thread was only beneath");
     assert!(named(ipi()).1.contains("the right culprit without its sender"));
+}
+
+#[test]
+fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
+    let header = header(DisturbKind::Trap, CulpritKind::Unresolved, "no kernel event", None);
+    let whole =
+        |verdict| Part::whole(Subject::verdict(verdict), Nanos(10), Confidence::Low, Evidence::Nothing);
+    let named = |verdicts: &[Verdict]| {
+        let mut recorded = Recorded::default();
+        // The interrupt that sets the breakpoint; the host may be late with that.
+        recorded.stall(
+            1,
+            0,
+            100,
+            vec![part(CulpritKind::Ipi, "remote_function", 50), whole(Verdict::LateInterrupt)],
+        );
+        for (n, verdict) in (0..).zip(verdicts) {
+            recorded.stall(1, 200 + n * 100, 210 + n * 100, vec![whole(*verdict)]);
+        }
+        // Another matter: it reaches out of the window.
+        recorded.stall(1, 900, 5_000, vec![whole(Verdict::CpuTaken)]);
+        recorded.score(&header, &[window(0, 1_000, None)]).named == 1
+    };
+    assert!(named(&[Verdict::NoEventInVm, Verdict::NoEventInVm]));
+    assert!(named(&[Verdict::OutsideThisKernel]), "no virtual machine");
+    assert!(
+        named(&[Verdict::NoEventInVm, Verdict::NoEventInVm, Verdict::CpuTaken]),
+        "the host may be busy, too"
+    );
+    assert!(!named(&[Verdict::CpuTaken, Verdict::CpuTaken, Verdict::NoEventInVm]));
+    assert!(!named(&[Verdict::VirtualMachinePaused]));
+    assert!(!named(&[]), "it was not seen at all");
+}
+
+#[test]
+fn a_quota_is_out_of_reach_only_where_another_thread_had_most_of_the_stall() {
+    let header = header(DisturbKind::Quota, CulpritKind::Quota, "CPU quota", None);
+    let perhaps = |theirs: u64| {
+        let mut recorded = Recorded::default();
+        let other = Part {
+            evidence: Evidence::SwitchRecordsWhileThrottled,
+            ..part(CulpritKind::Thread, "make", theirs)
+        };
+        recorded.stall(1, 0, 100, vec![other, part(CulpritKind::Switch, "idle exit", 100 - theirs)]);
+        let row = recorded.score(&header, &[window(0, 100, None)]);
+        (row.out_of_reach, row.injected, row.named)
+    };
+    assert_eq!(perhaps(90), (1, 0, 0));
+    assert_eq!(perhaps(10), (0, 1, 0), "the CPU idled: what kept the thread from it must be named");
 }
 
 #[test]

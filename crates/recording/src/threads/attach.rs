@@ -256,7 +256,14 @@ impl Running for Attached<'_> {
         let events_in_gaps =
             EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
         let ended = ClockReading { ticks: last, ..ended };
-        Ok(RunManifest { threads, attributed: true, events_in_gaps, ..stage.manifest(ended) })
+        let senders_dropped = follow.follower().senders_dropped();
+        Ok(RunManifest {
+            threads,
+            attributed: true,
+            events_in_gaps,
+            senders_dropped,
+            ..stage.manifest(ended)
+        })
     }
 }
 

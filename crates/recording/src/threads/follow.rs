@@ -21,6 +21,9 @@ pub(crate) trait TakesRecords {
 
     fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon);
 
+    /// Records of the sending side were lost.
+    fn senders_lost(&mut self, from: Ticks, to: Ticks);
+
     /// What its recorder set, in a replay.
     fn set(&mut self, step: &Setup);
 
@@ -46,12 +49,20 @@ impl TakesRecords for ThreadFollower {
         ThreadFollower::lost(self, cpu, from, to, names);
     }
 
+    fn senders_lost(&mut self, from: Ticks, to: Ticks) {
+        ThreadFollower::senders_lost(self, from, to);
+    }
+
     fn set(&mut self, step: &Setup) {
-        let Setup::Follow { at, tid, comm, role, asleep } = step else { return };
+        let Setup::Follow { at, tid, comm, role, asleep, stopped_by } = step else { return };
         let following = Following {
             thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
             role: role.map(PipelineRole::as_str),
-            start: if *asleep { Start::Asleep } else { Start::Unknown },
+            start: match (stopped_by, asleep) {
+                (Some(by), _) => Start::Stopped(*by),
+                (None, true) => Start::Asleep,
+                (None, false) => Start::Unknown,
+            },
         };
         self.follow(following, *at);
     }
@@ -104,6 +115,7 @@ impl<F: TakesRecords> InOrder<F> {
                 self.waiting.push((event.time, Entry::Event(event)));
             }
             Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
+            Record::SendersLost(from, to) => self.follower.senders_lost(from, to),
             Record::Setup(Setup::Measure { from, until }) => self.measure(*from, *until),
             Record::Setup(step) => self.follower.set(step),
         }
@@ -153,6 +165,10 @@ impl Follow {
             comm: who.thread.comm.to_string(),
             role,
             asleep: who.start == Start::Asleep,
+            stopped_by: match who.start {
+                Start::Stopped(by) => Some(by),
+                Start::Asleep | Start::Unknown => None,
+            },
         });
         self.events.quotas.watch(who.thread.tid);
         self.records.follower.follow(who, at);

@@ -2,7 +2,7 @@
 
 use super::settings::Target;
 use jitterscope_attribute::{Following, Start};
-use jitterscope_model::{Comm, CpuList, CpuSet, ThreadRef};
+use jitterscope_model::{Comm, CpuList, CpuSet, StoppedBy, ThreadRef};
 use jitterscope_platform::Machine;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -84,6 +84,8 @@ fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
     };
     let start = match field("State")?.bytes().next()? {
         b'R' => Start::Unknown,
+        b'T' => Start::Stopped(StoppedBy::Signal),
+        b't' => Start::Stopped(StoppedBy::Tracer),
         b'Z' | b'X' => return None,
         _ => Start::Asleep,
     };
@@ -191,6 +193,8 @@ mod tests {
             (10, 11, "worker", "R (running)"),
             (20, 20, "worker", "D (disk sleep)"),
             (30, 30, "gone", "Z (zombie)"),
+            (40, 40, "halted", "T (stopped)"),
+            (40, 41, "halted", "t (tracing stop)"),
         ]);
         let told = |target: Target| -> Vec<(i32, Start)> {
             let mut found: Vec<_> = threads(&machine, &target)
@@ -203,6 +207,8 @@ mod tests {
         };
         assert_eq!(told(Target::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
         assert_eq!(told(Target::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
+        let stopped = [(40, Start::Stopped(StoppedBy::Signal)), (41, Start::Stopped(StoppedBy::Tracer))];
+        assert_eq!(told(Target::Process(40)), stopped);
         assert!(threads(&machine, &Target::Process(30)).is_err(), "a zombie has nothing to follow");
         assert!(threads(&machine, &Target::Process(99)).is_err());
         let found = threads(&machine, &Target::Process(20)).unwrap();

@@ -114,8 +114,16 @@ fn missing<'a>(
     (lacking.iter().map(|w| format!("{}:{}", w.system, w.event)).collect(), loses)
 }
 
+impl Tracefs {
+    /// Whether the kernel has an event, told as `system/event`.
+    #[must_use]
+    pub fn has_event(&self, event: &str) -> bool {
+        self.machine().exists(format!("{}/events/{event}/format", self.root()))
+    }
+}
+
 fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
-    |event| tracefs.machine().exists(format!("{}/events/{event}/format", tracefs.root()))
+    |event| tracefs.has_event(event)
 }
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.

@@ -28,7 +28,7 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
     let height = 76.0 + LINE * (culprits.len().min(BARS) + usize::from(more > 0)) as f64;
     let mut svg = Svg::new(WIDTH, height);
     let title = words::stolen_by(run);
-    plot::heading(&mut svg, height, title, &words::subtitle(&[run]));
+    plot::heading(&mut svg, height, title, &words::subtitle_of_culprits(run));
     let mut row = |at: usize, name: &str, class: &str, total: u64, told: String| {
         let y = 60.0 + LINE * at as f64;
         let length = (total as f64 / largest.max(total) as f64) * (RIGHT - LEFT);

@@ -80,7 +80,7 @@ pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
         &mut svg,
         HEIGHT,
         "Every stall, by the culprit with the largest part",
-        &words::subtitle(&[run]),
+        &words::subtitle_of_culprits(run),
     );
     let end = plot::key(&mut svg, &shown.names, Sample::Mark);
     let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
@@ -145,7 +145,7 @@ pub(super) fn series(run: &Drawn) -> Result<Svg, ChartError> {
     let mut svg = Svg::new(WIDTH, height);
     let more =
         if hidden > 0 { format!("; {hidden} lanes with shorter stalls are left out") } else { String::new() };
-    let remark = format!("{}{more}", words::subtitle(&[run]));
+    let remark = format!("{}{more}", words::subtitle_of_culprits(run));
     plot::heading(&mut svg, height, "The longest stall of each moment", &remark);
     plot::key(&mut svg, &shown.names, Sample::Bar);
     let lengths = picture.stalls.iter().map(|stall| stall.length.0 as f64);

@@ -61,6 +61,15 @@ pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
     }
 }
 
+/// Which run, beneath the title of a chart that names culprits.
+pub(super) fn subtitle_of_culprits(run: &Drawn) -> String {
+    let said = match run.summary.trust.doubts.is_empty() {
+        true => "",
+        false => "UNPROVEN CULPRITS (the report says why): ",
+    };
+    format!("{said}{}", subtitle(&[run]))
+}
+
 /// Which runs, beneath a title.
 pub(super) fn subtitle(runs: &[&Drawn]) -> String {
     match runs {

@@ -1,6 +1,8 @@
 //! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
 
-use super::words::{became, because, change, figure, figure_name, interval, moved_elsewhere, verdict};
+use super::words::{
+    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
+};
 use crate::number;
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words::kind_and_name;
@@ -98,6 +100,9 @@ impl Page {
                     letter(at)
                 ),
             );
+        }
+        if let Some(why) = unproven(side) {
+            self.wrapped(Tone::Bad, &format!("   {}: {why}", letter(at)));
         }
     }
 
@@ -237,7 +242,7 @@ impl Page {
         let Some(culprits) = &against.culprits else {
             if !against.conditions.iter().any(|difference| difference.incomparable) {
                 self.heading("CULPRITS");
-                self.wrapped(Tone::Dim, "Not every run recorded kernel events: nobody is named.");
+                self.wrapped(Tone::Dim, "Not every run recorded kernel events, or what it says of culprits does not hold: nobody is named.");
             }
             return;
         };

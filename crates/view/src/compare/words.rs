@@ -2,9 +2,9 @@
 
 use crate::number;
 use jitterscope_analyze::compare::{
-    Became, Comparison, FigureKind, FigureUnit, Interval, Scale, Undecided, Verdict,
+    Became, Comparison, FigureKind, FigureUnit, Interval, Scale, SideSummary, Undecided, Verdict,
 };
-use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
+use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole, doubts_text};
 
 /// What a figure is called.
 #[must_use]
@@ -131,6 +131,14 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
         Some(more) => format!("{why}; {more} more runs of {run} of each might decide"),
         None => format!("{why}; no number of runs of {run} that anybody makes would decide"),
     })
+}
+
+/// Why nobody is named of a side, in a sentence; `None` where its runs hold their own proof.
+pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
+    let run = side.runs.iter().find(|run| !run.doubts.is_empty())?;
+    let others = side.runs.iter().filter(|other| !other.doubts.is_empty()).count() - 1;
+    let more = if others == 0 { String::new() } else { format!(", and so {others} more") };
+    Some(format!("who did it cannot be said of run {}{more}: {}", run.id, doubts_text(&run.doubts)))
 }
 
 /// A warning where what one CPU won is what another one of the same runs lost; `None` where none did.

@@ -4,7 +4,7 @@ use super::markup::{Cell, Head, Markup};
 use super::policy;
 use crate::chart::{self, ChartKind};
 use crate::compare::text::{length, letter, middle};
-use crate::compare::words::{became, because, change, figure, figure_name, interval, verdict};
+use crate::compare::words::{became, because, change, figure, figure_name, interval, unproven, verdict};
 use crate::drawn::Drawn;
 use crate::number::{count, percent, rate, span, utc};
 use crate::words::{detail, kind_and_name};
@@ -62,7 +62,8 @@ fn told_of(at: usize, side: &SideSummary) -> String {
     } else {
         String::new()
     };
-    format!("{}: {}, {runs}{cpus}, {}{lost}", letter(at), name(side), span(side.measured_ns))
+    let doubt = unproven(side).map_or_else(String::new, |why| format!("; {why}"));
+    format!("{}: {}, {runs}{cpus}, {}{lost}{doubt}", letter(at), name(side), span(side.measured_ns))
 }
 
 fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
@@ -165,7 +166,7 @@ fn figures(body: &mut Markup, against: &Against) {
 
 fn culprits(body: &mut Markup, against: &Against) {
     let Some(culprits) = &against.culprits else {
-        body.note("Not every run recorded kernel events, or they cannot be compared: nobody is named.");
+        body.note("Not every run recorded kernel events that hold their own proof, or they cannot be compared: nobody is named.");
         return;
     };
     let heads = [

@@ -3,10 +3,10 @@
 use super::markup::{Cell, Head, Markup};
 use crate::chart::shares::{self, Whole};
 use crate::number::{count, percent, percent_cell, span};
-use crate::text::Told;
+use crate::text::{self, Told};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
+use jitterscope_model::{CpuSet, CulpritKind, Nanos, RanInstead, ThreadAccount};
 use std::cmp::Reverse;
 
 /// Threads at first sight.
@@ -41,11 +41,14 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             percent(share(lost(worst), worst)),
             worst.longest_wait_ns
         );
-        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).first() {
+        let had_it = |ran: &&RanInstead| ran.subject.kind() != CulpritKind::Stopped;
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).iter().find(had_it) {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
         told.push(Told::plain(text));
     }
+    let stopped: Nanos = threads.iter().map(|thread| thread.stopped_ns).sum();
+    told.extend(text::threads::stopped(stopped, all > 1).map(Told::plain));
     told
 }
 
@@ -63,6 +66,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
         Head::Number("waiting"),
         Head::Number("preempted"),
         Head::Number("interrupted"),
+        Head::Number("stopped"),
         Head::Number("blocked"),
         Head::Number("unknown"),
         Head::Number("migrations"),
@@ -79,6 +83,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
             cell(thread.waiting_ns),
             cell(thread.preempted_ns),
             cell(thread.interrupted_ns),
+            cell(thread.stopped_ns),
             cell(thread.blocked_ns),
             cell(thread.unknown_ns),
             Cell::Number(count(thread.migrations)),
@@ -103,12 +108,13 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
 type Sort = (&'static str, fn(&ThreadAccount) -> Nanos);
 
 /// Interruptions lie within the time that a thread ran.
-const SORTS: [Sort; 5] = [
+const SORTS: [Sort; 6] = [
     ("running", |thread| thread.running_ns.saturating_sub(thread.interrupted_ns)),
     ("interrupted", |thread| thread.interrupted_ns),
     ("waiting", |thread| thread.waiting_ns),
     ("blocked", |thread| thread.blocked_ns),
     ("unknown", |thread| thread.unknown_ns),
+    ("stopped", |thread| thread.stopped_ns),
 ];
 
 fn picture(body: &mut Markup, threads: &[&ThreadAccount]) {
@@ -154,8 +160,8 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
-    let ran = RanInstead::by_program(all);
-    body.table(caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
+    let by_program = RanInstead::by_program(all);
+    body.table(caption, &heads, by_program.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {
@@ -169,8 +175,7 @@ fn lost(thread: &ThreadAccount) -> Nanos {
 }
 
 fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
-    let followed = thread.running_ns + thread.waiting_ns + thread.blocked_ns + thread.unknown_ns;
-    part.0 as f64 / followed.0.max(1) as f64
+    part.0 as f64 / thread.followed_ns().0.max(1) as f64
 }
 
 fn name(thread: &ThreadAccount) -> String {

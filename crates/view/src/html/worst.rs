@@ -3,6 +3,7 @@
 use super::markup::{Cell, Head, Markup};
 use crate::drawn::Drawn;
 use crate::number::{moment, percent_cell, utc};
+use crate::text::headline;
 use crate::words;
 use jitterscope_analyze::WorstStall;
 
@@ -18,6 +19,11 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         body.note("No stall was recorded.").end();
         return;
     }
+    let doubt = headline::unproven(&run.summary);
+    if let Some(why) = &doubt {
+        body.note(why);
+    }
+    let row = |stall: &WorstStall| row(stall, doubt.is_none());
     let heads = [
         Head::Number(""),
         Head::Number("length"),
@@ -36,8 +42,9 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn row(stall: &WorstStall) -> Vec<Cell> {
-    let mut parts: Vec<_> = stall.parts.iter().collect();
+/// `proven`: whether what is said of culprits holds.
+fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
+    let mut parts: Vec<_> = stall.parts.iter().filter(|_| proven).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.net));
     let mut told: Vec<String> = parts
         .iter()

@@ -90,8 +90,9 @@ pub(crate) fn doubts(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// Why nobody is named, in a sentence.
-pub(crate) fn unproven(summary: &RunSummary) -> Option<String> {
+/// Why nobody is named, in a sentence; `None` where the run's evidence holds its own proof.
+#[must_use]
+pub fn unproven(summary: &RunSummary) -> Option<String> {
     let doubts = &summary.trust.doubts;
     (!doubts.is_empty()).then(|| format!("Who did it cannot be said: {}.", doubts_text(doubts)))
 }

@@ -19,6 +19,8 @@ pub use brief::{Next, Step, brief};
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
 
+pub use headline::unproven;
+
 use crate::style::{Style, Tone, fit, wrap};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};

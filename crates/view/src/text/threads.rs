@@ -47,13 +47,8 @@ pub(super) fn lost(thread: &ThreadAccount) -> Nanos {
     thread.waiting_ns + thread.interrupted_ns
 }
 
-/// All the time that it was followed.
-pub(super) fn followed(thread: &ThreadAccount) -> Nanos {
-    thread.running_ns + thread.waiting_ns + thread.blocked_ns + thread.unknown_ns
-}
-
 fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
-    part.0 as f64 / followed(thread).0.max(1) as f64
+    part.0 as f64 / thread.followed_ns().0.max(1) as f64
 }
 
 /// Its role, or what it calls itself.
@@ -84,7 +79,7 @@ pub(super) fn row(page: &mut Page, thread: &ThreadAccount) {
 
 fn block(page: &mut Page, thread: &ThreadAccount) {
     let title = format!("{} {}", thread.tid, name(thread));
-    let mut remark = format!("followed for {}", span(followed(thread)));
+    let mut remark = format!("followed for {}", span(thread.followed_ns()));
     match (thread.appeared, thread.exited) {
         (true, true) => remark += ", its whole life",
         (true, false) => remark += ", from its beginning",
@@ -106,6 +101,9 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
         thread.running_ns, thread.interrupted_ns, thread.waiting_ns, thread.preempted_ns, thread.blocked_ns
     );
     page.prose(None, 2, &text);
+    if let Some(text) = stopped(thread.stopped_ns, false) {
+        page.prose(Some(Tone::Warning), 2, &text);
+    }
     if thread.unknown_ns > Nanos::ZERO {
         let text = format!(
             "What it did for {} ({}) is not known: no record tells, or records were lost.",
@@ -155,6 +153,16 @@ pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
         let text = format!("{} more, {rest} together (--json lists them)", ran.len() - INSTEAD);
         page.prose(Some(Tone::Dim), 12, &text);
     }
+}
+
+/// What to say of time in which threads were not let run at all.
+pub(crate) fn stopped(time: Nanos, several: bool) -> Option<String> {
+    let (them, they) = if several { ("them", "they") } else { ("it", "it") };
+    (time > Nanos::ZERO).then(|| {
+        format!(
+            "A signal or a tracer kept {them} stopped for {time}: {they} neither waited for a CPU nor slept then."
+        )
+    })
 }
 
 fn times(n: u64) -> String {

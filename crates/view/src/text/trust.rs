@@ -168,7 +168,7 @@ fn correlation(page: &mut Page, attribution: &AttributionSummary) {
 
 fn losses(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
-    if trust.dropped_records == 0 && trust.lost_records == 0 {
+    if (trust.dropped_records, trust.lost_records, trust.senders_dropped) == (0, 0, 0) {
         return fact(page, None, "losses", "none");
     }
     let mut parts = Vec::new();
@@ -180,6 +180,13 @@ fn losses(page: &mut Page, summary: &RunSummary) {
     }
     for source in summary.sources.iter().filter(|source| source.lost > 0) {
         parts.push(format!("{} lost {} records", source.name, count(source.lost)));
+    }
+    if trust.senders_dropped > 0 {
+        parts.push(format!(
+            "{} records of who woke, called or queued were dropped, for there were too many at once: of what they \
+             set going the sender is not known",
+            count(trust.senders_dropped)
+        ));
     }
     fact(page, Some(Tone::Warning), "losses", &parts.join("; "));
 }

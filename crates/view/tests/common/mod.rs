@@ -243,6 +243,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         counters: Vec::new(),
         edge_costs: Vec::new(),
         sleeping_works: Vec::new(),
+        senders_dropped: 0,
         events_in_gaps: EventsInGaps {
             events: 39_222,
             inside: 39_222,

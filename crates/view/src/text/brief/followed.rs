@@ -4,7 +4,7 @@ use super::Ranking;
 use crate::number::{percent, span};
 use crate::style::Tone;
 use crate::text::Page;
-use crate::text::threads::{followed, head, lost, name, row};
+use crate::text::threads::{head, lost, name, row, stopped};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, ThreadAccount};
 
@@ -29,6 +29,9 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ran
     );
     let bad = waited.0 as f64 >= 0.01 * wanted.0.max(1) as f64;
     page.prose(Some(if bad { Tone::Bad } else { Tone::Strong }), 0, &text);
+    if let Some(text) = stopped(sum(|thread| thread.stopped_ns), threads.len() > 1) {
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
     super::longest(page, summary);
     if threads.len() > 1 {
         table(page, &threads);
@@ -54,7 +57,7 @@ fn table(page: &mut Page, threads: &[&ThreadAccount]) {
         page.prose(Some(Tone::Dim), 2, &rest.join("; "));
     }
     let unknown: Nanos = threads.iter().map(|thread| thread.unknown_ns).sum();
-    let all: Nanos = threads.iter().map(|thread| followed(thread)).sum();
+    let all: Nanos = threads.iter().map(|thread| thread.followed_ns()).sum();
     if unknown.0 > all.0 / 100 {
         let text = format!("of {unknown} of their time no record tells what they did");
         page.prose(Some(Tone::Warning), 2, &text);

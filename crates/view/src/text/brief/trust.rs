@@ -61,6 +61,9 @@ fn line(summary: &RunSummary) -> (bool, String) {
             off(format!("{} records were LOST, and {} stalls have none", count(lost), count(stalls)))
         }
     });
+    if trust.senders_dropped > 0 {
+        facts.push(off(format!("{} records of senders were dropped", count(trust.senders_dropped))));
+    }
     if trust.floor_ticks.is_some() && trust.coverage < COVERED {
         facts.push(off(format!("the probe covered only {} of the time", percent(trust.coverage))));
     }

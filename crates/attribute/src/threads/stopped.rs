@@ -1,0 +1,50 @@
+//! Threads that a signal or a tracer has stopped.
+
+use super::follower::ThreadFollower;
+use super::state::{State, Thread};
+use super::{Episode, EpisodeKind};
+use crate::culprits;
+use crate::lexicon::Lexicon;
+use crate::windows::Slice;
+use jitterscope_model::{CpuId, Evidence, StoppedBy, Ticks};
+
+/// What has stopped a thread that a switch takes off its CPU in this state.
+pub(super) fn stopped_by(prev_state: u64) -> Option<StoppedBy> {
+    culprits::stopped_by(u16::try_from(prev_state & 0xff).unwrap_or_default())
+}
+
+impl ThreadFollower {
+    /// If the thread was stopped, it is no longer.
+    pub(super) fn end_stop(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let State::Stopped(by) = thread.state else { return };
+        let episode = self.stop(thread, by, at, lexicon);
+        self.account(tid, at);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.state = State::Blocked;
+        }
+        self.suffered(episode);
+    }
+
+    /// The stop of a thread up to `until`, with whoever had sent the signal by when it began.
+    pub(super) fn stop(
+        &self,
+        thread: &Thread,
+        by: StoppedBy,
+        until: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> Episode {
+        let (start, end) = (thread.since, until.max(thread.since));
+        let culprit = culprits::stopped(by, thread.id.tid, start, &self.senders, lexicon);
+        Episode {
+            thread: thread.id,
+            kind: EpisodeKind::Stopped,
+            cpu: thread.cpu.unwrap_or(CpuId(0)),
+            migrated_from: None,
+            start,
+            end,
+            slices: vec![Slice { start, end, culprit, evidence: Evidence::LeavingState, turn: 0 }],
+            waker: None,
+        }
+    }
+}

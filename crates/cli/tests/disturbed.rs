@@ -1,0 +1,316 @@
+//! What is said of disturbances of known size that try to mislead: on the real machine.
+
+mod live;
+
+use jitterscope_model::CpuId;
+use jitterscope_platform::{current_tid, name_current_thread, pin_current_thread, set_fifo};
+use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+fn highest_cpu() -> CpuId {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    CpuId(online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap())
+}
+
+fn start_recording(runs: &Path, seconds: &str) -> Child {
+    let cpu = highest_cpu().to_string();
+    Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs)
+        .args(["record", "--cpus", &cpu, "-d", seconds, "--json", "-q"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    json(output)
+}
+
+/// All culprits and classes of a report.
+fn rows(report: &Value) -> Vec<&Value> {
+    let attribution = &report["attribution"];
+    let of = |rows: &'static str| attribution[rows].as_array().unwrap().iter();
+    of("culprits").chain(attribution["unexplained"]["classes"].as_array().unwrap()).collect()
+}
+
+fn named<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
+    rows(report).into_iter().find(|row| row["name"] == name)
+}
+
+/// A stored run says the same when it is attributed again.
+fn assert_replays(runs: &Path, report: &Value) {
+    let again = json(&jitterscope(runs, &["report", "latest", "--reattribute", "--json"]));
+    assert_eq!(again["attribution"]["culprits"], report["attribution"]["culprits"]);
+    assert_eq!(again["attribution"]["unexplained"], report["attribution"]["unexplained"]);
+}
+
+/// A thread of the test that does something again and again.
+struct Doing {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Doing {
+    fn start(name: &'static str, mut body: impl FnMut() + Send + 'static) -> Doing {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            name_current_thread(name);
+            while !stopped.load(Ordering::Relaxed) {
+                body();
+            }
+        });
+        Doing { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn spin(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// A freezer of version 1. Whoever is in it is thawed and moves up, and it is removed.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn make() -> Option<Freezer> {
+        let root = Path::new("/sys/fs/cgroup/freezer");
+        let folder = root.join(format!("jitterscope-test-{}", std::process::id()));
+        if fs::create_dir(&folder).is_err() || !folder.join("freezer.state").exists() {
+            let _ = fs::remove_dir(&folder);
+            eprintln!("skipped: no control group of version 1 with a freezer");
+            return None;
+        }
+        Some(Freezer(folder))
+    }
+
+    fn set(&self, state: &str) {
+        fs::write(self.0.join("freezer.state"), state).unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("freezer.state"), "THAWED");
+        for pid in fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write("/sys/fs/cgroup/freezer/cgroup.procs", pid);
+        }
+        let until = Instant::now() + Duration::from_secs(5);
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_is_frozen_blames_neither_the_idle_task_nor_the_host() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(freezer) = Freezer::make() else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let recorder = start_recording(runs.path(), "4s");
+    until_it_measures(recorder.id());
+    fs::write(freezer.0.join("cgroup.procs"), recorder.id().to_string()).unwrap();
+    freezer.set("FROZEN");
+    std::thread::sleep(Duration::from_millis(500));
+    freezer.set("THAWED");
+    let report = report(&recorder.wait_with_output().unwrap());
+    for row in rows(&report) {
+        println!("{} {} {}", row["kind"], row["name"], row["total_ns"]);
+    }
+    assert!(
+        named(&report, "swapper").is_none()
+            && named(&report, &format!("swapper/{}", highest_cpu())).is_none()
+    );
+    let slept = named(&report, "asleep in the kernel").expect("it slept for as long as it was frozen");
+    assert!(slept["total_ns"].as_u64().unwrap() > 50_000_000, "{slept:#}");
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let recorder = start_recording(runs.path(), "3s");
+    let mut begun = false;
+    let _renamed = Doing::start("dt-before", move || {
+        if !std::mem::replace(&mut begun, true) {
+            pin_current_thread(highest_cpu()).unwrap();
+            set_fifo(3).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        name_current_thread("dt-before");
+        spin(Duration::from_millis(1));
+        // As a kernel thread would be called, and as the idle task is.
+        name_current_thread("kworker/1:9");
+        spin(Duration::from_millis(1));
+        name_current_thread("swapper/1");
+    });
+    let report = report(&recorder.wait_with_output().unwrap());
+    let of = |kind: &str, name: &str| -> u64 {
+        let found = rows(&report).into_iter().filter(|row| row["kind"] == kind && row["name"] == name);
+        found.map(|row| row["total_ns"].as_u64().unwrap()).sum()
+    };
+    for row in rows(&report) {
+        println!("{} {} {}", row["kind"], row["name"], row["total_ns"]);
+    }
+    // 2 ms of each 12 of 3 s: told as a thread, by the name that it had at the end of its turn.
+    assert!(of("thread", "swapper/1") > 100_000_000, "{:#}", report["attribution"]);
+    // A turn that was cut short, by throttling or a more urgent thread, ends with the name that it has by then.
+    let cut = of("thread", "kworker/1:9") + of("thread", "dt-before");
+    assert!(cut * 10 < of("thread", "swapper/1"), "{cut}: {:#}", report["attribution"]);
+    assert_eq!(of("kworker", "kworker/1:9"), 0, "whatever it calls itself, it is no kernel thread");
+    let row = rows(&report).into_iter().find(|row| row["name"] == "swapper/1").unwrap();
+    assert!(!row["explanation"].as_str().unwrap().contains("idle"), "{row:#}");
+    assert_replays(runs.path(), &report);
+}
+
+/// A real-time thread on the measured CPU that runs for a moment whenever it is told to.
+fn sleeper() -> (SyncSender<()>, Doing) {
+    let (tell, told): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+    let mut begun = false;
+    let doing = Doing::start("dt-woken", move || {
+        if !std::mem::replace(&mut begun, true) {
+            pin_current_thread(highest_cpu()).unwrap();
+            set_fifo(3).unwrap();
+        }
+        if told.recv_timeout(Duration::from_millis(100)).is_ok() {
+            spin(Duration::from_micros(100));
+        }
+    });
+    (tell, doing)
+}
+
+#[test]
+fn a_thread_that_two_others_wake_is_told_with_the_one_that_did_it_more_often_and_how_often() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let (tell, _sleeper) = sleeper();
+    let recorder = start_recording(runs.path(), "4s");
+    // Both on another CPU, one four times as often: as far as the machine lets them.
+    let woke = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
+    let waker = |name: &'static str, every: u64, tell: SyncSender<()>, woke: &Arc<AtomicU64>| {
+        let (mut begun, woke) = (false, Arc::clone(woke));
+        Doing::start(name, move || {
+            if !std::mem::replace(&mut begun, true) {
+                let _ = pin_current_thread(CpuId(0));
+            }
+            std::thread::sleep(Duration::from_millis(every));
+            woke.fetch_add(u64::from(tell.try_send(()).is_ok()), Ordering::Relaxed);
+        })
+    };
+    let _first = waker("dt-often", 5, tell.clone(), &woke[0]);
+    let _second = waker("dt-seldom", 20, tell, &woke[1]);
+    let report = report(&recorder.wait_with_output().unwrap());
+    let row = named(&report, "dt-woken").expect("it ran");
+    println!("{row:#}");
+    let (count, known) = (row["count"].as_u64().unwrap(), row["senders_known"].as_u64().unwrap());
+    assert!(count > 30 && known * 10 > count * 9, "{row:#}");
+    let [often, seldom] = [0, 1].map(|at: usize| woke[at].load(Ordering::Relaxed) as f64);
+    let (sender, by_it) = (&row["sender"], row["sender"]["count"].as_u64().unwrap());
+    assert_eq!(
+        sender["comm"],
+        if often > seldom { "dt-often" } else { "dt-seldom" },
+        "{often} and {seldom}: {row:#}"
+    );
+    // The other one is among the known ones.
+    let share = often.max(seldom) / (often + seldom);
+    assert!((by_it as f64 / known as f64 - share).abs() < 0.2, "{often} and {seldom}: {row:#}");
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_told_where_it_waited_and_for_whom() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let (first, second) = (highest_cpu(), CpuId(0));
+    if first == second {
+        eprintln!("skipped: there is one CPU");
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    // A real-time thread keeps it waiting on one CPU for 20 ms, and in the middle it is moved to the other.
+    let (told, victim) = std::sync::mpsc::channel();
+    let mut begun = false;
+    let _victim = Doing::start("dt-moved", move || {
+        if !std::mem::replace(&mut begun, true) {
+            told.send(current_tid()).unwrap();
+        }
+        spin(Duration::from_micros(200));
+    });
+    let victim = victim.recv().unwrap();
+    let move_to = move |cpu: CpuId| {
+        let moved = Command::new("taskset").args(["-pc", &cpu.to_string(), &victim.to_string()]).output();
+        moved.is_ok_and(|output| output.status.success())
+    };
+    if !move_to(first) {
+        eprintln!("skipped: there is no taskset");
+        return;
+    }
+    let mut begun = false;
+    let _hog = Doing::start("dt-hog", move || {
+        if !std::mem::replace(&mut begun, true) {
+            pin_current_thread(first).unwrap();
+            set_fifo(3).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        spin(Duration::from_millis(40));
+    });
+    let mover = Doing::start("dt-mover", move || {
+        std::thread::sleep(Duration::from_millis(37));
+        move_to(second);
+        std::thread::sleep(Duration::from_millis(11));
+        move_to(first);
+    });
+    let tid = victim.to_string();
+    let output = jitterscope(runs.path(), &["attach", "--tid", &tid, "-d", "4s", "--json", "-q"]);
+    drop(mover);
+    let report = report(&output);
+    let thread = &report["threads"][0];
+    let ns = |name: &str| thread[name].as_u64().unwrap();
+    assert!(ns("migrations") > 20, "{thread:#}");
+    // The parts of its stalls are what its account says that it waited and was interrupted for.
+    let lost = ns("waiting_ns") + ns("interrupted_ns");
+    let stalled = report["attribution"]["stalled_ns"].as_u64().unwrap();
+    assert!(stalled.abs_diff(lost) * 50 < lost, "{stalled} of {lost}");
+    let moved: Vec<&Value> = report["worst"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|stall| stall["parts"].as_array().unwrap())
+        .filter(|part| part["moved_from_cpu"].is_number())
+        .collect();
+    println!("{moved:#?}");
+    assert!(!moved.is_empty(), "{:#}", report["worst"]);
+    assert_replays(runs.path(), &report);
+}
