@@ -258,7 +258,7 @@ pub struct CulpritRow {
     /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
     pub threads: u64,
     /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<Name>,
     /// What it is, in a phrase.
     pub explanation: String,
