@@ -36,13 +36,12 @@ impl PageFeed {
     ) -> Option<PageInfo> {
         match role {
             Role::Senders => {
-                let mut events: Vec<KernelEvent> = Vec::new();
-                let info = self.senders.page(cpu, bytes, |event| events.push(event)).ok();
-                for (from, to) in losses(self.last_sender.entry(cpu).or_default(), info) {
+                let page = Page::parse(self.senders.layout(), bytes).ok()?;
+                let last_sender = self.last_sender.entry(cpu).or_default();
+                for (from, to) in losses(last_sender, &page).into_iter().flatten() {
                     sink(Record::SendersLost(from, to));
                 }
-                events.into_iter().for_each(|event| sink(Record::Sender(event)));
-                info
+                self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok()
             }
             Role::Local => {
                 // What was lost before the page, and what its end may lack, is told before its events.
