@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 const WAITING: usize = 16;
 
 type Waiting = (File, PathBuf);
+type Ended = JoinHandle<Result<(), StoreError>>;
 
 /// Syncs files on a thread of its own, which is started with the first of them and keeps to the CPUs of who
 /// started it.
 #[derive(Default)]
 pub(crate) struct Syncing {
     /// `None` before the first file, and where no thread could be had.
-    thread: Option<(SyncSender<Waiting>, JoinHandle<Result<(), StoreError>>)>,
+    thread: Option<(SyncSender<Waiting>, Ended)>,
 }
 
 impl Syncing {
