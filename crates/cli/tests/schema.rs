@@ -33,7 +33,7 @@ fn warnings() -> Vec<Warning> {
     let text = || "x".to_owned();
     let (cpu, role) = (CpuId(1), PipelineRole::Journaller);
     vec![
-        Warning::NoKernelEvents { wanted: true, reason: text(), fix: "Run as root.".into() },
+        Warning::NoKernelEvents { wanted: true, reason: text(), fix: "run as root".into() },
         Warning::NoFreeCpu { cpus: cpus(), taken: CpuUse::Measured },
         Warning::NobodyBelongs { cpus: cpus(), look_ns: Nanos(1) },
         Warning::NobodyMet { whom: text(), watching: true },

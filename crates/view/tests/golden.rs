@@ -128,9 +128,9 @@ fn a_run_without_kernel_events() {
     run.manifest.trace = StoredTrace::default();
     run.manifest.sources = vec![
         SourceReport {
-            reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN.".into(),
+            reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
             loses: "who caused a stall".into(),
-            fix: "Run as root, or mount it once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
+            fix: "run as root, or mount it once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
             ..source("tracefs", SourceStatus::Denied, 0)
         },
         SourceReport {
@@ -156,7 +156,7 @@ fn a_run_without_kernel_events() {
     run.manifest.warnings = vec![Warning::NoKernelEvents {
         wanted: true,
         reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
-        fix: "Run as root.".into(),
+        fix: "run as root".into(),
     }];
     insta::assert_snapshot!(shown(&run));
 }
