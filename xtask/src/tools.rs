@@ -55,8 +55,13 @@ pub fn path() -> anyhow::Result<OsString> {
 }
 
 fn folder() -> PathBuf {
+    target().join("tools")
+}
+
+/// Where cargo builds.
+pub fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    shell::root().join(target).join("tools")
+    shell::root().join(target)
 }
 
 /// A program of the search path.

@@ -2,68 +2,29 @@
 
 use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
-use crate::culprits::CulpritTable;
 use crate::history::HistoryBuilder;
-use crate::ours::Ours;
-use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
+use crate::periods::Effort;
 use crate::pipeline;
-use crate::simultaneous::Grouper;
+use crate::rows::{RowSummer, RowSums, RowsOf};
 use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary,
     SummaryWarning, Trust, Unexplained,
 };
-use crate::wakeup::PhaseTable;
-use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, Delivery, EventsInGaps, Evidence, IntervalRow, KeyLevel, MachineState, Nanos,
-    Part, Row, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Subject, Verdict, Warning,
+    Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row, RunManifest,
+    SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
 };
-use std::collections::VecDeque;
 
-/// Culprits told apart unless said otherwise.
-const MAX_CULPRITS: usize = 4096;
-/// The longest stalls kept unless said otherwise.
-const WORST: usize = 10;
-/// Stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
-/// table by table in step.
-const PENDING: usize = 1 << 16;
-
-/// A stall whose attribution is still to come.
-#[derive(Debug)]
-struct Pending {
-    stall: Stall,
-    length: Nanos,
-    control: bool,
-}
-
-/// What the idle control's stalls were, apart from those of the measured CPUs.
-#[derive(Debug)]
-struct Control {
-    stalled: Nanos,
-    culprits: CulpritTable,
-    phases: PhaseTable,
-}
-
-/// Takes in a run's rows, in order of their ids, and gives its summary. An attribution follows its stall;
-/// any number of stalls up to [`PENDING`] may lie between.
+/// Takes in a run's rows, in order of their ids, and gives its summary: see [`RowSummer`] for how they come.
+/// What the stalls come to may be [known already](SummaryBuilder::known); then only intervals are taken in.
 #[derive(Debug)]
 pub struct SummaryBuilder<'m> {
     manifest: &'m RunManifest,
     path: String,
-    stalls: u64,
-    stalled: Nanos,
-    pending: VecDeque<Pending>,
-    culprits: CulpritTable,
-    phases: PhaseTable,
-    control: Control,
-    /// The part that stands for what has no verdict.
-    nobody: Part,
-    inconsistent: u64,
-    worst: Worst,
-    simultaneous: Grouper,
+    rows: RowSummer,
+    known: Option<RowSums>,
     history: HistoryBuilder,
     blame: BlameBuilder,
-    periods: Option<PeriodSearch>,
     machine: Option<MachineState>,
 }
 
@@ -74,23 +35,10 @@ impl<'m> SummaryBuilder<'m> {
         SummaryBuilder {
             manifest,
             path: String::new(),
-            stalls: 0,
-            stalled: Nanos::ZERO,
-            pending: VecDeque::new(),
-            culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
-            phases: PhaseTable::default(),
-            control: Control {
-                stalled: Nanos::ZERO,
-                culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
-                phases: PhaseTable::default(),
-            },
-            nobody: nobody(),
-            inconsistent: 0,
-            worst: Worst::of(manifest, WORST),
-            simultaneous: Grouper::new(manifest, WORST),
+            rows: RowSummer::new(RowsOf::run(manifest)),
+            known: None,
             history: HistoryBuilder::new(manifest),
             blame: BlameBuilder::new(manifest, KeyLevel::Program),
-            periods: None,
             machine: None,
         }
     }
@@ -112,30 +60,28 @@ impl<'m> SummaryBuilder<'m> {
     /// Keeps this many of the longest stalls.
     #[must_use]
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
-        self.worst = Worst::of(self.manifest, limit);
-        self.simultaneous = Grouper::new(self.manifest, limit);
+        self.rows.worst(limit);
         self
     }
 
     /// In place of the worst stalls only the one of this number.
     #[must_use]
     pub fn only(mut self, stall: StallId) -> SummaryBuilder<'m> {
-        self.worst = Worst::only(stall);
+        self.rows.only(stall);
         self
     }
 
     /// Tells this many culprits apart.
     #[must_use]
     pub fn max_culprits(mut self, cap: usize) -> SummaryBuilder<'m> {
-        self.culprits = CulpritTable::new(KeyLevel::Program, cap);
+        self.rows.max_culprits(cap);
         self
     }
 
     /// Tells culprits apart so finely; programs unless said otherwise.
     #[must_use]
     pub fn level(mut self, level: KeyLevel) -> SummaryBuilder<'m> {
-        self.culprits = CulpritTable::new(level, MAX_CULPRITS);
-        self.control.culprits = CulpritTable::new(level, MAX_CULPRITS);
+        self.rows.level(level);
         self.blame = BlameBuilder::new(self.manifest, level);
         self
     }
@@ -144,86 +90,29 @@ impl<'m> SummaryBuilder<'m> {
     /// begin at deadlines, which are periodic themselves.
     #[must_use]
     pub fn periods(mut self, effort: Effort) -> SummaryBuilder<'m> {
-        let spun = self.manifest.wakeups.is_empty() && !self.manifest.results.is_empty();
-        self.periods = spun.then(|| PeriodSearch::new(effort));
+        self.rows.periods(effort);
+        self
+    }
+
+    /// What the stalls come to is known: none need be taken in.
+    #[must_use]
+    pub fn known(mut self, sums: RowSums) -> SummaryBuilder<'m> {
+        self.known = Some(sums);
         self
     }
 
     /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
-        let length = self.manifest.rate.nanos(stall.length());
-        let control = self.manifest.idle_control() == Some(stall.cpu);
-        if control {
-            self.control.stalled += length;
-        } else {
-            self.stalls += 1;
-            self.stalled += length;
-            self.worst.stall(stall);
-            self.blame.stall(stall, length);
-            self.simultaneous.stall(stall);
+        if self.manifest.idle_control() != Some(stall.cpu) {
+            self.blame.stall(stall, self.manifest.rate.nanos(stall.length()));
         }
-        if self.manifest.attributed {
-            self.pending.push_back(Pending { stall: *stall, length, control });
-            if self.pending.len() > PENDING {
-                self.give_up_first();
-            }
-        } else if let Some(periods) = &mut self.periods {
-            periods.add(stall, None);
-        }
+        self.rows.stall(stall);
     }
 
     /// The attribution of a stall taken in before.
     pub fn attribution(&mut self, attribution: &Attribution) {
-        // Whether it is there is asked first: a row of no stall must not cost others their verdict.
-        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
-        let Ok(at) = at else {
-            self.inconsistent += 1;
-            return;
-        };
-        for _ in 0..at {
-            self.give_up_first();
-        }
-        let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
-        if let Some(periods) = &mut self.periods {
-            periods.add(&stall, Some(attribution));
-        }
-        self.worst.attribution(attribution);
         self.blame.attribution(attribution);
-        let mut left = length;
-        let nets: Vec<(&Part, Nanos)> = attribution
-            .parts
-            .iter()
-            .map(|part| {
-                // Parts sum to their stall; where damaged rows do not, the stall's length holds.
-                let net = part.net.min(left);
-                left = left.saturating_sub(net);
-                (part, net)
-            })
-            .collect();
-        let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
-        self.inconsistent += u64::from(!consistent);
-        let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
-        let (culprits, phases) = match control {
-            true => (&mut self.control.culprits, &mut self.control.phases),
-            false => (&mut self.culprits, &mut self.phases),
-        };
-        if !self.manifest.wakeups.is_empty() {
-            phases.add(nets.iter().copied().chain(rest));
-        }
-        culprits.add(nets.into_iter().chain(rest));
-    }
-
-    fn give_up_first(&mut self) {
-        if let Some(Pending { stall, length, control }) = self.pending.pop_front() {
-            if let Some(periods) = &mut self.periods {
-                periods.add(&stall, None);
-            }
-            self.inconsistent += 1;
-            let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
-            let phases = if control { &mut self.control.phases } else { &mut self.phases };
-            culprits.add([(&self.nobody, length)]);
-            phases.add([(&self.nobody, length)]);
-        }
+        self.rows.attribution(attribution);
     }
 
     /// One interval of one CPU.
@@ -233,27 +122,20 @@ impl<'m> SummaryBuilder<'m> {
 
     /// The summary.
     #[must_use]
-    pub fn finish(mut self) -> RunSummary {
-        while !self.pending.is_empty() {
-            self.give_up_first();
-        }
+    pub fn finish(self) -> RunSummary {
         let manifest = self.manifest;
+        let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
+        let sums = self.known.unwrap_or_else(|| self.rows.finish(manifest, kernel_hz));
         let wakeup = |cpu| manifest.wakeups.iter().find(|wakeup| wakeup.cpu == cpu);
         let cpus: Vec<CpuSummary> =
             manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
         let run = run_facts(manifest, self.path);
-        let trust = trust(manifest, &cpus, self.inconsistent);
+        let trust = trust(manifest, &cpus, sums.inconsistent);
         let mut warnings: Vec<SummaryWarning> =
             manifest.warnings.iter().cloned().map(SummaryWarning::from).collect();
-        if self.inconsistent > 0 {
-            warnings.push(Warning::InconsistentRows { rows: self.inconsistent }.into());
+        if sums.inconsistent > 0 {
+            warnings.push(Warning::InconsistentRows { rows: sums.inconsistent }.into());
         }
-        let (simultaneous, groups) = self.simultaneous.finish(manifest);
-        let (stalls, stalled, culprits) = (self.stalls, self.stalled, self.culprits);
-        let seconds = run.duration_ns.as_secs_f64();
-        let ours = Ours::of(manifest);
-        let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
-        let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         RunSummary {
             schema_version: SCHEMA_VERSION,
             probe: ProbeSummary {
@@ -267,26 +149,18 @@ impl<'m> SummaryBuilder<'m> {
                 cpus,
                 total: cpu::total(manifest),
             },
-            wakeup: crate::wakeup::summarize(
-                manifest,
-                [self.phases.finish(stalled), self.control.phases.finish(self.control.stalled)],
-                self.control.culprits.finish(self.control.stalled, per_sec, &ours).concat(),
-            ),
+            wakeup: crate::wakeup::summarize(manifest, sums.phases, sums.control_culprits),
             attribution: manifest
                 .attributed
-                .then(|| attribution(manifest, stalls, stalled, culprits.finish(stalled, per_sec, &ours))),
-            worst: self.worst.finish(manifest, &groups),
+                .then(|| attribution(manifest, sums.stalls, sums.stalled, sums.culprits)),
+            worst: sums.worst,
             threads: manifest.threads.clone(),
             passive: manifest.passive.clone(),
             machine: self.machine.map(Box::new),
-            simultaneous,
+            simultaneous: sums.simultaneous,
             history: self.history.finish(),
             pipeline: pipeline::summarize(manifest, self.blame.finish()),
-            periods: self.periods.map(|search| {
-                let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
-                let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
-                PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), kernel_hz)
-            }),
+            periods: sums.periods,
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,
@@ -297,14 +171,9 @@ impl<'m> SummaryBuilder<'m> {
 }
 
 /// The kernel's timer frequency (`CONFIG_HZ`), where its configuration could be read.
-fn timer_frequency(machine: &MachineState) -> Option<u32> {
+#[must_use]
+pub fn timer_frequency(machine: &MachineState) -> Option<u32> {
     machine.kernel.config.value()?.get("HZ")?.parse().ok()
-}
-
-/// What stands for time that no row accounts for.
-fn nobody() -> Part {
-    let verdict = Subject::verdict(Verdict::NoVerdict);
-    Part::whole(verdict, Nanos::ZERO, Confidence::Low, Evidence::Nothing)
 }
 
 fn attribution(
@@ -363,7 +232,7 @@ impl Sink for SummaryBuilder<'_> {
     }
 
     fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
-        Ok(Delivery::of(self.stalls))
+        Ok(Delivery::of(self.rows.taken()))
     }
 }
 

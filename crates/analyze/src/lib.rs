@@ -24,6 +24,7 @@ mod phrase;
 pub mod picture;
 mod pipeline;
 mod redact;
+mod rows;
 mod simultaneous;
 pub mod sljtest;
 mod summary;
@@ -31,7 +32,7 @@ mod wakeup;
 mod worst;
 
 pub use blame::{Blame, BlameLevel, BlameRow};
-pub use builder::SummaryBuilder;
+pub use builder::{SummaryBuilder, timer_frequency};
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;
@@ -41,5 +42,6 @@ pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
 pub use redact::Redactor;
+pub use rows::{RowSummer, RowSums, RowsOf};
 pub use summary::*;
 pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};

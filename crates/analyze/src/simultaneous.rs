@@ -5,6 +5,7 @@
 //! 2 us takes both in, and is short against the time between stalls of most machines; how many groups
 //! chance alone would give is told beside.
 
+use crate::rows::RowsOf;
 use crate::summary::{Simultaneous, SimultaneousGroup};
 use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeResult, RunManifest, Stall, StallId, Ticks};
 use std::cmp::Reverse;
@@ -46,10 +47,10 @@ pub(crate) struct Grouper {
 
 impl Grouper {
     /// Keeps the members of `limit` groups.
-    pub(crate) fn new(manifest: &RunManifest, limit: usize) -> Grouper {
+    pub(crate) fn new(run: RowsOf, limit: usize) -> Grouper {
         Grouper {
-            window: manifest.rate.ticks(WINDOW),
-            measured: measured(manifest).count(),
+            window: run.rate.ticks(WINDOW),
+            measured: run.measured(),
             waiting: BinaryHeap::new(),
             group: Vec::new(),
             found: Simultaneous { window_ns: WINDOW, ..Simultaneous::default() },

@@ -5,7 +5,7 @@ use jitterscope_model::{
     ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, ExecutionContext, MachineState, Name, Nanos,
     Part, PassiveCpu, RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Percentiles by name (`"99.9"`); null where too little was seen to tell.
@@ -250,7 +250,7 @@ pub struct Unexplained {
 }
 
 /// One culprit, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CulpritRow {
     /// What: all that its stalls have in common.
     #[serde(flatten)]
@@ -258,7 +258,7 @@ pub struct CulpritRow {
     /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
     pub threads: u64,
     /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<Name>,
     /// What it is, in a phrase.
     pub explanation: String,
@@ -282,7 +282,7 @@ pub struct CulpritRow {
 }
 
 /// Who set a culprit going.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SenderRow {
     /// Whether it was the thread itself, or what ran on top of it.
     pub context: ExecutionContext,
@@ -300,7 +300,7 @@ pub struct SenderRow {
 }
 
 /// A stall and its parts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorstStall {
     /// From 1; null for a stall that was asked for by itself.
     pub rank: Option<usize>,
@@ -324,7 +324,7 @@ pub struct WorstStall {
 }
 
 /// Stalls that began together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Together {
     /// Where.
     pub cpus: CpuSet,
@@ -333,7 +333,7 @@ pub struct Together {
 }
 
 /// One of stalls that began together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TogetherStall {
     /// Where.
     pub cpu: CpuId,
@@ -344,7 +344,7 @@ pub struct TogetherStall {
 }
 
 /// Stalls that began together on several CPUs, as those of firmware and of a paused virtual machine do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Simultaneous {
     /// They began within this of the first of them.
     pub window_ns: Nanos,
@@ -361,7 +361,7 @@ pub struct Simultaneous {
 }
 
 /// One group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimultaneousGroup {
     /// Start of the first of its stalls, nanoseconds since the epoch.
     pub start_realtime_ns: u64,

@@ -5,7 +5,7 @@ use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT, share};
 use crate::summary::{CulpritRow, Percentiles};
 use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a run of the wake-up probe measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,7 +63,7 @@ pub struct Lateness {
 }
 
 /// What a part of the lateness was spent on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRow {
     /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for what
     /// has no such verdict, `lost records` or `no verdict`.

@@ -1,5 +1,6 @@
 //! The longest stalls, in bounded memory; those that began together count once.
 
+use crate::rows::RowsOf;
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstStall};
 use jitterscope_model::{
@@ -59,9 +60,8 @@ impl Worst {
     }
 
     /// Those of a run: messages that queued up behind one another are one episode, told by its longest.
-    pub(crate) fn of(manifest: &RunManifest, limit: usize) -> Worst {
-        let cpus = manifest.results.len();
-        Worst { one_of_overlapping: manifest.pipeline.is_some(), ..Worst::new(limit, cpus) }
+    pub(crate) fn of(run: RowsOf, limit: usize) -> Worst {
+        Worst { one_of_overlapping: run.messages, ..Worst::new(limit, run.probed) }
     }
 
     /// Only the stall of this number, with its parts.

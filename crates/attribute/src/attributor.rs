@@ -78,6 +78,12 @@ impl Cpu {
             frequency_changes: VecDeque::new(),
         }
     }
+
+    /// Whether a gap began within so much of a time. Gaps are in order.
+    fn began_near(&self, time: Ticks, within: Ticks) -> bool {
+        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < time.0);
+        self.recent.get(first).is_some_and(|gap| gap.start.0 <= time.0.saturating_add(within.0))
+    }
 }
 
 /// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
@@ -389,13 +395,8 @@ impl Attributor {
         let rate = self.settings.rate;
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
         let close = |a: Ticks, b: Ticks, within: Ticks| a.0.abs_diff(b.0) <= within.0;
-        let simultaneous = self
-            .cpus
-            .iter()
-            .filter(|(id, cpu)| {
-                **id != stall.cpu && cpu.recent.iter().rev().any(|g| close(g.start, stall.start, together))
-            })
-            .count();
+        let others = self.cpus.iter().filter(|(id, _)| **id != stall.cpu);
+        let simultaneous = others.filter(|(_, cpu)| cpu.began_near(stall.start, together)).count();
         let cpu = cpu_of(&mut self.cpus, stall.cpu, rate);
         let before = cpu.recent.partition_point(|g| g.start < stall.start);
         let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);

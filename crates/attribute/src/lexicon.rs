@@ -1,6 +1,6 @@
 //! Names for the addresses and threads that events mention.
 
-use jitterscope_model::{KernelAddr, Name, Task, TaskIdentity, TaskRef};
+use jitterscope_model::{Comm, KernelAddr, Name, Task, TaskIdentity, TaskRef};
 
 /// What a recorder knows of names. Implementations answer the same for the same question within a run.
 pub trait Lexicon {
@@ -12,12 +12,17 @@ pub trait Lexicon {
 
     /// What the thread of this id and name belongs to, as far as known. Both are asked for because ids are
     /// used again.
-    fn identity(&self, _tid: i32, _comm: &str) -> TaskIdentity {
+    fn identity(&self, _tid: i32, _comm: Comm) -> TaskIdentity {
         TaskIdentity::default()
+    }
+
+    /// The text of a thread's name. Who is asked for the same ones again and again shares them.
+    fn text(&self, comm: Comm) -> Name {
+        comm.to_string().into()
     }
 
     /// A thread of a record, with what it belongs to.
     fn task(&self, task: &TaskRef) -> Task {
-        Task::of(task, self.identity(task.tid, &task.comm.to_string()))
+        Task::of(task, self.text(task.comm), self.identity(task.tid, task.comm))
     }
 }

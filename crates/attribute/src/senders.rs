@@ -2,9 +2,10 @@
 
 use crate::lexicon::Lexicon;
 use jitterscope_model::{
-    CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender, TickRate, Ticks,
 };
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
 
 /// Records are kept for so long, and of each key the last one before that: attribution follows recording by
@@ -36,7 +37,7 @@ struct Sent<T> {
 /// Records by key, newest last.
 #[derive(Clone, Debug)]
 struct Index<K, T> {
-    sent: HashMap<K, VecDeque<Sent<T>>>,
+    sent: FxHashMap<K, VecDeque<Sent<T>>>,
     /// Records of all keys.
     total: usize,
     /// With so many keys it is looked which of them are still used.
@@ -47,7 +48,7 @@ struct Index<K, T> {
 
 impl<K, T> Default for Index<K, T> {
     fn default() -> Self {
-        Index { sent: HashMap::new(), total: 0, sweep_at: KEYS, dropped: 0 }
+        Index { sent: FxHashMap::default(), total: 0, sweep_at: KEYS, dropped: 0 }
     }
 }
 
@@ -195,7 +196,7 @@ impl Senders {
 
     /// Who last sent a signal that stops to a thread, or to its process, before `time`.
     pub(crate) fn stopper(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        let process = lexicon.comm(tid).and_then(|comm| lexicon.identity(tid, &comm).tgid);
+        let process = lexicon.comm(tid).and_then(|comm| lexicon.identity(tid, Comm::new(&comm)).tgid);
         let of_process =
             process.filter(|tgid| *tgid != tid).and_then(|tgid| self.last(&self.stops, tgid, time));
         let of_thread = self.last(&self.stops, tid, time);
@@ -260,7 +261,7 @@ impl Senders {
             ExecutionContext::Interrupt | ExecutionContext::Nmi | ExecutionContext::Unknown => false,
         };
         let comm = involved.then(|| lexicon.comm(sent.tid)).flatten();
-        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(sent.tid, comm).tgid);
+        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(sent.tid, Comm::new(comm)).tgid);
         Sender {
             context: sent.context,
             comm,

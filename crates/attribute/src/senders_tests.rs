@@ -115,8 +115,8 @@ impl Lexicon for Known {
     fn comm(&self, tid: i32) -> Option<Name> {
         (tid < 100).then(|| format!("t{tid}").into())
     }
-    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
-        let tgid = (comm == "t7" && tid == 7).then_some(70);
+    fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        let tgid = (comm == Comm::new("t7") && tid == 7).then_some(70);
         TaskIdentity { tgid, ..TaskIdentity::default() }
     }
 }
@@ -270,4 +270,16 @@ fn a_key_that_is_used_keeps_its_last_record_through_a_sweep() {
     assert_eq!((senders.wakers.sent.len(), senders.wakers.total), (KEYS, KEYS));
     assert!(!senders.wakers.sent.contains_key(&1) && senders.wakers.sent.contains_key(&2));
     assert_eq!(senders.wakers.sweep_at, (KEYS - 1) * 2);
+}
+
+#[test]
+fn of_too_many_keys_within_the_window_the_newer_half_stays() {
+    let mut senders = Senders::new(TickRate::NANOSECONDS);
+    let most = i32::try_from(MOST_KEYS).unwrap();
+    for tid in 0..=most {
+        senders.note(&waking(u64::try_from(tid).unwrap(), 1, tid));
+    }
+    let kept = |tid: i32| senders.wakers.sent.contains_key(&tid);
+    assert_eq!((kept(0), kept(most / 2), kept(most / 2 + 1), kept(most)), (false, false, true, true));
+    assert_eq!((senders.wakers.sent.len(), senders.wakers.total), (MOST_KEYS / 2, MOST_KEYS / 2));
 }

@@ -5,7 +5,8 @@
 //! after the other had no gap that it could lie in.
 
 use jitterscope_model::{CpuId, EventsInGaps, Gap, Ticks};
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// Gaps kept a CPU for the control, at most.
 const KEPT_GAPS: usize = 1 << 13;
@@ -46,7 +47,7 @@ pub struct EventTally {
     counts: EventsInGaps,
     /// Where all CPUs are measured, as far as their own windows allow.
     planned: Window,
-    cpus: HashMap<CpuId, Cpu>,
+    cpus: FxHashMap<CpuId, Cpu>,
     /// The control shifts an event back by this much at least, and by less than twice as much.
     shift: Ticks,
     random: u64,
@@ -60,7 +61,7 @@ impl EventTally {
         EventTally {
             counts: EventsInGaps::default(),
             planned: Window::NEVER,
-            cpus: HashMap::new(),
+            cpus: FxHashMap::default(),
             shift: Ticks(shift.0.max(1)),
             random: 0x9e37_79b9_7f4a_7c15,
         }

@@ -339,3 +339,24 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
         serde_json::from_slice(&run(dir.path(), &["tune", "status", "--json"]).stdout).unwrap();
     assert_eq!(status["active"], false, "{status}");
 }
+
+/// Before anything was measured there is nothing to keep, and nothing went wrong either.
+#[test]
+fn an_experiment_that_is_stopped_while_it_starts_says_so() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--apply", "touch changed", "--revert", "rm changed", "-d", "2s"];
+    let mut child = command(dir.path(), &args);
+    let mut child =
+        child.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    said(&mut child, "measuring CPU");
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("0 pairs: stopped"), "{told}");
+    assert!(!dir.path().join("changed").exists());
+}

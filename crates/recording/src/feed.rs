@@ -1,7 +1,7 @@
 //! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
 
-use jitterscope_model::{CpuId, CpuSet, KernelEvent, Record, Ticks};
-use jitterscope_source::{ContextError, Decoder, PageInfo, PageLoss, Role, TraceContext};
+use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
+use jitterscope_source::{ContextError, Decoder, Page, PageInfo, PageLoss, Role, TraceContext};
 use std::collections::HashMap;
 
 /// Decodes the pages of both instances of one recording.
@@ -36,23 +36,21 @@ impl PageFeed {
     ) -> Option<PageInfo> {
         match role {
             Role::Senders => {
-                let mut events: Vec<KernelEvent> = Vec::new();
-                let info = self.senders.page(cpu, bytes, |event| events.push(event)).ok();
-                for (from, to) in losses(self.last_sender.entry(cpu).or_default(), info) {
+                let page = Page::parse(self.senders.layout(), bytes).ok()?;
+                let last_sender = self.last_sender.entry(cpu).or_default();
+                for (from, to) in losses(last_sender, &page).into_iter().flatten() {
                     sink(Record::SendersLost(from, to));
                 }
-                events.into_iter().for_each(|event| sink(Record::Sender(event)));
-                info
+                self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok()
             }
             Role::Local => {
-                // The loss concerns what lies before the page, so it is told before its events.
-                let mut events: Vec<KernelEvent> = Vec::new();
-                let info = self.local.page(cpu, bytes, |event| events.push(event)).ok();
-                for (from, to) in losses(self.last_record.entry(cpu).or_default(), info) {
+                // What was lost before the page, and what its end may lack, is told before its events.
+                let last_record = self.last_record.entry(cpu).or_default();
+                let page = Page::parse(self.local.layout(), bytes).ok()?;
+                for (from, to) in losses(last_record, &page).into_iter().flatten() {
                     sink(Record::Lost(cpu, from, to));
                 }
-                events.into_iter().for_each(|event| sink(Record::Local(event)));
-                info
+                self.local.page(cpu, bytes, |event| sink(Record::Local(event))).ok()
             }
         }
     }
@@ -69,16 +67,12 @@ impl PageFeed {
 }
 
 /// Where records are missing around a page; `last_record` becomes that of the page.
-fn losses(last_record: &mut Ticks, info: Option<PageInfo>) -> Vec<(Ticks, Ticks)> {
-    let Some(info) = info else { return Vec::new() };
-    let (first, last) = info.range.unwrap_or((*last_record, *last_record));
-    let mut lost = Vec::new();
-    if info.loss != PageLoss::None {
-        lost.push((*last_record, first));
-    }
-    if info.damaged {
-        lost.push((first, last));
-    }
+fn losses(last_record: &mut Ticks, page: &Page<'_>) -> [Option<(Ticks, Ticks)>; 2] {
+    let mut records = page.records();
+    let first = records.next().map_or(*last_record, |record| record.time);
+    let last = records.by_ref().last().map_or(first, |record| record.time);
+    let before = (page.loss() != PageLoss::None).then_some((*last_record, first));
+    let at_its_end = records.is_damaged().then_some((first, last));
     *last_record = last;
-    lost
+    [before, at_its_end]
 }

@@ -7,6 +7,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::{Symbols, Tasks, TraceContext};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,6 +21,10 @@ const ASK_AGAIN: [Duration; 5] = [
     Duration::from_millis(320),
     Duration::from_millis(500),
 ];
+/// Threads of a turn that are found at once.
+const SAID: usize = 128;
+/// Names of threads whose text is remembered.
+const MOST_TEXTS: usize = 4096;
 /// Threads whose last reading is remembered.
 const MOST_ASKED: usize = 4096;
 
@@ -39,19 +44,44 @@ impl FunctionCache {
     }
 }
 
+/// Texts of threads' names: culprits share them, for the same few are asked for again and again.
+#[derive(Default)]
+struct CommTexts(RefCell<HashMap<Comm, Name>>);
+
+impl CommTexts {
+    fn get(&self, comm: Comm) -> Name {
+        let mut known = self.0.borrow_mut();
+        if let Some(name) = known.get(&comm) {
+            return name.clone();
+        }
+        if known.len() >= MOST_TEXTS {
+            known.clear();
+        }
+        let name = Name::from(comm.to_string());
+        known.insert(comm, name.clone());
+        name
+    }
+}
+
 /// Names as a live machine knows them.
 pub(crate) struct LiveNames {
     machine: Machine,
     symbols: Symbols,
     tasks: RefCell<Tasks>,
-    asked: RefCell<HashMap<i32, (Instant, usize)>>,
+    asked: RefCell<FxHashMap<i32, (Instant, usize)>>,
     identities: RefCell<Identities>,
     told: RefCell<Told>,
     functions: FunctionCache,
+    texts: CommTexts,
     /// Whether every function that a record tells of is named at once.
     keep_functions: bool,
     reads: RefCell<Reads>,
+    /// What was said in this turn, by the low bits of the thread's id.
+    said: RefCell<Vec<Option<Said>>>,
 }
+
+/// A thread, and what was said of it.
+type Said = (i32, Comm, TaskIdentity);
 
 /// What was read of names beside the records in this turn, for a replay, which cannot read it again.
 #[derive(Default)]
@@ -85,8 +115,10 @@ impl LiveNames {
             tasks: RefCell::default(),
             asked: RefCell::default(),
             functions: FunctionCache::default(),
+            texts: CommTexts::default(),
             keep_functions: false,
             reads: RefCell::default(),
+            said: RefCell::new(vec![None; SAID]),
         }
     }
 
@@ -100,6 +132,7 @@ impl LiveNames {
     pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
         let Reads { names, asked, identities, .. } = self.reads.take();
         self.told.borrow_mut().turn();
+        self.said.borrow_mut().fill(None);
         (names, asked, identities)
     }
 
@@ -198,11 +231,31 @@ impl Lexicon for LiveNames {
         if !known {
             self.reads.borrow_mut().asked.push((tid, comm.to_string()));
         }
-        Some(comm.to_string().into())
+        Some(self.texts.get(comm))
     }
 
-    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
-        let (comm, mut told) = (Comm::new(comm), self.told.borrow_mut());
+    fn text(&self, comm: Comm) -> Name {
+        self.texts.get(comm)
+    }
+
+    fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        let mut said = self.said.borrow_mut();
+        let place = &mut said[tid as usize % SAID];
+        match place {
+            Some((of, called, identity)) if (*of, *called) == (tid, comm) => identity.clone(),
+            _ => {
+                let identity = self.say(tid, comm);
+                *place = Some((tid, comm, identity.clone()));
+                identity
+            }
+        }
+    }
+}
+
+impl LiveNames {
+    /// What a thread belongs to: within a turn the same each time, as a replay says it.
+    fn say(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        let mut told = self.told.borrow_mut();
         let mut reads = self.reads.borrow_mut();
         let before = told.of(tid, comm);
         if !reads.said.insert((tid, comm)) {
@@ -222,6 +275,7 @@ pub struct StoredNames {
     symbols: Symbols,
     tasks: Tasks,
     functions: FunctionCache,
+    texts: CommTexts,
 }
 
 impl StoredNames {
@@ -232,6 +286,7 @@ impl StoredNames {
             symbols: context.symbol_table(),
             tasks: context.task_table(),
             functions: FunctionCache::default(),
+            texts: CommTexts::default(),
         }
     }
 }
@@ -245,7 +300,11 @@ impl Lexicon for StoredNames {
         if tid == 0 {
             return Some("swapper".into());
         }
-        self.tasks.name(tid).map(|comm| comm.to_string().into())
+        self.tasks.name(tid).map(|comm| self.texts.get(comm))
+    }
+
+    fn text(&self, comm: Comm) -> Name {
+        self.texts.get(comm)
     }
 }
 
@@ -253,6 +312,7 @@ impl Lexicon for StoredNames {
 pub(crate) struct ReplayedNames {
     symbols: Symbols,
     functions: FunctionCache,
+    texts: CommTexts,
     tasks: RefCell<Tasks>,
     /// Records of the turn that were learnt from.
     records: u64,
@@ -271,6 +331,7 @@ impl ReplayedNames {
         ReplayedNames {
             symbols: context.symbol_table(),
             functions: FunctionCache::default(),
+            texts: CommTexts::default(),
             tasks: RefCell::default(),
             records: 0,
             reads: VecDeque::new(),
@@ -345,11 +406,15 @@ impl Lexicon for ReplayedNames {
         let comm = tasks.name(tid).or_else(read).or_else(in_the_end)?;
         // As the recorder did: a name that is used stays known.
         tasks.insert(tid, comm);
-        Some(comm.to_string().into())
+        Some(self.texts.get(comm))
     }
 
-    fn identity(&self, tid: i32, comm: &str) -> TaskIdentity {
-        self.told.of(tid, Comm::new(comm))
+    fn text(&self, comm: Comm) -> Name {
+        self.texts.get(comm)
+    }
+
+    fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        self.told.of(tid, comm)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
 use crate::{after, before};
+use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
     TickRate, Ticks, WakeupConditions, Warning,
@@ -193,6 +194,17 @@ struct Probed<'a> {
 
 impl Running for Probed<'_> {
     type Error = RecordError;
+
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf {
+            rate: stage.rate(),
+            attributed: self.drain.evidence.is_some(),
+            probed: self.settings.cpus.cpus.len(),
+            control: self.settings.idle_control(),
+            sleeps: self.settings.wakeup.is_some(),
+            messages: false,
+        })
+    }
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)

@@ -1,6 +1,7 @@
 //! A stored run says again what it said live: every kind, stall by stall. Recorded for real, so root and
 //! tracefs are needed; where they are not, the tests say that they are skipped.
 
+use jitterscope_analyze::{RowSummer, RowSums, RowsOf, timer_frequency};
 use jitterscope_model::{Attribution, CpuSet, Evidence, Nanos, PipelinePacing, Stall};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::pipeline::{
@@ -92,11 +93,26 @@ fn assert_same(live: &Rows, again: &Rows) {
     assert!(live.iter().all(|(_, attribution)| attribution.is_some()), "a stall has no verdict");
 }
 
+/// What was summed up while it was recorded is what its rows come to.
+fn assert_summed_up(run: &RunReader, live: &Rows) {
+    let of = RowsOf::run(run.manifest());
+    let mut again = RowSummer::stored(of);
+    for (stall, attribution) in live {
+        again.stall(stall);
+        attribution.iter().for_each(|attribution| again.attribution(attribution));
+    }
+    let kernel_hz = run.machine().unwrap().as_ref().and_then(timer_frequency);
+    let kept: RowSums = run.summary().unwrap().expect("the run keeps its sums");
+    assert!(kept.is_current());
+    assert_eq!(kept, again.finish(run.manifest(), kernel_hz));
+}
+
 fn check_probes(settings: &RecordSettings) -> Rows {
     let outcome = record(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().trace.complete);
     let live = stored(&run);
+    assert_summed_up(&run, &live);
     let (again, replayed) = replayed(&run);
     assert_same(&live, &again);
     assert_eq!(replayed.without_trace, 0);

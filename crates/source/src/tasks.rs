@@ -2,7 +2,7 @@
 
 use jitterscope_model::{Comm, EventKind, KernelEvent, TaskRef};
 use jitterscope_platform::Machine;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How many names are kept at most.
 const CAPACITY: usize = 8_192;
@@ -12,8 +12,8 @@ const CAPACITY: usize = 8_192;
 pub struct Tasks {
     /// Two generations: when the young one holds half the capacity it becomes the old one, whose
     /// names are forgotten unless they are used.
-    young: HashMap<i32, Comm>,
-    old: HashMap<i32, Comm>,
+    young: FxHashMap<i32, Comm>,
+    old: FxHashMap<i32, Comm>,
 }
 
 impl Tasks {

@@ -17,6 +17,7 @@
 //! | `manifest.json` | [`RunHead`](jitterscope_model::RunHead): what a list of runs shows |
 //! | `details.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows and the machine |
 //! | `machine.json` | [`MachineState`](jitterscope_model::MachineState): the machine that it was made on |
+//! | `summary.json` | what the rows below come to, for reports that need no more; made from them and left out where its writer did not know |
 //! | `gaps.parquet` | one row a stall |
 //! | `attributions.parquet` | one row a (stall, culprit) |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
@@ -42,6 +43,7 @@ mod reserved;
 mod runs;
 mod segment;
 mod sink;
+mod syncing;
 mod table;
 mod tables;
 mod writer;

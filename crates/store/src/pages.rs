@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
+use crate::syncing::Syncing;
 use crate::writer::json;
 use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
@@ -56,8 +57,11 @@ pub(crate) struct TracePages {
     limit: u64,
     closed: Vec<Segment>,
     open: Option<(Segment, BufWriter<File>)>,
+    syncing: Syncing,
     number: u32,
     recent: VecDeque<(Ticks, Ticks)>,
+    /// The latest end of them: most pages are newer.
+    last_end: Ticks,
     complete: bool,
     discarded: bool,
     begun: bool,
@@ -73,8 +77,10 @@ impl TracePages {
             limit,
             closed: Vec::new(),
             open: None,
+            syncing: Syncing::default(),
             number: 0,
             recent: VecDeque::new(),
+            last_end: Ticks(0),
             complete: true,
             discarded: false,
             begun: false,
@@ -95,6 +101,7 @@ impl TracePages {
             self.recent.pop_front();
         }
         self.recent.push_back((stall.start, stall.end));
+        self.last_end = self.last_end.max(stall.end);
         let open = self.open.as_mut().map(|(segment, _)| segment);
         // Newest first: a stall overlaps what was written last.
         for segment in self.closed.iter_mut().rev().take(64).chain(open) {
@@ -124,9 +131,11 @@ impl TracePages {
         let Some((segment, _)) = &mut self.open else { return Ok(()) };
         segment.first = segment.first.min(first);
         segment.last = segment.last.max(last);
-        for (start, end) in self.recent.iter().rev() {
-            if first <= *end && *start <= last {
-                segment.worst = segment.worst.max(end.since(*start));
+        if first <= self.last_end {
+            for (start, end) in &self.recent {
+                if first <= *end && *start <= last {
+                    segment.worst = segment.worst.max(end.since(*start));
+                }
             }
         }
         // A segment ends with a turn, so that what is given up are whole turns, but for a very long one.
@@ -191,14 +200,12 @@ impl TracePages {
     }
 
     fn close_segment(&mut self) -> Result<(), StoreError> {
-        if let Some((segment, mut file)) = self.open.take() {
-            let closed = file.flush().and_then(|()| file.get_ref().sync_data());
-            let closed = closed.map_err(|e| StoreError::write(&self.path(&segment.name), e));
-            // Kept track of in either case: what cannot be closed may have to be removed.
-            self.closed.push(segment);
-            closed?;
-        }
-        Ok(())
+        let Some((segment, file)) = self.open.take() else { return Ok(()) };
+        let path = self.path(&segment.name);
+        // Kept track of in either case: what cannot be closed may have to be removed.
+        self.closed.push(segment);
+        let file = file.into_inner().map_err(|e| StoreError::write(&path, e.into_error()))?;
+        self.syncing.add(file, path)
     }
 
     fn bytes(&self) -> u64 {
@@ -240,6 +247,8 @@ impl TracePages {
             let _ = file.into_parts();
             segment
         });
+        // A file that is still open keeps its room. What could not be synced is given up, too.
+        let _ = self.syncing.finish();
         let segments: Vec<Segment> = self.closed.drain(..).chain(open).collect();
         for segment in segments {
             self.remove(&segment.name)?;
@@ -257,6 +266,7 @@ impl TracePages {
     pub(crate) fn finish(&mut self) -> Result<StoredTrace, StoreError> {
         self.close_segment()?;
         self.keep_limit()?;
+        self.syncing.finish()?;
         Ok(StoredTrace { bytes: self.bytes(), complete: self.complete, limit_bytes: self.limit })
     }
 }

@@ -7,12 +7,19 @@ use crate::legacy::Wording;
 use crate::pages::{CONTEXT, SEGMENTS, TRACE, role_of};
 use crate::segment::{self, End};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
-use crate::writer::{HISTOGRAMS, JOURNAL};
+use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
+use arrow_array::{BooleanArray, UInt64Array};
+use arrow_schema::ArrowError;
 use jitterscope_model::{
     Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks, TraceRole,
 };
 use jitterscope_platform::HeldDir;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::statistics::Statistics;
 use serde::de::DeserializeOwned;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,9 +35,13 @@ const LARGEST_MACHINE: u64 = 16 << 20;
 const LARGEST_CONTEXT: u64 = 256 << 20;
 /// A segment is closed at 1 MiB; a kernel's sub-buffer has at most 16.
 const LARGEST_SEGMENT: u64 = 32 << 20;
+/// Thousands of culprits with their explanations take some 8 MiB.
+const LARGEST_SUMMARY: u64 = 64 << 20;
 /// Footer of a table, bytes: a day's has some 3 MiB.
 const LARGEST_FOOTER: u32 = 64 << 20;
 
+/// The column that all rows of a stall share.
+const STALL_ID: &str = "stall_id";
 /// Rows decoded at a time.
 const BATCH: usize = 4096;
 
@@ -105,6 +116,34 @@ impl RunReader {
         serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
     }
 
+    /// What its rows come to, as their recorder stored it; `None` where it did not, or in a form that this
+    /// version does not know: it can be made again from the rows.
+    ///
+    /// # Errors
+    /// It is there and cannot be read.
+    pub fn summary<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
+        let text = match self.folder.read(SUMMARY, LARGEST_SUMMARY) {
+            Err(error) if error.is_absent() => return Ok(None),
+            other => other.map_err(StoreError::reading)?,
+        };
+        Ok(serde_json::from_slice(&text).ok())
+    }
+
+    /// One stall with its attribution, where it has one; `None` when the run has none of this number. Only the
+    /// rows around it are read.
+    ///
+    /// # Errors
+    /// As [`RunReader::stalls`].
+    pub fn stall(&self, id: StallId) -> Result<Option<(Stall, Option<Attribution>)>, StoreError> {
+        let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
+        let Some(stall) = stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)) else {
+            return Ok(None);
+        };
+        let attribution =
+            self.attributions_of(Some(id))?.find(|of| of.as_ref().map_or(true, |of| of.stall == id));
+        Ok(Some((stall?, attribution.transpose()?)))
+    }
+
     /// All stalls, in order of their ids.
     ///
     /// # Errors
@@ -120,12 +159,19 @@ impl RunReader {
     pub fn attributions(
         &self,
     ) -> Result<impl Iterator<Item = Result<Attribution, StoreError>> + use<>, StoreError> {
+        self.attributions_of(None)
+    }
+
+    fn attributions_of(
+        &self,
+        only: Option<StallId>,
+    ) -> Result<impl Iterator<Item = Result<Attribution, StoreError>> + use<>, StoreError> {
         let wording = Wording::of(&self.manifest);
         let convert = move |batch: &Batch| match batch.has("phase") {
             true => tables::parts(batch),
             false => tables::legacy_parts(batch, wording),
         };
-        let mut parts = Table::open(&self.folder, ATTRIBUTIONS, convert)?.peekable();
+        let mut parts = Table::open_only(&self.folder, ATTRIBUTIONS, convert, only)?.peekable();
         Ok(std::iter::from_fn(move || {
             let (stall, first) = match parts.next()? {
                 Ok(row) => row,
@@ -321,6 +367,32 @@ fn check_footer(file: &File) -> Result<(), String> {
     if length > LARGEST_FOOTER { Err("its footer claims an impossible length".into()) } else { Ok(()) }
 }
 
+/// Leaves out what is not of one stall: whole groups of rows by what the footer says of them, then rows.
+fn narrowed(
+    builder: ParquetRecordBatchReaderBuilder<File>,
+    only: Option<StallId>,
+) -> ParquetRecordBatchReaderBuilder<File> {
+    let columns = builder.parquet_schema();
+    let column = columns.columns().iter().position(|column| column.name() == STALL_ID);
+    let (Some(StallId(id)), Some(column)) = (only, column) else { return builder };
+    let may_have = |group: &RowGroupMetaData| match group.column(column).statistics() {
+        Some(Statistics::Int64(of)) => {
+            let bound = |bound: Option<&i64>, none| bound.map_or(none, |bound| bound.cast_unsigned());
+            bound(of.min_opt(), 0) <= id && id <= bound(of.max_opt(), u64::MAX)
+        }
+        _ => true,
+    };
+    let groups = builder.metadata().row_groups().iter().enumerate();
+    let groups = groups.filter(|(_, group)| may_have(group)).map(|(at, _)| at).collect();
+    let mask = ProjectionMask::leaves(columns, [column]);
+    let is_it = ArrowPredicateFn::new(mask, move |batch| {
+        let ids = Batch(batch);
+        let ids = ids.column::<UInt64Array>(STALL_ID).map_err(ArrowError::SchemaError)?;
+        Ok(BooleanArray::from_unary(ids, |of| of == id))
+    });
+    builder.with_row_groups(groups).with_row_filter(RowFilter::new(vec![Box::new(is_it)]))
+}
+
 /// Rows of a parquet file, a batch at a time.
 struct Table<T, F> {
     path: PathBuf,
@@ -332,12 +404,22 @@ struct Table<T, F> {
 
 impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Table<T, F> {
     fn open(run: &HeldDir, file: &str, convert: F) -> Result<Table<T, F>, StoreError> {
+        Table::open_only(run, file, convert, None)
+    }
+
+    /// With the rows of one stall alone, where one is named.
+    fn open_only(
+        run: &HeldDir,
+        file: &str,
+        convert: F,
+        only: Option<StallId>,
+    ) -> Result<Table<T, F>, StoreError> {
         let path = run.path().join(file);
         let opened = run.open_file(file).map_err(StoreError::reading)?;
         check_footer(&opened).map_err(|why| StoreError::damaged(&path, why))?;
         let batches = guarded(|| {
             ParquetRecordBatchReaderBuilder::try_new(opened)
-                .and_then(|builder| builder.with_batch_size(BATCH).build())
+                .and_then(|builder| narrowed(builder, only).with_batch_size(BATCH).build())
                 .map_err(|e| e.to_string())
         })
         .map_err(|why| StoreError::damaged(&path, why))?;

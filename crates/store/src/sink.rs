@@ -120,6 +120,11 @@ impl StoreSink {
         self.attempt(|w| w.machine(state));
     }
 
+    /// What its rows come to.
+    pub fn summary(&mut self, sums: &impl Serialize) {
+        self.attempt(|w| w.summary(sums));
+    }
+
     /// What is needed to decode the trace.
     pub fn context(&mut self, context: &impl Serialize) {
         self.attempt(|w| w.trace_context(context));

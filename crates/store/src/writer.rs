@@ -17,6 +17,7 @@ use jitterscope_model::{
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -28,6 +29,8 @@ const LOW_MIB: u64 = 24;
 pub(crate) const JOURNAL: &str = "journal.bin";
 /// Histograms of intervals and, of a pipeline, whole ones.
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
+/// What the rows come to.
+pub(crate) const SUMMARY: &str = "summary.json";
 /// Raw trace kept unless said otherwise.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
 
@@ -247,6 +250,22 @@ impl RunWriter {
     /// As [`RunWriter::stall`].
     pub fn trace_context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
         self.trace.context(context)
+    }
+
+    /// What the rows that were written come to, for who reads the run. A disk without room for it costs nothing
+    /// but time: it can be made again.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn summary(&mut self, sums: &impl Serialize) -> Result<(), StoreError> {
+        let folder = &self.partial.held;
+        let path = folder.path().join(SUMMARY);
+        let text = serde_json::to_vec(sums).map_err(|e| StoreError::damaged(&path, e))?;
+        let mut file = folder.create_new(SUMMARY).map_err(StoreError::writing)?;
+        match file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e)) {
+            Err(error) if error.is_full() => folder.remove_file(SUMMARY).map_err(StoreError::writing),
+            other => other,
+        }
     }
 
     /// Whether the disk has so little space left that the recording must make room or end.

@@ -1,7 +1,7 @@
 //! From a stored run to its summary.
 
 use jitterscope_analyze::periods::Effort;
-use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
+use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
 use jitterscope_model::{Attribution, IntervalRow, KeyLevel, MachineState, RunManifest, Stall, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// A file of it is missing, damaged or of another schema version.
 pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, None, |builder| builder)
+    load_stored(path, RowSums::STORED.1, None, RowSums::STORED.0)
 }
 
 /// As [`load`], with this many of the worst stalls.
@@ -19,7 +19,7 @@ pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
 /// # Errors
 /// As [`load`].
 pub fn load_worst(path: &Path, worst: usize) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, None, |builder| builder.worst(worst))
+    load_stored(path, worst, None, RowSums::STORED.0)
 }
 
 /// As [`load_worst`], with the periods of the stalls.
@@ -31,7 +31,7 @@ pub fn load_periods(
     worst: usize,
     effort: Effort,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, None, |builder| builder.worst(worst).periods(effort))
+    load_stored(path, worst, Some(effort), RowSums::STORED.0)
 }
 
 /// As [`load_periods`], with culprits told apart so finely.
@@ -44,7 +44,7 @@ pub fn load_by(
     effort: Effort,
     level: KeyLevel,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, None, |builder| builder.worst(worst).periods(effort).level(level))
+    load_stored(path, worst, Some(effort), level)
 }
 
 /// As [`load_periods`], without who owns the machine, what it is called and what runs on it.
@@ -59,8 +59,8 @@ pub fn load_redacted(
     load_with(path, Some(Redactor::new()), |builder| builder.worst(worst).periods(effort))
 }
 
-/// One stall with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when the run has none of
-/// this number.
+/// One stall with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when
+/// the run has none of this number. What else the summary says of stalls is of this one alone.
 ///
 /// # Errors
 /// As [`load`].
@@ -69,7 +69,60 @@ pub fn load_stall(
     stall: StallId,
     redact: bool,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, redact.then(Redactor::new), |builder| builder.only(stall))
+    let reader = RunReader::open(path)?;
+    let mut redactor = redact.then(Redactor::new);
+    let (manifest, machine) = facts(&reader, &mut redactor)?;
+    let mut builder = SummaryBuilder::new(&manifest).machine(machine).only(stall);
+    if !redact {
+        builder = builder.path(path);
+    }
+    if let Some((stall, attribution)) = reader.stall(stall)? {
+        let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
+        builder.stall(&stall);
+        if let Some(attribution) = attribution {
+            builder.attribution(&told(attribution, &mut redactor));
+        }
+    }
+    let summary = builder.finish();
+    Ok((manifest, summary))
+}
+
+/// Without reading the stalls, where what was asked for is what the run was stored with.
+fn load_stored(
+    path: &Path,
+    worst: usize,
+    effort: Option<Effort>,
+    level: KeyLevel,
+) -> Result<(RunManifest, RunSummary), StoreError> {
+    let (stored_level, stored_worst, stored_effort) = RowSums::STORED;
+    let fits = level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
+    let reader = RunReader::open(path)?;
+    let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
+    let Some(sums) = sums.filter(RowSums::is_current) else {
+        return load_with(path, None, |builder| {
+            let builder = builder.worst(worst).level(level);
+            match effort {
+                Some(effort) => builder.periods(effort),
+                None => builder,
+            }
+        });
+    };
+    let sums = if effort.is_none() { sums.without_periods() } else { sums };
+    let (manifest, machine) = facts(&reader, &mut None)?;
+    let mut builder =
+        SummaryBuilder::new(&manifest).machine(machine).path(path).known(sums.with_worst(worst));
+    for row in reader.intervals()? {
+        builder.interval(&row?);
+    }
+    let summary = builder.finish();
+    Ok((manifest, summary))
+}
+
+fn told(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
+    match redactor {
+        Some(redactor) => redactor.attribution(&attribution),
+        None => attribution,
+    }
 }
 
 /// All that is read goes through the redactor, where there is one, before anything is made of it.
@@ -121,10 +174,6 @@ pub(crate) fn rows(
     redactor: &mut Option<Redactor>,
     mut each: impl FnMut(Row<'_>),
 ) -> Result<(), StoreError> {
-    let told = |attribution: Attribution, redactor: &mut Option<Redactor>| match redactor {
-        Some(redactor) => redactor.attribution(&attribution),
-        None => attribution,
-    };
     let mut attributions = reader.attributions()?.peekable();
     for stall in reader.stalls()? {
         let stall = stall?;

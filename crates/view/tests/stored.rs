@@ -3,11 +3,18 @@
 mod common;
 
 use common::{Scenario, busy, late};
+use jitterscope_analyze::periods::Effort;
+use jitterscope_analyze::{RowSummer, RowSums, RowsOf};
+use jitterscope_model::{Row, Sink};
 use jitterscope_store::{RunWriter, StoreError};
-use jitterscope_view::{Style, json, list, load, load_worst, text};
+use jitterscope_view::{Style, json, list, load, load_periods, load_worst, text};
 use std::path::{Path, PathBuf};
 
 fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
+    store_with(scenario, dir, None)
+}
+
+fn store_with(scenario: &Scenario, dir: &Path, sums: Option<&RowSums>) -> PathBuf {
     let manifest = &scenario.manifest;
     let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
@@ -20,7 +27,59 @@ fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
     for row in &scenario.intervals {
         writer.interval(row).unwrap();
     }
+    if let Some(sums) = sums {
+        writer.summary(sums).unwrap();
+    }
     writer.finish(manifest.clone()).unwrap()
+}
+
+/// As a recording sums them up.
+fn sums(scenario: &Scenario) -> RowSums {
+    let mut summer = RowSummer::stored(RowsOf::run(&scenario.manifest));
+    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+        summer.rows(&[Row::Stall(stall, Some(attribution))]).unwrap();
+    }
+    summer.finish(&scenario.manifest, None)
+}
+
+#[test]
+fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
+    for scenario in [busy(&[0, 1]), late(&[0, 1, 3], Some(3))] {
+        let dir = tempfile::tempdir().unwrap();
+        let read = load_periods(&store(&scenario, dir.path()), 10, Effort::BRIEF).unwrap().1;
+        let dir = tempfile::tempdir().unwrap();
+        let path = store_with(&scenario, dir.path(), Some(&sums(&scenario)));
+        // What is not read may be anything.
+        for table in ["gaps.parquet", "attributions.parquet"] {
+            std::fs::write(path.join(table), "not a table").unwrap();
+        }
+        let mut kept = load_periods(&path, 10, Effort::BRIEF).unwrap().1;
+        kept.run.id.clone_from(&read.run.id);
+        kept.run.path.clone_from(&read.run.path);
+        assert_eq!(kept, read);
+        assert_eq!(load(&path).unwrap().1.periods, None);
+        assert_eq!(load_worst(&path, 3).unwrap().1.worst, read.worst[..3]);
+        // Who asks for more than was kept reads them.
+        assert!(load_worst(&path, 11).is_err());
+        assert!(load_periods(&path, 10, Effort::THOROUGH).is_err());
+    }
+}
+
+#[test]
+fn what_other_code_summed_up_is_summed_up_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = busy(&[0, 1]);
+    let mut sums = serde_json::to_value(sums(&scenario)).unwrap();
+    sums["code"] = "0123456789abcdef".into();
+    sums["stalls"] = 1.into();
+    let sums: RowSums = serde_json::from_value(sums).unwrap();
+    assert!(!sums.is_current());
+    let path = store_with(&scenario, dir.path(), Some(&sums));
+    let stalls = load(&path).unwrap().1.attribution.unwrap().stalls;
+    assert_eq!(stalls, scenario.summary().attribution.unwrap().stalls);
+    // Nor does a form that nobody knows hinder a report.
+    std::fs::write(path.join("summary.json"), "{\"code\": 7}").unwrap();
+    assert_eq!(load(&path).unwrap().1.attribution.unwrap().stalls, stalls);
 }
 
 #[test]

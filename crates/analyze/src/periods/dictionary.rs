@@ -55,6 +55,11 @@ const DICTIONARY: [Known; 10] = [
     known_as(300_000_000, "machine-check poll"),
 ];
 
+/// The name of a period as the dictionary has it.
+pub(super) fn called(name: &str) -> Option<&'static str> {
+    DICTIONARY.iter().map(|known| known.name).find(|known| *known == name)
+}
+
 /// Two thousandths: jiffies round, and timers of a second are deferred by some.
 const TOLERANCE: f64 = 0.002;
 

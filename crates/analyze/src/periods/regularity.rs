@@ -6,10 +6,10 @@
 //! their errors add up, and its phase drifts. The lag-one correlation of intervals tells one from the other
 //! (von Neumann 1941; the same distinction as white phase and white frequency noise of oscillators).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What keeps a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regularity {
     /// A clock: lateness does not add up.

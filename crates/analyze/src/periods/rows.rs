@@ -3,10 +3,10 @@
 use super::gather::Found;
 use super::regularity::Regularity;
 use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The significant periods of a run's stalls.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodSummary {
     /// Series of stalls that were searched: one a culprit and CPU.
     pub searched: usize,
@@ -18,8 +18,11 @@ pub struct PeriodSummary {
     pub rows: Vec<PeriodRow>,
 }
 
+/// A name of the dictionary. Spelt out, a reader of the field would have to borrow it from what it reads.
+type KnownName = &'static str;
+
 /// A period of one culprit's stalls on one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodRow {
     /// Where.
     pub cpu: CpuId,
@@ -32,7 +35,8 @@ pub struct PeriodRow {
     /// Whether a clock keeps it: `clocked`, `drifting`, or `undecided` where too few follow one another.
     pub regularity: Regularity,
     /// What a Linux machine is known to do at this period.
-    pub known: Option<&'static str>,
+    #[serde(deserialize_with = "of_dictionary")]
+    pub known: Option<KnownName>,
     /// Stalls looked at: the first so many, a burst within a quarter of a millisecond as one.
     pub stalls: u64,
     /// Of them, those in the tenth of the period in which most fall.
@@ -41,6 +45,10 @@ pub struct PeriodRow {
     pub hit_fraction: f64,
     /// Decimal logarithm of the probability that stalls without a period show one as clear.
     pub log10_probability: f64,
+}
+
+fn of_dictionary<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.and_then(|name| super::dictionary::called(&name)))
 }
 
 impl PeriodSummary {

@@ -95,3 +95,29 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Comm;
+
+    #[test]
+    fn beyond_the_limit_those_that_are_known_still_count_and_all_running_does() {
+        let thread = |tid: usize| ThreadRef { tid: i32::try_from(tid).unwrap(), comm: Comm::new("x") };
+        let mut account = Account::default();
+        for tid in 1..=MOST_THREADS + 3 {
+            account.run_begins(thread(tid));
+            account.ran(thread(tid), Ticks(2));
+        }
+        account.run_begins(thread(1));
+        account.ran(ThreadRef { comm: Comm::new("renamed"), ..thread(1) }, Ticks(5));
+        let told = account.sum_up(CpuId(0), (Ticks(0), Ticks(9)), TickRate::NANOSECONDS);
+        assert_eq!(told.thread_count, MOST_THREADS as u64);
+        let first = &told.threads[0];
+        assert_eq!((first.tid, first.runs, first.running_ns), (1, 2, Nanos(7)));
+        assert_eq!(first.comm, "renamed");
+        assert_eq!(told.running_ns, Nanos(2 * (MOST_THREADS as u64 + 3) + 5));
+        // No stretch, no length.
+        assert_eq!((told.stretches, told.longest_ns), (0, Nanos::ZERO));
+    }
+}

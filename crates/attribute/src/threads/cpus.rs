@@ -7,7 +7,8 @@ use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
 use crate::windows::{Named, Slice, wait};
 use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// One CPU.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ struct Cpu {
 #[derive(Debug)]
 pub(super) struct Cpus {
     rate: TickRate,
-    cpus: HashMap<CpuId, Cpu>,
+    cpus: FxHashMap<CpuId, Cpu>,
     names: NameTable,
     /// Memory of the last answer, for the next.
     window: Window,
@@ -43,7 +44,7 @@ impl Cpus {
     pub(super) fn new(rate: TickRate) -> Cpus {
         Cpus {
             rate,
-            cpus: HashMap::new(),
+            cpus: FxHashMap::default(),
             names: NameTable::default(),
             window: Window::default(),
             folded: Ticks(0),

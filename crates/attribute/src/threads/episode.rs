@@ -193,14 +193,13 @@ mod tests {
         let mut at = start;
         let slices = ends.iter().map(|(end, turn)| {
             let culprit = Subject::Softirq(1).into();
-            let slice = Slice {
+            Slice {
                 start: Ticks(std::mem::replace(&mut at, *end)),
                 end: Ticks(*end),
                 culprit,
                 evidence: Evidence::ThreadRecords,
                 turn: *turn,
-            };
-            slice
+            }
         });
         let slices: Vec<Slice> = slices.collect();
         Episode {

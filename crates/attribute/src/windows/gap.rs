@@ -1,10 +1,11 @@
 //! A spinning probe's gap: each nanosecond to somebody.
 
 use super::Named;
+use super::named::CulpritNo;
 use crate::costs::{Edge, EdgeCosts};
 use crate::culprits;
 use crate::occupancy::{Outcome, Slice};
-use jitterscope_model::{Attribution, Confidence, Culprit, Evidence, Nanos, Part, Placement, Stall};
+use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, Placement, Stall};
 use jitterscope_model::{TickRate, Ticks};
 
 /// A piece of a stall and whose it is. Pieces are in order, touch, and fill the stall.
@@ -12,7 +13,7 @@ use jitterscope_model::{TickRate, Ticks};
 struct Piece {
     start: Ticks,
     end: Ticks,
-    culprit: Culprit,
+    culprit: CulpritNo,
     placement: Placement,
     confidence: Confidence,
     evidence: Evidence,
@@ -79,7 +80,7 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
     Piece {
         start: slice.start,
         end: slice.end,
-        culprit: named.culprit(owner),
+        culprit: named.culprit_no(owner),
         placement: Placement::Inside,
         confidence,
         evidence,
@@ -121,7 +122,7 @@ fn edge_pieces(
         Piece {
             start: rest.0,
             end: rest.1,
-            culprit: verdict.culprit,
+            culprit: named.number(verdict.culprit),
             placement,
             confidence: verdict.confidence,
             evidence: verdict.evidence,
@@ -132,36 +133,38 @@ fn edge_pieces(
 
 /// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
 /// after it or closed before it.
-fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<Culprit> {
+fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> {
     let mut frames = 0..named.window.frames.len() as u32;
     let outermost = |index: u32| named.counts(index) && named.outside(index).is_none();
     let opened = |index: &u32| named.frame(*index).start == slice.end && outermost(*index);
     let closed = |index: &u32| named.frame(*index).end == slice.start && outermost(*index);
     let index = match edge {
-        Edge::LeadSwitch | Edge::HoleSwitch | Edge::TrailSwitch => return Some(culprits::context_switch()),
+        Edge::LeadSwitch | Edge::HoleSwitch | Edge::TrailSwitch => {
+            return Some(named.number(culprits::context_switch()));
+        }
         Edge::LeadInterrupt | Edge::LeadOther => frames.find(opened)?,
         Edge::HoleSoftirq | Edge::HoleOther => {
             frames.clone().find(opened).or_else(|| frames.rev().find(closed))?
         }
         Edge::TrailInterrupt | Edge::TrailOther => frames.rev().find(closed)?,
     };
-    let culprit = named.culprit(index);
-    culprit.kind().is_explained().then_some(culprit)
+    let culprit = named.culprit_no(index);
+    named.told(culprit).kind().is_explained().then_some(culprit)
 }
 
 /// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'
 /// boundaries, so that rounding cancels and the parts sum to the stall exactly.
 fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> Vec<Part> {
     let at = |t: Ticks| rate.nanos(t.since(stall.start));
-    let mut parts: Vec<(Part, Ticks)> = Vec::new();
+    let mut parts: Vec<(CulpritNo, Part, Ticks)> = Vec::new();
     for piece in pieces {
         let net = at(piece.end).saturating_sub(at(piece.start));
         let length = piece.end.since(piece.start);
-        let index = parts.iter().position(|(part, _)| part.culprit == piece.culprit).unwrap_or_else(|| {
-            parts.push((new_part(piece), Ticks(0)));
+        let index = parts.iter().position(|(culprit, ..)| *culprit == piece.culprit).unwrap_or_else(|| {
+            parts.push((piece.culprit, new_part(piece, named), Ticks(0)));
             parts.len() - 1
         });
-        let (part, longest) = &mut parts[index];
+        let (_, part, longest) = &mut parts[index];
         part.net += net;
         if piece.placement != Placement::Inside {
             part.gross += net;
@@ -174,14 +177,14 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
         }
     }
     for index in (0..named.window.frames.len() as u32).filter(|index| named.counts(*index)) {
-        let (frame, culprit) = (named.frame(index), named.culprit(index));
+        let (frame, culprit) = (named.frame(index), named.culprit_no(index));
         let mut around = std::iter::successors(named.outside(index), |at| named.outside(*at));
-        let nested_in_own = around.any(|outer| named.culprit(outer) == culprit);
-        if let Some((part, _)) = parts.iter_mut().find(|(p, _)| p.culprit == culprit && !nested_in_own) {
+        let nested_in_own = around.any(|outer| named.culprit_no(outer) == culprit);
+        if let Some((_, part, _)) = parts.iter_mut().find(|(own, ..)| *own == culprit && !nested_in_own) {
             part.gross += at(frame.end).saturating_sub(at(frame.start));
         }
     }
-    let mut parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
+    let mut parts: Vec<Part> = parts.into_iter().map(|(_, part, _)| part).collect();
     // Rounding at many boundaries can leave a gross a nanosecond under its net.
     for part in &mut parts {
         part.gross = part.gross.max(part.net);
@@ -189,7 +192,7 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
     parts
 }
 
-fn new_part(piece: &Piece) -> Part {
-    let part = Part::inside(piece.culprit.clone(), Nanos::ZERO, piece.evidence.clone());
+fn new_part(piece: &Piece, named: &Named<'_>) -> Part {
+    let part = Part::inside(named.told(piece.culprit), Nanos::ZERO, piece.evidence.clone());
     Part { placement: piece.placement, confidence: piece.confidence, ..part }
 }

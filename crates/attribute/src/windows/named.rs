@@ -14,9 +14,15 @@ pub(crate) struct Named<'a> {
     /// By frame: what kept the victim from running in that turn.
     withheld: Vec<Withheld>,
     pub(crate) rate: TickRate,
-    /// By frame.
-    known: RefCell<Vec<Option<Culprit>>>,
+    /// By frame: which of the culprits.
+    known: RefCell<Vec<Option<CulpritNo>>>,
+    /// Those that were met so far, each once.
+    met: RefCell<Vec<Culprit>>,
 }
+
+/// Stands for a culprit of a window: equal numbers, equal culprits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CulpritNo(usize);
 
 impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
@@ -24,7 +30,8 @@ impl<'a> Named<'a> {
         let known = RefCell::new(vec![None; window.frames.len()]);
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
-        Named { window, naming, folded: window.folded() > Ticks(0), withheld, rate, known }
+        let (folded, met) = (window.folded() > Ticks(0), RefCell::default());
+        Named { window, naming, folded, withheld, rate, known, met }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -63,14 +70,34 @@ impl<'a> Named<'a> {
 
     /// Whom to blame for a frame.
     pub(crate) fn culprit(&self, index: u32) -> Culprit {
-        if let Some(known) = self.known.borrow()[index as usize].clone() {
+        self.told(self.culprit_no(index))
+    }
+
+    /// The culprit of a number.
+    pub(crate) fn told(&self, number: CulpritNo) -> Culprit {
+        self.met.borrow()[number.0].clone()
+    }
+
+    /// The number of a culprit.
+    pub(crate) fn number(&self, culprit: Culprit) -> CulpritNo {
+        let mut met = self.met.borrow_mut();
+        CulpritNo(met.iter().position(|known| *known == culprit).unwrap_or_else(|| {
+            met.push(culprit);
+            met.len() - 1
+        }))
+    }
+
+    /// Whom to blame for a frame, as a number.
+    pub(crate) fn culprit_no(&self, index: u32) -> CulpritNo {
+        if let Some(known) = self.known.borrow()[index as usize] {
             return known;
         }
         let found = self.withheld_culprit(index).unwrap_or_else(|| {
             let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
             culprits::culprit_of(self.frame(namer), &self.naming_of(namer))
         });
-        self.known.borrow_mut()[index as usize] = Some(found.clone());
+        let found = self.number(found);
+        self.known.borrow_mut()[index as usize] = Some(found);
         found
     }
 

@@ -4,4 +4,5 @@ mod common;
 mod exclusion;
 mod properties;
 mod scenarios;
+mod timeline;
 mod withheld;

@@ -1,7 +1,7 @@
 //! Stalls as they occur, and who must be blamed for them.
 
 use crate::common::*;
-use jitterscope_attribute::{OutsideHints, TimelineOf};
+use jitterscope_attribute::{Attributor, OutsideHints, TimelineOf};
 use jitterscope_model::{Confidence, Evidence, Nanos};
 use jitterscope_model::{
     CpuId, CulpritKind, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Placement, SchedClass,
@@ -579,4 +579,28 @@ fn no_event_is_the_hosts_only_where_something_tells_of_it() {
     // More than was counted.
     assert_eq!(classify(true, 80 * MS, 10, 0).1, Confidence::Medium);
     assert_eq!(classify(false, 50_000, 0, 1).0, "unresolved/page fault without a record");
+}
+
+#[test]
+fn of_256_cpus_each_is_told_how_many_stalled_with_it_however_many_gaps_came_before() {
+    let mut attributor = attributor(true);
+    // A machine of 256 CPUs in which every other one stalls with ours; all have thousands of gaps behind them.
+    for cpu in 0..256u32 {
+        for n in 0..4_096u64 {
+            attributor.announce(CpuId(cpu), Gap { start: Ticks(n * 100_000), length: Ticks(2_000) });
+        }
+        let late = if cpu % 2 == 1 { 0 } else { 50_000 };
+        attributor.announce(CpuId(cpu), Gap { start: Ticks(500_000_000 + late), length: Ticks(2_000) });
+    }
+    let told = |attributor: &mut Attributor, start| {
+        let stall = stall(start, start + 2_000);
+        let attribution = attributor.attribute(&stall, &OutsideHints::default(), &Names);
+        attribution.parts[0].others_stalled
+    };
+    // The nearest of a CPU's gaps begins up to 5 us before or after, or does not count.
+    assert_eq!(told(&mut attributor, 500_000_000), Some(127));
+    assert_eq!(told(&mut attributor, 500_005_000), Some(127));
+    assert_eq!(told(&mut attributor, 499_995_000), Some(127));
+    assert_eq!(told(&mut attributor, 500_005_001), Some(0));
+    assert_eq!(told(&mut attributor, 500_050_000), Some(128));
 }

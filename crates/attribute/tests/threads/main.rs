@@ -1,5 +1,6 @@
 //! Threads followed on a machine on paper: two CPUs, events written by hand, one tick a nanosecond.
 
+mod accounts;
 mod common;
 mod messages;
 mod properties;

@@ -353,7 +353,7 @@ fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
 /// Says how far it is.
 pub(super) struct Watcher {
     quiet: bool,
-    last: Option<Instant>,
+    last: Option<(Arm, Instant)>,
     looks: Looks,
     begun: Instant,
 }
@@ -366,10 +366,11 @@ impl Watcher {
 
 impl Observer for Watcher {
     fn settling(&mut self, arm: Arm, left: Duration) {
-        if self.quiet || self.last.is_some_and(|last| last.elapsed() < EVERY) {
+        let told = |(of, last): (Arm, Instant)| of == arm && last.elapsed() < EVERY;
+        if self.quiet || self.last.is_some_and(told) {
             return;
         }
-        self.last = Some(Instant::now());
+        self.last = Some((arm, Instant::now()));
         let what = match arm {
             Arm::A => "the undoing of the change is",
             Arm::B => "the change is",

@@ -148,8 +148,12 @@ impl Sink for Sight<'_> {
 impl Subject for ProbeLab {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let label = format!("{}-{}", self.label, letter(arm));
-        let path = self.record(label, None, Vec::new(), stop).map_err(|why| failed(arm, why))?;
-        whole(arm, &path, stop)
+        match self.record(label, None, Vec::new(), stop) {
+            Ok(path) => whole(arm, &path, stop),
+            // Stopped before there was anything to record.
+            Err(_) if stop.load(Ordering::Relaxed) => Ok(None),
+            Err(why) => Err(failed(arm, why)),
+        }
     }
 
     fn look_for(
@@ -162,7 +166,11 @@ impl Subject for ProbeLab {
         let mut sight = Sight { seen, found: false, end: &end, stop };
         let outputs = vec![Output::to("the look", &mut sight)];
         let label = format!("{}-waiting", self.label);
-        let path = self.record(label, Some(at_most), outputs, &end).map_err(|why| failed(Arm::A, why))?;
+        let path = match self.record(label, Some(at_most), outputs, &end) {
+            Ok(path) => path,
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(Some(false)),
+            Err(why) => return Err(failed(Arm::A, why)),
+        };
         // It is no run of either arm.
         remove(&path).map_err(|error| failed(Arm::A, error))?;
         Ok(Some(sight.found))
@@ -216,8 +224,11 @@ impl Subject for CommandLab {
         let mut progress = ProgressLine::new(self.quiet);
         let outcome = attach(&self.machine, &settings, stop, &mut progress);
         progress.clear();
-        let run = whole(arm, &outcome.map_err(|error| failed(arm, error))?.path, stop)?;
-        Ok(run.map(timed))
+        match outcome {
+            Ok(outcome) => Ok(whole(arm, &outcome.path, stop)?.map(timed)),
+            Err(_) if stop.load(Ordering::Relaxed) => Ok(None),
+            Err(error) => Err(failed(arm, error)),
+        }
     }
 
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {

@@ -149,13 +149,10 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
 }
 
 fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
-    for stall in run.stalls()? {
-        let stall = stall?;
-        if stall.id == worst.stall {
-            return Ok(stall);
-        }
+    match run.stall(worst.stall)? {
+        Some((stall, _)) => Ok(stall),
+        None => anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0),
     }
-    anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0)
 }
 
 fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {

@@ -45,9 +45,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// From a record of the scheduler.
+    /// From a record of the scheduler; `comm` is the text of its name.
     #[must_use]
-    pub fn of(task: &TaskRef, identity: TaskIdentity) -> Task {
+    pub fn of(task: &TaskRef, comm: Name, identity: TaskIdentity) -> Task {
         let class = match task.tid {
             0 => SchedClass::Idle,
             _ => SchedClass::of_priority(task.prio),
@@ -56,7 +56,7 @@ impl Task {
             tid: Some(task.tid),
             tgid: identity.tgid,
             process: identity.process,
-            comm: task.comm.to_string().into(),
+            comm,
             class: Some(class),
             owner: identity.owner,
             kernel: if task.tid == 0 { Some(true) } else { identity.kernel },

@@ -18,6 +18,7 @@ pub(crate) use stage::{Keep, NEVER, Plan, Stage, choose_clock};
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
+use jitterscope_analyze::RowsOf;
 use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
 use jitterscope_platform::{self as platform, CpuClaim, Machine, Topology, clock};
 use jitterscope_store::StoreError;
@@ -77,6 +78,11 @@ pub(crate) trait Running {
     /// Why it may fail.
     type Error: From<RecordError> + From<StoreError> + From<SinkError>;
 
+    /// What is known of its rows before the first of them; `None` where they are summed up from the stored run.
+    fn rows_of(&self, _stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        None
+    }
+
     /// Time passes before the measurement: the queues are emptied.
     fn idle(&mut self, _outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         Ok(())
@@ -132,6 +138,9 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     let clocks = stage.begin();
     let facts = stage.facts();
     stage.outputs.begin_beside(&facts, |outputs| running.idle(outputs))?;
+    if let Some(of) = running.rows_of(&stage) {
+        stage.outputs.sum_up(of);
+    }
     stage.outputs.begin(&facts)?;
     running.begin(&mut stage, clocks)?;
     stage.observer.measuring(stage.probe.threshold_ns);

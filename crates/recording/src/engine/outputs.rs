@@ -1,8 +1,9 @@
 //! Where a recording's rows go: the run that is stored, and whatever else was asked for.
 
 use crate::error::RecordError;
+use jitterscope_analyze::{RowSummer, RowSums, RowsOf};
 use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError, begin_all};
-use jitterscope_store::StoreSink;
+use jitterscope_store::{Room, StoreSink};
 use std::time::Instant;
 
 type Opener<'a> = Box<dyn FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a>;
@@ -102,6 +103,8 @@ impl Beside<'_> {
 pub(crate) struct Outputs<'a> {
     pub(crate) store: StoreSink,
     beside: Vec<Beside<'a>>,
+    /// What the rows come to, for the run to keep.
+    sums: Option<RowSummer>,
     begun: bool,
 }
 
@@ -114,6 +117,19 @@ impl<'a> Outputs<'a> {
             opened.push(Beside { name, sink, essential, taken: 0, out: 0, error: None, told: false });
         }
         Ok(Opened(opened))
+    }
+
+    /// Sums the rows up as they come.
+    pub(crate) fn sum_up(&mut self, of: RowsOf) {
+        self.sums = Some(RowSummer::stored(of));
+    }
+
+    /// What all rows came to; `None` where not all were stored, or what was thought of them before does not
+    /// hold of the run.
+    pub(crate) fn sums(&mut self, run: &RunManifest, kernel_hz: Option<u32>) -> Option<RowSums> {
+        let summer = self.sums.take()?;
+        let whole = !matches!(self.store.room(), Room::None { .. });
+        (whole && summer.of() == RowsOf::run(run)).then(|| summer.finish(run, kernel_hz))
     }
 
     /// Begins what stands beside the store on a thread of its own, for it may wait for somebody; `meanwhile`
@@ -178,7 +194,7 @@ pub(crate) struct Opened<'a>(Vec<Beside<'a>>);
 
 impl<'a> Opened<'a> {
     pub(crate) fn with(self, store: StoreSink) -> Outputs<'a> {
-        Outputs { store, beside: self.0, begun: false }
+        Outputs { store, beside: self.0, sums: None, begun: false }
     }
 }
 
@@ -195,6 +211,9 @@ impl Sink for Outputs<'_> {
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
         self.store.rows(batch)?;
         if self.begun {
+            if let Some(sums) = &mut self.sums {
+                sums.rows(batch)?;
+            }
             self.beside.iter_mut().for_each(|output| output.rows(batch));
         }
         Ok(())

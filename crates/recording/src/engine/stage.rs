@@ -7,6 +7,7 @@ use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::surroundings::Surroundings;
+use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
     RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
@@ -72,6 +73,8 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) probe: ProbeSettings,
     keep: Keep,
     clocks: ClockReading,
+    /// The kernel's timer frequency, once its state is known.
+    kernel_hz: Option<u32>,
 }
 
 impl<'c, 'o> Stage<'c, 'o> {
@@ -111,6 +114,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             probe,
             keep,
             clocks,
+            kernel_hz: None,
         })
     }
 
@@ -167,6 +171,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) {
         let state = self.surroundings.end(self.machine, busy);
+        self.kernel_hz = timer_frequency(&state);
         self.outputs.store.machine(&state);
     }
 
@@ -228,6 +233,11 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
+        if let Some(sums) = self.outputs.sums(&manifest, self.kernel_hz) {
+            self.outputs.store.summary(&sums);
+        }
+        // The kernel's own figure, with all that comes after the measurement.
+        manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs, command: self.command })
     }
 }

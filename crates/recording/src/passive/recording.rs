@@ -11,6 +11,7 @@ use crate::error::RecordError;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::threads::{EpisodeRows, Follow, TakesRecords};
+use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps, KernelEvent,
@@ -276,6 +277,10 @@ impl Running for Watch<'_> {
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.take_turn(outputs)
+    }
+
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf::without_probes(stage.rate()))
     }
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {

@@ -11,6 +11,7 @@ use crate::engine::{
 use crate::error::RecordError;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
+use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
     ClockReading, Comm, CpuSet, CpuUse, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings,
@@ -147,6 +148,10 @@ struct Attached<'a> {
 
 impl Running for Attached<'_> {
     type Error = RecordError;
+
+    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
+        Some(RowsOf::without_probes(stage.rate()))
+    }
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
         let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);

@@ -21,6 +21,7 @@ macro_rules! attribution_rows {
         #[derive(Default)]
         pub(crate) struct AttributionRows {
             $($column: $builder,)*
+            flat: Flat,
         }
 
         impl Rows for AttributionRows {
@@ -85,11 +86,40 @@ attribution_rows! {
     others_stalled: UInt32Builder,
 }
 
+/// Subjects whose flat form is kept.
+const FLAT: usize = 32;
+
+/// The flat forms of the subjects seen last: the same few have a part in stall after stall.
+#[derive(Default)]
+struct Flat {
+    seen: Vec<(Subject, SubjectFields)>,
+    /// The one that goes next.
+    oldest: usize,
+}
+
+impl Flat {
+    fn position(&mut self, subject: &Subject) -> usize {
+        if let Some(at) = self.seen.iter().position(|(seen, _)| seen == subject) {
+            return at;
+        }
+        let entry = (subject.clone(), SubjectFields::from(subject));
+        if self.seen.len() < FLAT {
+            self.seen.push(entry);
+            return self.seen.len() - 1;
+        }
+        let at = self.oldest;
+        self.oldest = (at + 1) % FLAT;
+        self.seen[at] = entry;
+        at
+    }
+}
+
 impl AttributionRows {
     pub(crate) fn push(&mut self, attribution: &Attribution) {
         for part in &attribution.parts {
             self.stall_id.append_value(attribution.stall.0);
-            self.subject(&SubjectFields::from(&part.culprit.subject));
+            let at = self.flat.position(&part.culprit.subject);
+            self.subject(at);
             self.sender(part.culprit.sender.as_ref());
             self.phase.append_option(part.phase.as_ref().map(Phase::as_str));
             self.moved_from_cpu.append_option(part.moved_from.map(|cpu| cpu.0));
@@ -102,7 +132,8 @@ impl AttributionRows {
         }
     }
 
-    fn subject(&mut self, fields: &SubjectFields) {
+    fn subject(&mut self, at: usize) {
+        let Some((_, fields)) = self.flat.seen.get(at) else { return };
         self.kind.append_value(&fields.kind);
         self.name.append_value(&fields.name);
         self.tid.append_option(fields.tid);
@@ -126,8 +157,10 @@ impl AttributionRows {
         self.bank.append_option(fields.bank);
         self.idle_state.append_option(fields.idle_state);
         self.meanwhile.append_option(fields.meanwhile.as_deref());
-        let untraced = fields.untraced.join(&*SEPARATOR.to_string());
-        self.untraced.append_option(Some(untraced).filter(|_| !fields.untraced.is_empty()));
+        match &*fields.untraced {
+            [] => self.untraced.append_null(),
+            names => self.untraced.append_value(names.join(SEPARATOR.encode_utf8(&mut [0; 4]))),
+        }
         self.unseen_cpu.append_option(fields.unseen_cpu.map(|cpu| cpu.0));
         self.frame.append_option(fields.frame.as_ref().map(Evidence::as_str));
         self.detail.append_option(fields.detail.as_deref());

@@ -23,7 +23,7 @@ impl GapRows {
         self.stall_id.append_value(stall.id.0);
         self.cpu.append_value(stall.cpu.0);
         self.tid.append_value(stall.victim.tid);
-        self.comm.append_value(stall.victim.comm.to_string());
+        self.comm.append_value(String::from_utf8_lossy(stall.victim.comm.as_bytes()));
         self.start.append_value(stall.start.0);
         self.end.append_value(stall.end.0);
         self.realtime.append_value(realtime(stall.start));

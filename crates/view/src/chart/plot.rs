@@ -30,6 +30,10 @@ pub(super) struct Axis<'a> {
     pub(super) name: &'a dyn Fn(f64) -> String,
 }
 
+/// Width of a small letter at most, and what is kept free at the right edge, units of the view box.
+const LETTER: f64 = 7.0;
+const EDGE: f64 = 4.0;
+
 /// Draws grid, marks and titles of both axes.
 pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     let most_down = ((area.bottom - area.top) / 28.0) as usize;
@@ -42,7 +46,11 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     for mark in x.scale.marks(most_across) {
         let at = area.x(x.scale.share(mark));
         svg.line("grid", [at, area.top, at, area.bottom]);
-        svg.text("small num", Anchor::Middle, [at, area.bottom + 17.0], &(x.name)(mark));
+        // A long name of the last mark would go beyond the image.
+        let name = (x.name)(mark);
+        let beyond = at + LETTER / 2.0 * name.chars().count() as f64 > WIDTH - EDGE;
+        let (anchor, at) = if beyond { (Anchor::End, WIDTH - EDGE) } else { (Anchor::Middle, at) };
+        svg.text("small num", anchor, [at, area.bottom + 17.0], &name);
     }
     svg.line("axis", [area.left, area.bottom, area.right, area.bottom]);
     if !x.title.is_empty() {

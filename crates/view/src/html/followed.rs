@@ -160,8 +160,8 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
             Cell::Number(ran.max_ns.to_string()),
         ]
     };
-    let ran = RanInstead::by_program(all);
-    body.table(caption, &heads, ran.iter().take(INSTEAD).map(row).collect());
+    let by_program = RanInstead::by_program(all);
+    body.table(caption, &heads, by_program.iter().take(INSTEAD).map(row).collect());
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {

@@ -15,7 +15,8 @@ pub fn shapes(finding: &mut Finding) -> anyhow::Result<()> {
     let mut guest = Guest::new(Kernel::V6_1)
         .smp("4,sockets=2,cores=1,threads=2")
         .append("isolcpus=domain,1-3")
-        .qemu(&["-numa", "node,cpus=0-1", "-numa", "node,cpus=2-3"])
+        .qemu(&["-object", "memory-backend-ram,id=near,size=768M", "-numa", "node,cpus=0-1,memdev=near"])
+        .qemu(&["-object", "memory-backend-ram,id=far,size=768M", "-numa", "node,cpus=2-3,memdev=far"])
         .qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk,num-queues=4"]);
     guest.limit = Duration::from_secs(600);
     let script = r#"
@@ -76,7 +77,9 @@ X
 chmod 755 /bin/worker
 step apply jitterscope tune apply --cpus 1 --only cpuset-part --yes
 cat /sys/fs/cgroup/jitterscope.isolated/cpuset.cpus.partition >/out/partition
-step isolated jitterscope record --cpus 1 -d 2s -q --json
+# Only its members may run there, as the apply says.
+step isolated sh -c 'echo $$ >/sys/fs/cgroup/jitterscope.isolated/cgroup.procs
+    exec jitterscope record --cpus 1 -d 2s -q --json'
 step rollback jitterscope tune rollback --yes
 ls -d /sys/fs/cgroup/jitterscope* >/out/groups 2>/dev/null
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
@@ -92,6 +95,8 @@ rmdir /sys/fs/cgroup/small
         .check(partition.trim() == "isolated", format!("the partition is isolated ({})", partition.trim()));
     finding.check(steps.file("groups").trim().is_empty(), "the rollback leaves no group");
     let quota = steps.json("quota")?;
+    let warned = quota["warnings"].to_string().contains("cpu-quota");
+    finding.check(warned, "a warning tells of the quota");
     let count = stalls_of(&quota, "quota", "") + stalls_of(&quota, "throttled", "");
     let named = culprits(&quota);
     let told = count > 0 || named.iter().any(|(kind, name)| kind.contains("quota") || name.contains("quota"));

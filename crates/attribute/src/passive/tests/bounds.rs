@@ -162,3 +162,27 @@ fn a_move_of_a_thread_that_runs_elsewhere_makes_no_wait_here() {
     assert_eq!(cpus.iter().map(|cpu| cpu.waiting_ns.0).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(cpus.iter().map(|cpu| cpu.running_ns.0).collect::<Vec<_>>(), [380, 0]);
 }
+
+#[test]
+fn a_switch_that_left_no_record_is_counted_on_its_cpu() {
+    let mut watch = PassiveWatch::new(settings());
+    watch.measure(Ticks(0), Ticks(1000));
+    watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
+    assert!(watch.unrecorded_switches().is_empty());
+    tick(200, 210, OTHER).iter().for_each(|event| watch.event(event, &NoNames));
+    assert_eq!(watch.unrecorded_switches().into_iter().collect::<Vec<_>>(), [(HERE, 1)]);
+}
+
+#[test]
+fn a_cpu_is_gone_until_a_record_of_later_says_that_it_is_back() {
+    let mut watch = PassiveWatch::new(settings());
+    watch.measure(Ticks(0), Ticks(1000));
+    watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
+    assert!(!watch.is_gone(HERE));
+    watch.gone(HERE, Ticks(300));
+    assert!(watch.is_gone(HERE) && !watch.is_gone(ELSEWHERE));
+    watch.event(&switch(300, OWN, SLEEPS, 0), &NoNames);
+    assert!(watch.is_gone(HERE), "it was written before");
+    watch.event(&switch(301, 0, SLEEPS, OWN), &NoNames);
+    assert!(!watch.is_gone(HERE));
+}

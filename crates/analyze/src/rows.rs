@@ -1,0 +1,369 @@
+//! What a run's rows come to, in bounded memory: all of a summary that its manifest does not tell.
+//!
+//! It is made while a run is recorded and stored with it, so that a report need not read the rows again, however
+//! many there are.
+
+use crate::culprits::CulpritTable;
+use crate::ours::Ours;
+use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
+use crate::simultaneous::Grouper;
+use crate::summary::{CulpritRow, Simultaneous, WorstStall};
+use crate::wakeup::{PhaseRow, PhaseTable};
+use crate::worst::Worst;
+use jitterscope_model::{
+    Attribution, Confidence, CpuId, Delivery, Evidence, KeyLevel, Nanos, Part, Row, RunManifest, Sink,
+    SinkError, Stall, StallId, Subject, TickRate, Verdict,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Culprits told apart unless said otherwise.
+const MAX_CULPRITS: usize = 4096;
+/// The longest stalls kept unless said otherwise.
+const WORST: usize = 10;
+/// Stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
+/// table by table in step.
+const PENDING: usize = 1 << 16;
+
+/// What must be known of a run before its first row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowsOf {
+    /// Ticks to nanoseconds.
+    pub rate: TickRate,
+    /// Whether stalls are attributed.
+    pub attributed: bool,
+    /// CPUs with a probe, an idle control among them.
+    pub probed: usize,
+    /// The CPU that is only measured to compare the others with.
+    pub control: Option<CpuId>,
+    /// Whether the probes sleep.
+    pub sleeps: bool,
+    /// Whether the stalls are slow messages of a pipeline.
+    pub messages: bool,
+}
+
+impl RowsOf {
+    /// Those of a run that is over.
+    #[must_use]
+    pub fn run(manifest: &RunManifest) -> RowsOf {
+        RowsOf {
+            rate: manifest.rate,
+            attributed: manifest.attributed,
+            probed: manifest.results.len(),
+            control: manifest.idle_control(),
+            sleeps: !manifest.wakeups.is_empty(),
+            messages: manifest.pipeline.is_some(),
+        }
+    }
+
+    /// Those of threads that are followed and of CPUs that are watched.
+    #[must_use]
+    pub fn without_probes(rate: TickRate) -> RowsOf {
+        RowsOf { rate, attributed: true, probed: 0, control: None, sleeps: false, messages: false }
+    }
+
+    /// CPUs with a probe but for an idle control.
+    pub(crate) fn measured(&self) -> usize {
+        self.probed - usize::from(self.control.is_some() && self.probed > 0)
+    }
+}
+
+/// What rows came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowSums {
+    /// Which code made it: another one's may differ in anything.
+    code: String,
+    pub(crate) stalls: u64,
+    pub(crate) stalled: Nanos,
+    /// Rows that contradict one another.
+    pub(crate) inconsistent: u64,
+    /// Explained ones, and the classes of the rest.
+    pub(crate) culprits: [Vec<CulpritRow>; 2],
+    pub(crate) control_culprits: Vec<CulpritRow>,
+    /// Of the measured CPUs, and of the control.
+    pub(crate) phases: [Vec<PhaseRow>; 2],
+    pub(crate) worst: Vec<WorstStall>,
+    pub(crate) simultaneous: Option<Simultaneous>,
+    pub(crate) periods: Option<PeriodSummary>,
+}
+
+impl RowSums {
+    /// The level, the number of the worst stalls and the effort that a recording stores them with.
+    pub const STORED: (KeyLevel, usize, Effort) = (KeyLevel::Program, WORST, Effort::BRIEF);
+
+    /// Whether this version of the code would come to the same.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.code == code()
+    }
+
+    /// Without the periods, for who did not ask for them.
+    #[must_use]
+    pub fn without_periods(self) -> RowSums {
+        RowSums { periods: None, ..self }
+    }
+
+    /// With fewer of the worst stalls.
+    #[must_use]
+    pub fn with_worst(mut self, limit: usize) -> RowSums {
+        self.worst.truncate(limit);
+        self
+    }
+
+    /// With other stalls in place of the worst.
+    #[must_use]
+    pub fn showing(self, worst: Vec<WorstStall>) -> RowSums {
+        RowSums { worst, ..self }
+    }
+}
+
+/// The code that sums rows up: what it was built from.
+fn code() -> &'static str {
+    env!("JITTERSCOPE_SUMMARY_CODE")
+}
+
+/// A stall whose attribution is still to come.
+#[derive(Debug)]
+struct Pending {
+    stall: Stall,
+    length: Nanos,
+    control: bool,
+}
+
+/// What the idle control's stalls were, apart from those of the measured CPUs.
+#[derive(Debug)]
+struct Control {
+    stalled: Nanos,
+    culprits: CulpritTable,
+    phases: PhaseTable,
+}
+
+/// Takes in a run's stalls and attributions, in order of their ids. An attribution follows its stall; any
+/// number of stalls up to [`PENDING`] may lie between.
+#[derive(Debug)]
+pub struct RowSummer {
+    of: RowsOf,
+    stalls: u64,
+    stalled: Nanos,
+    pending: VecDeque<Pending>,
+    culprits: CulpritTable,
+    phases: PhaseTable,
+    control: Control,
+    /// The part that stands for what has no verdict.
+    nobody: Part,
+    inconsistent: u64,
+    worst: Worst,
+    simultaneous: Grouper,
+    periods: Option<PeriodSearch>,
+}
+
+impl RowSummer {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(of: RowsOf) -> RowSummer {
+        RowSummer {
+            of,
+            stalls: 0,
+            stalled: Nanos::ZERO,
+            pending: VecDeque::new(),
+            culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
+            phases: PhaseTable::default(),
+            control: Control {
+                stalled: Nanos::ZERO,
+                culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
+                phases: PhaseTable::default(),
+            },
+            nobody: nobody(),
+            inconsistent: 0,
+            worst: Worst::of(of, WORST),
+            simultaneous: Grouper::new(of, WORST),
+            periods: None,
+        }
+    }
+
+    /// As it is stored with a run.
+    #[must_use]
+    pub fn stored(of: RowsOf) -> RowSummer {
+        let mut summer = RowSummer::new(of);
+        let (level, worst, effort) = RowSums::STORED;
+        summer.level(level);
+        summer.worst(worst);
+        summer.periods(effort);
+        summer
+    }
+
+    /// Keeps this many of the longest stalls.
+    pub(crate) fn worst(&mut self, limit: usize) {
+        self.worst = Worst::of(self.of, limit);
+        self.simultaneous = Grouper::new(self.of, limit);
+    }
+
+    /// In place of the worst stalls only the one of this number.
+    pub(crate) fn only(&mut self, stall: StallId) {
+        self.worst = Worst::only(stall);
+    }
+
+    /// Tells this many culprits apart.
+    pub(crate) fn max_culprits(&mut self, cap: usize) {
+        self.culprits = CulpritTable::new(KeyLevel::Program, cap);
+    }
+
+    /// Tells culprits apart so finely.
+    pub(crate) fn level(&mut self, level: KeyLevel) {
+        self.culprits = CulpritTable::new(level, MAX_CULPRITS);
+        self.control.culprits = CulpritTable::new(level, MAX_CULPRITS);
+    }
+
+    /// Looks for periods, with so much effort: in the stalls of a spinning probe.
+    pub(crate) fn periods(&mut self, effort: Effort) {
+        let spun = !self.of.sleeps && self.of.probed > 0;
+        self.periods = spun.then(|| PeriodSearch::new(effort));
+    }
+
+    /// What it was told before the first row.
+    #[must_use]
+    pub fn of(&self) -> RowsOf {
+        self.of
+    }
+
+    /// Stalls so far, but for those of an idle control.
+    pub(crate) fn taken(&self) -> u64 {
+        self.stalls
+    }
+
+    /// One stall.
+    pub fn stall(&mut self, stall: &Stall) {
+        let length = self.of.rate.nanos(stall.length());
+        let control = self.of.control == Some(stall.cpu);
+        if control {
+            self.control.stalled += length;
+        } else {
+            self.stalls += 1;
+            self.stalled += length;
+            self.worst.stall(stall);
+            self.simultaneous.stall(stall);
+        }
+        if self.of.attributed {
+            self.pending.push_back(Pending { stall: *stall, length, control });
+            if self.pending.len() > PENDING {
+                self.give_up_first();
+            }
+        } else if let Some(periods) = &mut self.periods {
+            periods.add(stall, None);
+        }
+    }
+
+    /// The attribution of a stall taken in before.
+    pub fn attribution(&mut self, attribution: &Attribution) {
+        // Whether it is there is asked first: a row of no stall must not cost others their verdict.
+        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
+        let Ok(at) = at else {
+            self.inconsistent += 1;
+            return;
+        };
+        for _ in 0..at {
+            self.give_up_first();
+        }
+        let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
+        if let Some(periods) = &mut self.periods {
+            periods.add(&stall, Some(attribution));
+        }
+        self.worst.attribution(attribution);
+        let mut left = length;
+        let nets: Vec<(&Part, Nanos)> = attribution
+            .parts
+            .iter()
+            .map(|part| {
+                // Parts sum to their stall; where damaged rows do not, the stall's length holds.
+                let net = part.net.min(left);
+                left = left.saturating_sub(net);
+                (part, net)
+            })
+            .collect();
+        let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
+        self.inconsistent += u64::from(!consistent);
+        let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
+        let (culprits, phases) = match control {
+            true => (&mut self.control.culprits, &mut self.control.phases),
+            false => (&mut self.culprits, &mut self.phases),
+        };
+        if self.of.sleeps {
+            phases.add(nets.iter().copied().chain(rest));
+        }
+        culprits.add(nets.into_iter().chain(rest));
+    }
+
+    fn give_up_first(&mut self) {
+        if let Some(Pending { stall, length, control }) = self.pending.pop_front() {
+            if let Some(periods) = &mut self.periods {
+                periods.add(&stall, None);
+            }
+            self.inconsistent += 1;
+            let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
+            let phases = if control { &mut self.control.phases } else { &mut self.phases };
+            culprits.add([(&self.nobody, length)]);
+            phases.add([(&self.nobody, length)]);
+        }
+    }
+
+    /// What they came to, of a run that is over.
+    #[must_use]
+    pub fn finish(mut self, manifest: &RunManifest, kernel_hz: Option<u32>) -> RowSums {
+        while !self.pending.is_empty() {
+            self.give_up_first();
+        }
+        let seconds = manifest.duration().as_secs_f64();
+        let ours = Ours::of(manifest);
+        let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let (simultaneous, groups) = self.simultaneous.finish(manifest);
+        RowSums {
+            code: code().into(),
+            stalls: self.stalls,
+            stalled: self.stalled,
+            inconsistent: self.inconsistent,
+            culprits: self.culprits.finish(self.stalled, per_sec, &ours),
+            control_culprits: self.control.culprits.finish(self.control.stalled, per_sec, &ours).concat(),
+            phases: [self.phases.finish(self.stalled), self.control.phases.finish(self.control.stalled)],
+            worst: self.worst.finish(manifest, &groups),
+            simultaneous,
+            periods: self.periods.map(|search| {
+                let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
+                let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
+                PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), kernel_hz)
+            }),
+        }
+    }
+}
+
+/// What stands for time that no row accounts for.
+fn nobody() -> Part {
+    let verdict = Subject::verdict(Verdict::NoVerdict);
+    Part::whole(verdict, Nanos::ZERO, Confidence::Low, Evidence::Nothing)
+}
+
+impl Sink for RowSummer {
+    /// It knows what it needs already.
+    fn begin(&mut self, _facts: &jitterscope_model::RunFacts) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
+        for row in batch {
+            if let Row::Stall(stall, attribution) = row {
+                self.stall(stall);
+                if let Some(attribution) = attribution {
+                    self.attribution(attribution);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, row: &Row<'_>) -> bool {
+        matches!(row, Row::Stall(..))
+    }
+
+    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
+        Ok(Delivery::of(self.stalls))
+    }
+}

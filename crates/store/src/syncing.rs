@@ -1,0 +1,91 @@
+//! Files made safe on disk beside the work: whoever writes rows must not wait for a disk.
+
+use crate::error::StoreError;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+/// Files that wait to be synced at most; beyond it their writer waits, for the disk is too slow for it.
+const WAITING: usize = 16;
+
+type Waiting = (File, PathBuf);
+
+/// Syncs files on a thread of its own, which is started with the first of them and keeps to the CPUs of who
+/// started it.
+#[derive(Default)]
+pub(crate) struct Syncing {
+    /// `None` before the first file, and where no thread could be had.
+    thread: Option<(SyncSender<Waiting>, JoinHandle<Result<(), StoreError>>)>,
+}
+
+impl Syncing {
+    /// Makes a file safe on disk by the time of [`Syncing::finish`].
+    ///
+    /// # Errors
+    /// The disk fails. What fails later shows at the end.
+    pub(crate) fn add(&mut self, file: File, path: PathBuf) -> Result<(), StoreError> {
+        if self.thread.is_none() {
+            let (send, receive) = sync_channel(WAITING);
+            let thread = std::thread::Builder::new().name("js-sync".into());
+            self.thread = thread.spawn(move || sync_all(&receive)).ok().map(|thread| (send, thread));
+        }
+        let Some((send, _)) = &self.thread else { return sync((file, path)) };
+        match send.try_send((file, path)) {
+            Ok(()) => Ok(()),
+            // The disk is behind, or has failed, which the end tells.
+            Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) => sync(waiting),
+        }
+    }
+
+    /// Waits until all files are safe.
+    ///
+    /// # Errors
+    /// The first error of any of them.
+    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
+        let Some((send, thread)) = self.thread.take() else { return Ok(()) };
+        drop(send);
+        thread.join().unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.finish();
+    }
+}
+
+fn sync((file, path): Waiting) -> Result<(), StoreError> {
+    file.sync_data().map_err(|e| StoreError::write(&path, e))
+}
+
+fn sync_all(files: &Receiver<Waiting>) -> Result<(), StoreError> {
+    let mut first = Ok(());
+    for waiting in files {
+        let synced = sync(waiting);
+        first = first.and(synced);
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_refuses_shows_at_the_end() {
+        let mut syncing = Syncing::default();
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..3 * WAITING {
+            let path = dir.path().join(n.to_string());
+            syncing.add(File::create(&path).unwrap(), path).unwrap();
+        }
+        syncing.finish().unwrap();
+        // No disk stands behind a socket.
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        syncing.add(File::from(std::os::fd::OwnedFd::from(socket)), "socket".into()).unwrap();
+        assert!(syncing.finish().is_err());
+        assert!(syncing.finish().is_ok(), "it was told");
+    }
+}
