@@ -48,6 +48,11 @@ fn named<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
     rows(report).into_iter().find(|row| row["name"] == name)
 }
 
+/// The same of single threads: by themselves, programs are told by their processes' names.
+fn by_thread(runs: &Path) -> Value {
+    json(&jitterscope(runs, &["report", "latest", "--by", "thread", "--json"]))
+}
+
 /// A stored run says the same when it is attributed again.
 fn assert_replays(runs: &Path, report: &Value) {
     let again = json(&jitterscope(runs, &["report", "latest", "--reattribute", "--json"]));
@@ -171,7 +176,8 @@ fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
         spin(Duration::from_millis(1));
         name_current_thread("swapper/1");
     });
-    let report = report(&recorder.wait_with_output().unwrap());
+    let whole = report(&recorder.wait_with_output().unwrap());
+    let report = by_thread(runs.path());
     let of = |kind: &str, name: &str| -> u64 {
         let found = rows(&report).into_iter().filter(|row| row["kind"] == kind && row["name"] == name);
         found.map(|row| row["total_ns"].as_u64().unwrap()).sum()
@@ -187,7 +193,7 @@ fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
     assert_eq!(of("kworker", "kworker/1:9"), 0, "whatever it calls itself, it is no kernel thread");
     let row = rows(&report).into_iter().find(|row| row["name"] == "swapper/1").unwrap();
     assert!(!row["explanation"].as_str().unwrap().contains("idle"), "{row:#}");
-    assert_replays(runs.path(), &report);
+    assert_replays(runs.path(), &whole);
 }
 
 /// A real-time thread on the measured CPU that runs for a moment whenever it is told to.
@@ -229,7 +235,8 @@ fn a_thread_that_two_others_wake_is_told_with_the_one_that_did_it_more_often_and
     };
     let _first = waker("dt-often", 5, tell.clone(), &woke[0]);
     let _second = waker("dt-seldom", 20, tell, &woke[1]);
-    let report = report(&recorder.wait_with_output().unwrap());
+    let whole = report(&recorder.wait_with_output().unwrap());
+    let report = by_thread(runs.path());
     let row = named(&report, "dt-woken").expect("it ran");
     println!("{row:#}");
     let (count, known) = (row["count"].as_u64().unwrap(), row["senders_known"].as_u64().unwrap());
@@ -244,7 +251,7 @@ fn a_thread_that_two_others_wake_is_told_with_the_one_that_did_it_more_often_and
     // The other one is among the known ones.
     let share = often.max(seldom) / (often + seldom);
     assert!((by_it as f64 / known as f64 - share).abs() < 0.2, "{often} and {seldom}: {row:#}");
-    assert_replays(runs.path(), &report);
+    assert_replays(runs.path(), &whole);
 }
 
 #[test]

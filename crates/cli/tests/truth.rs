@@ -155,7 +155,8 @@ fn a_followed_process_under_a_quota_is_told_so_and_not_that_it_left_idle_states(
 
 /// The plan that the latest run leads to has this knob.
 fn assert_answered_by(runs: &Path, knob: &str) {
-    let plan = jitterscope(runs, &["tune", "plan", "--run", "latest", "--json"]);
+    let cpu = highest_cpu().to_string();
+    let plan = jitterscope(runs, &["tune", "plan", "--run", "latest", "--cpus", &cpu, "--json"]);
     assert!(plan.status.success(), "{}", stderr(&plan));
     assert!(json(&plan).to_string().contains(&format!("\"{knob}\"")), "{:#}", json(&plan));
 }
