@@ -206,7 +206,9 @@ fn once(
     let run = RunReader::open(&outcome.path)?;
     if !run.manifest().attributed {
         let why = run.manifest().warnings.iter().find_map(|warning| match warning {
-            Warning::NoKernelEvents { reason, fix, .. } => Some(format!("{reason}. {fix}")),
+            Warning::NoKernelEvents { reason, fix, .. } => {
+                Some(if fix.is_empty() { reason.clone() } else { format!("{reason}; {fix}") })
+            }
             _ => None,
         });
         return Err(SelftestError::Blind(why.unwrap_or_default()));
