@@ -10,6 +10,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { serve } from "./serve.mjs";
+import { sums } from "./sums.mjs";
 
 const [program, generator, out] = process.argv.slice(2, 5).map((path) => resolve(path));
 const only = new RegExp(process.argv[5] ?? "");
@@ -126,6 +127,7 @@ try {
   execFileSync(generator, [runs, "100000"]);
   execFileSync(generator, [runs, "10"]);
   execFileSync(generator, [runs, "4000", "hostile"]);
+  execFileSync(generator, [runs, "3000"]);
   const large = page_of("generated-100000", "generated-100000");
   const small = page_of("generated-10", "generated-10");
 
@@ -205,6 +207,8 @@ try {
     assert.deepEqual(said, []);
     await page.close();
   });
+
+  await sums({ browser, check, open, settled, jitterscope, page_of, run: "generated-3000", out });
 
   await check("watched CPUs and followed threads have a first view of their own", async () => {
     for (const [name, section, words] of [["fixture-passive", "watched", /interrupted \(stolen\)/], ["fixture-attach", "threads", /What became of each thread's time/]]) {
@@ -330,6 +334,15 @@ try {
     assert.match(await page.locator("main").textContent(), /tick_nohz_handler/);
     assert.equal(await page.locator("#percentiles svg.chart").count(), 1);
     assert.equal(await page.locator("#outliers svg.chart").count(), 2);
+    for (const section of ["series", "outliers"]) {
+      const marks = await page.locator(`#${section} svg.chart`).evaluateAll((charts) =>
+        charts.map((chart) => [...chart.querySelectorAll('text[text-anchor="end"].num')].map((text) => `${text.textContent} at ${text.getAttribute("y")}`)),
+      );
+      assert.ok(marks.length === 2 && marks[0].length > 3, `${section}: ${marks}`);
+      // A lane more is a panel more; what both have is on the same scale.
+      const [few, many] = marks.sort((a, b) => a.length - b.length);
+      assert.deepEqual(many.slice(0, few.length).map((mark) => mark.split(" at ")[0]), few.map((mark) => mark.split(" at ")[0]), section);
+    }
     await sound(page);
     await page.screenshot({ path: join(out, "diff.png"), fullPage: true });
     assert.deepEqual(said, []);

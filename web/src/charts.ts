@@ -51,19 +51,22 @@ export class Percentiles implements Part {
     this.shown = now;
     const curves = app.run.head.curves
       .filter((curve) => curve.measured === app.run.head.curves[0]?.measured)
-      .map((curve) => ({ name: curve.name, points: curve.points }));
+      .map(({ name, points, longest }) => ({ name, points, longest }));
     if (culprit !== null) {
       const name = `stalls with ${app.run.head.culprits[culprit]?.name ?? ""}`;
-      curves.unshift({ name, points: ninesOf(app.run, app.mask) });
+      curves.unshift({ name, ...ninesOf(app.run, app.mask) });
     }
-    const xs = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point[0])))].sort((a, b) => a - b);
-    const data: uPlot.AlignedData = [
-      xs,
-      ...curves.map(({ points }) => {
-        const known = new Map(points);
-        return xs.map((x) => known.get(x) ?? null);
-      }),
-    ];
+    // A line ends where ten lie above; the longest is a mark apart from it, so that nothing is there between.
+    const lines = curves.map(({ points, longest }) => {
+      const line = new Map<number, number | null>(points);
+      const end = points[points.length - 1]?.[0] ?? 0;
+      if (longest[0] > end) line.set((end + longest[0]) / 2, null);
+      return line.set(...longest);
+    });
+    const xs = [...new Set(lines.flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
+    // Where a line has no point of its own it goes on; only null is a gap.
+    const data = [xs, ...lines.map((line) => xs.map((x) => line.get(x)))] as uPlot.AlignedData;
+    const ends = curves.map((curve) => xs.indexOf(curve.longest[0]));
     const axis = { stroke: app.look.muted, grid: { stroke: app.look.line, width: 1 }, ticks: { show: false } };
     this.plot?.destroy();
     this.plot = new uPlot(
@@ -74,7 +77,7 @@ export class Percentiles implements Part {
         axes: [
           {
             ...axis,
-            label: "percentile",
+            label: "percentile (lines end where ten lie above; marks: the longest)",
             labelSize: 22,
             splits: (_plot, _axis, from, to) => Array.from({ length: Math.floor(to) + 1 }, (_, at) => at).filter((at) => at >= from),
             values: (_plot, at) => at.map((n) => nines(n)),
@@ -95,8 +98,7 @@ export class Percentiles implements Part {
             stroke: app.look.series[at % SERIES] ?? "",
             width: 2,
             dash: DASHES[at % SERIES] ?? [],
-            spanGaps: true,
-            points: { show: false },
+            points: { show: true, size: 8, filter: () => [ends[at] ?? 0] },
             value: (_plot: uPlot, y: number | null) => (y === null ? "" : ns(y)),
           })),
         ],

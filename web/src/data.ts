@@ -21,6 +21,8 @@ export interface Curve {
   name: string;
   measured: string;
   points: [number, number][];
+  /** The longest of all, where one of all lies above. */
+  longest: [number, number];
 }
 
 export interface Frame {

@@ -95,19 +95,23 @@ export function next(mask: Uint8Array, row: number, step: 1 | -1): number {
   return row;
 }
 
-/** Quantiles of lengths on the scale of the nines. */
-export function nines(run: Run, mask: Uint8Array): [number, number][] {
+/** So many must lie above a percentile for it to say anything. */
+const SUPPORT = 10;
+
+/** Quantiles of lengths on the scale of the nines, as far as enough lie above; and the longest. */
+export function nines(run: Run, mask: Uint8Array): { points: [number, number][]; longest: [number, number] } {
   const lengths: number[] = [];
   for (let row = 0; row < run.head.rows; row++) if (mask[row] === 1) lengths.push(run.length[row] ?? 0);
   lengths.sort((a, b) => a - b);
   const points: [number, number][] = [];
-  for (let at = 0; at < lengths.length; at++) {
+  const end = lengths.length - SUPPORT;
+  for (let at = 0; at <= end; at++) {
     const x = -Math.log10((lengths.length - at) / lengths.length);
     const y = lengths[at] ?? 0;
     const last = points[points.length - 1];
-    if (last === undefined || x - last[0] > 0.004 || y > last[1] * 1.02 || at === lengths.length - 1) {
+    if (last === undefined || x - last[0] > 0.004 || y > last[1] * 1.02 || at === end) {
       points.push([Math.max(x, 0), y]);
     }
   }
-  return points;
+  return { points, longest: [Math.log10(Math.max(lengths.length, 1)), lengths[lengths.length - 1] ?? 0] };
 }

@@ -102,9 +102,15 @@ test("of stalls that share a pixel the longest is drawn, and one that began befo
   assert.deepEqual(drawn(1, 2e9, 3e9), []);
 });
 
-test("nines of lengths end at the longest", () => {
+test("nines of lengths end where ten lie above, and the longest is told apart", () => {
   const run = parse(plain());
-  const points = nines(run, having(run, null));
-  assert.equal(points[0]?.[0], 0);
-  assert.deepEqual(points.map((point) => point[1]), [300, 1000, 1e9]);
+  // Of three nothing can be said but which is the longest.
+  assert.deepEqual(nines(run, having(run, null)), { points: [], longest: [Math.log10(3), 1e9] });
+  const of = (lengths: number[]): ReturnType<typeof nines> =>
+    nines({ ...run, head: { ...run.head, rows: lengths.length }, length: Float64Array.from(lengths) }, new Uint8Array(lengths.length).fill(1));
+  const { points, longest } = of([...Array.from({ length: 90 }, () => 100), ...Array.from({ length: 9 }, () => 500), 9000]);
+  assert.deepEqual(points[0], [0, 100]);
+  assert.ok(Math.abs((points[points.length - 1]?.[0] ?? 0) - 1) < 1e-9, "ten of a hundred lie above 90 %");
+  assert.equal(points[points.length - 1]?.[1], 500);
+  assert.deepEqual(longest, [2, 9000]);
 });

@@ -17,8 +17,9 @@ pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
     ("99.9999", Ppm(999_999)),
 ];
 
-/// Stalls that must lie above a percentile of the stalls for it to be told.
-pub(crate) const SUPPORT: u128 = 10;
+/// So many must lie above a percentile of stalls, wake-ups or messages for it to be told: one that rests on
+/// fewer says nothing.
+pub const SUPPORT: u128 = 10;
 
 /// A ratio that is zero, not nothing, when there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {

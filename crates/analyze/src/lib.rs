@@ -33,6 +33,7 @@ mod worst;
 
 pub use blame::{Blame, BlameLevel, BlameRow};
 pub use builder::{SummaryBuilder, timer_frequency};
+pub use cpu::SUPPORT;
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use line::RunLine;

@@ -1,6 +1,7 @@
 //! What a pipeline run says: percentiles of every kind of time, and who was late.
 
 use crate::Blame;
+use crate::cpu::SUPPORT;
 use jitterscope_model::{
     MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole, PipelineSetup,
     PipelineThread, RunManifest,
@@ -53,6 +54,17 @@ pub struct TimesSummary {
     /// By name (`"99.9"`), to three significant digits. However few lie above: where there are none, it is
     /// the longest.
     pub percentiles_ns: BTreeMap<&'static str, Nanos>,
+}
+
+impl TimesSummary {
+    /// The percentile of this name, one of [`MESSAGE_LEVELS`]; `None` where fewer than [`SUPPORT`] lie above it.
+    #[must_use]
+    pub fn supported(&self, level: &str) -> Option<Nanos> {
+        let (_, share) = MESSAGE_LEVELS.iter().find(|(name, _)| *name == level)?;
+        // The last bits of the share must not cost a round number of messages its percentile.
+        let above = self.count as f64 * (1.0 - share) * (1.0 + 1e-9);
+        self.percentiles_ns.get(level).copied().filter(|_| above >= SUPPORT as f64)
+    }
 }
 
 /// What the producer did.
@@ -196,6 +208,17 @@ mod tests {
         let sum = Nanos(plain.iter().map(|(v, n)| v * n).sum());
         let (min, max) = (Nanos(plain[0].0), Nanos(plain[plain.len() - 1].0));
         MessageTimes { count, min, max, sum, plain: plain.to_vec() }
+    }
+
+    #[test]
+    fn a_percentile_that_rests_on_fewer_than_ten_is_not_told() {
+        for (count, told) in [(9, 0), (20, 1), (99, 1), (100, 2), (99_999, 4), (100_000, 5), (10_000_000, 7)]
+        {
+            let summary = times(&of(&[(100, count)]));
+            let known = MESSAGE_LEVELS.iter().filter(|(name, _)| summary.supported(name).is_some()).count();
+            assert_eq!(known, told, "of {count}");
+        }
+        assert_eq!(times(&of(&[(100, 50)])).supported("12"), None);
     }
 
     #[test]

@@ -86,8 +86,58 @@ fn every_chart_is_drawn_or_says_why_not() {
     }
     let (one, other) = (drawn(&busy(&[0]), ALL), drawn(&late(&[0], None), ALL));
     assert!(chart::svg(ChartKind::Percentiles, &[&one, &one]).is_ok());
-    assert!(matches!(chart::svg(ChartKind::Series, &[&one, &one]), Err(ChartError::OneRun(_))));
     assert!(matches!(chart::svg(ChartKind::Percentiles, &[&one, &other]), Err(ChartError::NotAlike { .. })));
+}
+
+/// The marks of the vertical axes, by their labels: where each stands.
+fn lengths_of_axes(svg: &str) -> Vec<(String, String)> {
+    let marks = svg.lines().filter(|line| line.contains("text-anchor=\"end\"") && line.contains("small num"));
+    let of = |line: &str, before: &str, after: char| {
+        line.split(before).nth(1).unwrap().split(after).next().unwrap().to_owned()
+    };
+    marks.map(|line| (of(line, "\">", '<'), of(line, " y=\"", '"'))).collect()
+}
+
+/// A run of one thread's stalls of this length.
+fn of_length(label: &str, name: &str, ns: u64) -> Drawn {
+    let mut scenario = Scenario::new(&[0]);
+    scenario.manifest.label = label.into();
+    for at in 0..40 {
+        scenario.stall(0, 1000 * at, vec![part(CulpritKind::Thread, name, "pid 3", ns + at)]);
+        scenario.stall(0, 1000 * at + 500, vec![part(CulpritKind::Thread, "both", "pid 4", ns / 2)]);
+    }
+    drawn(&scenario.finish(), ALL)
+}
+
+#[test]
+fn charts_beside_one_another_have_the_same_scales_and_colours() {
+    let (short, long) = (of_length("SHORT", "one", 2_000), of_length("LONG", "other", 800_000));
+    for kind in [ChartKind::Series, ChartKind::Outliers] {
+        let alone = [&short, &long].map(|run| lengths_of_axes(&chart::svg(kind, &[run]).unwrap()));
+        assert_ne!(alone[0], alone[1], "{kind}: alone each has its own");
+        let both = chart::svg(kind, &[&short, &long]).unwrap();
+        let images: Vec<&str> = both.split("<g transform").skip(1).collect();
+        assert_eq!(images.len(), 2, "{kind}");
+        let marks = images.iter().map(|image| lengths_of_axes(image)).collect::<Vec<_>>();
+        assert!(marks[0].len() > 1 && marks[0] == marks[1], "{kind}: {marks:?}");
+        // The key is one key: a culprit that both have is the same series in both.
+        let key = |image: &str| {
+            image.lines().filter(|line| line.contains(">thread ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(key(images[0]), key(images[1]), "{kind}");
+        assert_eq!(key(images[0]).len(), 3, "{kind}: {:?}", key(images[0]));
+    }
+    // A hundred times as much of as long a time is a bar a hundred times as long.
+    let both = chart::svg(ChartKind::Culprits, &[&short, &long]).unwrap();
+    let widths: Vec<f64> = both
+        .split("<g transform")
+        .skip(1)
+        .map(|image| {
+            let bar = image.lines().find(|line| line.contains("class=\"f0\"")).unwrap();
+            bar.split(" width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        })
+        .collect();
+    assert!(widths[1] / widths[0] > 90.0, "{widths:?}");
 }
 
 #[test]

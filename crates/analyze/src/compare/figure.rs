@@ -228,9 +228,8 @@ fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
         let (role, times) = (consumer.role, &consumer.from_intended);
         let any = times.count > 0;
         found.add(FigureKind::MeanMessage { role }, any.then_some(times.mean_ns.0 as f64));
-        for (percentile, least) in [("50", 20), ("99", 1000), ("99.9", 10_000), ("99.99", 100_000)] {
-            // Ten above it, or it says nothing.
-            let value = times.percentiles_ns.get(percentile).filter(|_| times.count >= least);
+        for percentile in ["50", "99", "99.9", "99.99"] {
+            let value = times.supported(percentile);
             found.add(FigureKind::Message { role, percentile }, value.map(|ns| ns.0 as f64));
         }
         found.add(FigureKind::SlowMessages { role }, per_sec(consumer.slow as f64, seconds));

@@ -13,3 +13,4 @@ pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
 pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use parse::{ParseError, parse};
+pub use quantities::is_meant;

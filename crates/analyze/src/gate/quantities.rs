@@ -2,6 +2,7 @@
 
 use super::condition::{Percentile, Quantity};
 use crate::RunSummary;
+use crate::cpu::SUPPORT;
 use crate::summary::Percentiles;
 use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, SourceStatus, Subject, Verdict};
 
@@ -13,9 +14,6 @@ pub(super) struct Measured {
 }
 
 type Answer = Result<Measured, String>;
-
-/// Instants or samples that must lie above a percentile.
-const SUPPORT: f64 = 10.0;
 
 fn whole(value: f64) -> Answer {
     Ok(Measured { value, at_least: None })
@@ -31,8 +29,9 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a culprit is meant: by its name, that of its process or its kind.
-pub(super) fn is_meant(pattern: &str, subject: &Subject) -> bool {
+/// Whether a culprit is meant: by its name, that of its process or its kind; `*` stands for anything.
+#[must_use]
+pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
     let of_process = || subject.task().and_then(|task| task.process.as_deref());
     matches(pattern, &subject.name())
         || matches(pattern, subject.kind_word())
@@ -136,7 +135,7 @@ fn told(percentiles: &Percentiles, percentile: Percentile, without: &str) -> Res
 }
 
 fn supported(value: f64, above: f64, what: &str) -> Answer {
-    if above >= SUPPORT {
+    if above >= SUPPORT as f64 {
         return whole(value);
     }
     Err(format!("it rests on {above:.1} {what}, and takes {SUPPORT}: measure longer"))

@@ -2,6 +2,7 @@
 
 use crate::FineNanos;
 use crate::counts::Counts;
+use crate::cpu::SUPPORT;
 use jitterscope_model::{
     CpuId, MessageTimes, PipelineRole, ProbeResult, RunManifest, TickRate, WakeupResult,
 };
@@ -50,31 +51,44 @@ impl Curve {
     }
 
     /// The share above each value, on the scale of the nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...),
-    /// thinned to what an eye can tell apart. The last value stands where one of all lies above.
+    /// thinned to what an eye can tell apart. It ends where [`SUPPORT`] lie above: what is beyond rests on fewer,
+    /// and only the longest of all is told ([`Curve::longest`]).
     #[must_use]
     pub fn nines(&self) -> Vec<(f64, f64)> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let mut below = 0u64;
-        let last = self.counts.len().saturating_sub(1);
-        for (at, (value, n)) in self.counts.iter().enumerate() {
+        let mut last = None;
+        for (value, n) in &self.counts {
+            let above = self.count - below;
+            if u128::from(above) < SUPPORT {
+                break;
+            }
             // The value is that of everyone from the share below it on.
-            let above = (self.count - below) as f64 / self.count as f64;
+            let above = above as f64 / self.count as f64;
             below = below.saturating_add(*n).min(self.count);
             let nines = -above.log10();
             let near = points
                 .last()
                 .is_some_and(|(x, y)| (nines - x).abs() < 0.008 && (value.0 / y.max(1e-3)).ln().abs() < 0.02);
-            if !near || at == last {
+            if !near {
                 points.push((nines.max(0.0), value.0));
             }
+            last = Some(value.0);
         }
-        let end = (self.count as f64).log10();
-        if let Some((x, y)) = points.last().copied()
-            && end > x
+        let end = (self.count as f64 / SUPPORT as f64).log10();
+        if let (Some((x, _)), Some(value)) = (points.last(), last)
+            && end > *x
         {
-            points.push((end, y));
+            points.push((end, value));
         }
         points
+    }
+
+    /// The longest of all, where one of all lies above on the scale of the nines.
+    #[must_use]
+    pub fn longest(&self) -> (f64, f64) {
+        let longest = self.counts.last().map_or(0.0, |(value, _)| value.0);
+        ((self.count as f64).log10(), longest)
     }
 
     /// The value that this share of all does not exceed.
@@ -159,9 +173,24 @@ mod tests {
     fn the_nines_are_where_they_should_be() {
         let points = curve(&[(10, 900), (100, 90), (1000, 9), (9000, 1)]).nines();
         let near = |(x, y): (f64, f64), (wx, wy): (f64, f64)| (x - wx).abs() < 1e-9 && y == wy;
-        let wanted = [(0.0, 10.0), (1.0, 100.0), (2.0, 1000.0), (3.0, 9000.0)];
+        // Beyond 99 % lie fewer than ten: what is there is the longest, and no percentile.
+        let wanted = [(0.0, 10.0), (1.0, 100.0), (2.0, 1000.0)];
         assert_eq!(points.len(), wanted.len());
         assert!(points.iter().zip(wanted).all(|(got, wanted)| near(*got, wanted)), "{points:?}");
+    }
+
+    #[test]
+    fn lines_end_where_ten_lie_above_and_the_longest_is_told_apart() {
+        for (below, above) in [(9_990, 10), (9_991, 9)] {
+            let curve = curve(&[(10, below), (500, above - 1), (7_000, 1)]);
+            let points = curve.nines();
+            let end = points.last().copied().unwrap();
+            assert!((end.0 - 3.0).abs() < 1e-9, "{points:?}");
+            assert_eq!(end.1, if above == 10 { 500.0 } else { 10.0 });
+            assert_eq!(curve.longest(), (4.0, 7_000.0));
+        }
+        let few = curve(&[(10, 5), (20, 4)]);
+        assert_eq!((few.nines(), few.longest().1), (vec![], 20.0));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct DiffArgs {
     /// Write it as one HTML file, with charts; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chart", "json"])]
     pub html: Option<PathBuf>,
-    /// Draw a chart of the newest run of each, into the file of --out (percentiles)
+    /// Draw a chart of the newest run of each, on the same scales, into the file of --out
     #[arg(long, value_name = "KIND", requires = "out", conflicts_with = "json")]
     pub chart: Option<Chart>,
     /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG

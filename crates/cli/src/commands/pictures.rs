@@ -35,7 +35,7 @@ pub struct PictureArgs {
     /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG
     #[arg(long, value_name = "FILE", requires = "chart")]
     pub out: Option<PathBuf>,
-    /// Beside the run, a line of this one too; may be repeated (percentiles only)
+    /// Beside the run this one too, on the same scales; may be repeated
     #[arg(long = "with", value_name = "RUN", requires = "chart", add = crate::completion::runs())]
     pub with: Vec<String>,
 }
@@ -290,7 +290,7 @@ fn named(culprits: &[String]) -> String {
 fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec<u8>> {
     let told = |error: ChartError| match error {
         // The run is what it is, and another chart of it may be had.
-        ChartError::Nothing { .. } | ChartError::OneRun(_) | ChartError::NotAlike { .. } => {
+        ChartError::Nothing { .. } | ChartError::NotAlike { .. } => {
             anyhow::Error::from(UsageError(error.to_string()))
         }
         ChartError::Pixels(_) => error.into(),

@@ -1,6 +1,7 @@
 //! Stolen time by culprit, as bars.
 
 use super::plot;
+use super::shared::Shared;
 use super::svg::{Anchor, Svg};
 use super::theme::WIDTH;
 use super::{ChartError, ChartKind, words};
@@ -13,10 +14,9 @@ const LINE: f64 = 24.0;
 const LEFT: f64 = 340.0;
 const RIGHT: f64 = WIDTH - 250.0;
 
-pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
+pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let culprits: Vec<_> = run.picture.culprits.iter().filter(|culprit| culprit.total.0 > 0).collect();
-    let largest = culprits.first().map_or(0, |culprit| culprit.total.0);
-    if largest == 0 {
+    if culprits.is_empty() {
         let why = match run.summary.attribution {
             None => "stalls were only counted: nothing recorded what ran instead",
             Some(_) => "no stall was recorded",
@@ -31,7 +31,7 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
     plot::heading(&mut svg, height, title, &words::subtitle_of_culprits(run));
     let mut row = |at: usize, name: &str, class: &str, total: u64, told: String| {
         let y = 60.0 + LINE * at as f64;
-        let length = (total as f64 / largest.max(total) as f64) * (RIGHT - LEFT);
+        let length = shared.of_the_largest(run, total).min(1.0) * (RIGHT - LEFT);
         svg.text("small", Anchor::End, [LEFT - 10.0, y + 13.0], name);
         svg.rect(class, [LEFT, y, length.max(1.0), LINE - 8.0]);
         svg.text("small num", Anchor::Start, [LEFT + length + 8.0, y + 13.0], &told);
@@ -40,13 +40,13 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
         let class = if culprit.subject.kind().is_explained() { "f0" } else { "open" };
         let share = percent_cell(culprit.total.0 as f64 / all.max(1) as f64);
         let told = format!("{share}, {} in {} stalls", culprit.total, count(culprit.count));
-        row(at, &words::culprit(culprit, 48), class, culprit.total.0, told);
+        row(at, &words::culprit(&culprit.subject, 48), class, culprit.total.0, told);
     }
     if more > 0 {
         let rest: u64 = culprits[BARS..].iter().map(|culprit| culprit.total.0).sum();
         let share = percent_cell(rest as f64 / all.max(1) as f64);
         let told = format!("{share}, {}", jitterscope_model::Nanos(rest));
-        row(BARS, &format!("{more} more"), "f6", rest.min(largest), told);
+        row(BARS, &format!("{more} more"), "f6", rest, told);
     }
     Ok(svg)
 }

@@ -2,6 +2,7 @@
 
 use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
+use super::shared::Shared;
 use super::svg::{Anchor, Svg};
 use super::theme::WIDTH;
 use super::{ChartError, ChartKind, words};
@@ -13,9 +14,8 @@ const PANEL: f64 = 240.0;
 /// Bars a decade.
 const BARS: f64 = 16.0;
 
-pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
-    let wanted = |curve: &&Curve| matches!(curve.of, CurveOf::Transit(_) | CurveOf::Inter(_));
-    let mut curves: Vec<&Curve> = run.picture.curves.iter().filter(wanted).collect();
+pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
+    let mut curves: Vec<&Curve> = of_messages(run).collect();
     curves.sort_by_key(|curve| matches!(curve.of, CurveOf::Inter(_)));
     if curves.is_empty() {
         let why = "only a pipeline measures messages (record pipeline)".into();
@@ -25,29 +25,38 @@ pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
     let height = 60.0 + PANEL * rows as f64;
     let mut svg = Svg::new(WIDTH, height);
     plot::heading(&mut svg, height, "Messages by time", &words::subtitle(&[run]));
-    let x_scale = Scale::decades(curves.iter().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
     for (at, curve) in curves.iter().enumerate() {
         let (column, row) = ((at % 2) as f64, (at / 2) as f64);
         let left = 76.0 + column * (WIDTH / 2.0);
         let top = 60.0 + PANEL * row;
         let area =
             Area { left, top: top + 36.0, right: left + WIDTH / 2.0 - 100.0, bottom: top + PANEL - 44.0 };
-        panel(&mut svg, area, curve, x_scale);
+        panel(&mut svg, area, curve, shared);
     }
     Ok(svg)
 }
 
-fn panel(svg: &mut Svg, area: Area, curve: &Curve, x_scale: Scale) {
-    let Scale::Log(from, to) = x_scale else { return };
+/// The distributions that are drawn.
+pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
+    let wanted = |curve: &&Curve| matches!(curve.of, CurveOf::Transit(_) | CurveOf::Inter(_));
+    run.picture.curves.iter().filter(wanted)
+}
+
+/// How many are in each bar.
+pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
+    let Scale::Log(from, to) = x_scale else { return Vec::new() };
     let bars = ((to / from).log10() * BARS).round().max(1.0) as usize;
     let mut counts = vec![0u64; bars];
     for (ns, n) in &curve.counts {
         let at = (x_scale.share(ns.0) * bars as f64) as usize;
         counts[at.min(bars - 1)] += n;
     }
-    let most = counts.iter().copied().max().unwrap_or(1).max(1);
-    // From one half, so that a single message shows.
-    let y_scale = Scale::Log(0.5, 10f64.powf((most as f64).log10().ceil().max(1.0)));
+    counts
+}
+
+fn panel(svg: &mut Svg, area: Area, curve: &Curve, shared: &Shared) {
+    let (x_scale, y_scale) = (shared.messages, shared.bars);
+    let counts = bars(curve, x_scale);
     let x = Axis { scale: x_scale, title: "", name: &scale::length };
     let y =
         Axis { scale: y_scale, title: "", name: &|n| if n < 0.9 { String::new() } else { count(n as u64) } };
@@ -56,7 +65,7 @@ fn panel(svg: &mut Svg, area: Area, curve: &Curve, x_scale: Scale) {
     let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));
     let told = format!("{} messages, median {median}, longest {longest}", count(curve.count));
     svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &told);
-    let width = (area.right - area.left) / bars as f64;
+    let width = (area.right - area.left) / counts.len().max(1) as f64;
     for (at, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let y = area.y(y_scale.share(*n as f64));
         svg.rect("f0", [area.left + width * at as f64, y, (width - 0.6).max(0.6), area.bottom - y]);

@@ -13,6 +13,7 @@ mod plot;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
+mod shared;
 pub(crate) mod shares;
 mod svg;
 pub(crate) mod theme;
@@ -21,6 +22,7 @@ pub(crate) mod words;
 pub(crate) use svg::escaped;
 
 use crate::drawn::Drawn;
+use shared::Shared;
 use std::fmt;
 use svg::Svg;
 use thiserror::Error;
@@ -84,9 +86,6 @@ pub enum ChartError {
         /// Why.
         why: String,
     },
-    /// Several runs were given for a chart of one.
-    #[error("a chart of {0} is of one run; only percentiles can show several")]
-    OneRun(ChartKind),
     /// A run measured something else than the first.
     #[error("run {label} has not measured {what}, as the first one has: compare runs of one kind")]
     NotAlike {
@@ -100,18 +99,19 @@ pub enum ChartError {
     Pixels(String),
 }
 
-/// The chart of a run, or of several where it compares them, as SVG that stands alone: colours for white
+/// The chart of a run, or of several beside one another on the same scales, as SVG that stands alone: colours for white
 /// paper, its font included.
 ///
 /// # Errors
 /// The runs have nothing to show in it.
 pub fn svg(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
-    Ok(drawn(kind, runs)?.finish(&theme::standalone(), &title(kind, runs)))
+    Ok(drawn(kind, runs, runs)?.finish(&theme::standalone(), &title(kind, runs)))
 }
 
-/// The chart as SVG within a page, whose style it needs.
-pub(crate) fn inline(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
-    Ok(drawn(kind, runs)?.finish("", &title(kind, runs)))
+/// The chart as SVG within a page, whose style it needs, beside those of other runs: its scales and colours are
+/// theirs, too.
+pub(crate) fn inline(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> Result<String, ChartError> {
+    Ok(drawn(kind, runs, beside)?.finish("", &title(kind, runs)))
 }
 
 /// The chart as PNG, twice as large as its SVG says.
@@ -127,18 +127,34 @@ fn title(kind: ChartKind, runs: &[&Drawn]) -> String {
     format!("{kind}: {}", words::subtitle(runs))
 }
 
-fn drawn(kind: ChartKind, runs: &[&Drawn]) -> Result<Svg, ChartError> {
-    let one = match (kind, runs) {
-        (ChartKind::Percentiles, runs) => return percentiles::draw(runs),
-        (_, [one]) => one,
-        _ => return Err(ChartError::OneRun(kind)),
+fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> Result<Svg, ChartError> {
+    if kind == ChartKind::Percentiles {
+        return percentiles::draw(runs);
+    }
+    let shared = Shared::of(beside);
+    if let [run] = runs {
+        return of_one(kind, run, &shared);
+    }
+    // Which of them has nothing to show is to be told.
+    let named = |run: &&Drawn| {
+        of_one(kind, run, &shared).map_err(|error| match error {
+            ChartError::Nothing { chart, why } => {
+                let label = crate::style::fit(&run.summary.run.label, 32);
+                ChartError::Nothing { chart, why: format!("{label}: {why}") }
+            }
+            other => other,
+        })
     };
+    Ok(Svg::stacked(runs.iter().map(named).collect::<Result<_, _>>()?))
+}
+
+fn of_one(kind: ChartKind, run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     match kind {
-        ChartKind::Percentiles => percentiles::draw(runs),
-        ChartKind::Series => outliers::series(one),
-        ChartKind::Outliers => outliers::scatter(one),
-        ChartKind::Culprits => culprits::draw(one),
-        ChartKind::Histograms => histograms::draw(one),
-        ChartKind::Offsets => offsets::draw(one),
+        ChartKind::Percentiles => percentiles::draw(&[run]),
+        ChartKind::Series => outliers::series(run, shared),
+        ChartKind::Outliers => outliers::scatter(run, shared),
+        ChartKind::Culprits => culprits::draw(run, shared),
+        ChartKind::Histograms => histograms::draw(run, shared),
+        ChartKind::Offsets => offsets::draw(run, shared),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
+use super::shared::Shared;
 use super::svg::{Anchor, Px, Svg};
 use super::theme::{HEAT, WIDTH};
 use super::{ChartError, ChartKind, words};
@@ -11,10 +12,10 @@ use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
 
-pub(super) fn draw(run: &Drawn) -> Result<Svg, ChartError> {
+pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let map = &run.picture.offsets;
-    let most = map.counts.iter().copied().max().unwrap_or(0);
-    if most == 0 {
+    let most = shared.offsets;
+    if map.counts.iter().all(|n| *n == 0) {
         return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "no stall was recorded".into() });
     }
     let mut svg = Svg::new(WIDTH, HEIGHT);

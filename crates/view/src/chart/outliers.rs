@@ -2,6 +2,7 @@
 
 use super::plot::{self, Area, Axis, Sample};
 use super::scale::{self, Scale};
+use super::shared::Shared;
 use super::svg::{Anchor, Px, Svg};
 use super::theme::{SERIES, WIDTH};
 use super::{ChartError, ChartKind, words};
@@ -18,44 +19,6 @@ const MOST_MARKS: usize = 1_500;
 /// Lanes that get sticks of their own.
 const PANELS: usize = 6;
 
-/// Which series each culprit is: the largest have their own, the last is everybody else's.
-pub(super) struct Shown {
-    series: HashMap<usize, usize>,
-    pub(super) names: Vec<String>,
-}
-
-impl Shown {
-    /// The culprits that are the largest part of most of the stalls' time.
-    pub(super) fn of(run: &Drawn) -> Shown {
-        let picture = &run.picture;
-        if picture.culprits.is_empty() {
-            return Shown { series: HashMap::new(), names: vec!["stalls".into()] };
-        }
-        let mut leads: Vec<(u64, usize)> = (0..picture.culprits.len()).map(|at| (0, at)).collect();
-        for stall in &picture.stalls {
-            if let Some(part) = stall.largest() {
-                leads[picture.sorts[part.sort].culprit].0 += stall.length.0;
-            }
-        }
-        leads.retain(|(sum, _)| *sum > 0);
-        leads.sort_by_key(|(sum, at)| (std::cmp::Reverse(*sum), *at));
-        let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
-        let mut names: Vec<String> =
-            leads.iter().take(own).map(|(_, at)| words::culprit(&picture.culprits[*at], 34)).collect();
-        if leads.len() > own {
-            names.push(format!("{} others", leads.len() - own));
-        }
-        Shown { series: leads.iter().take(own).enumerate().map(|(at, (_, c))| (*c, at)).collect(), names }
-    }
-
-    /// The series of a stall: that of its largest part.
-    pub(super) fn series(&self, run: &Drawn, stall: &DrawnStall) -> usize {
-        let culprit = stall.largest().map(|part| run.picture.sorts[part.sort].culprit);
-        let last = self.names.len().saturating_sub(1);
-        culprit.and_then(|culprit| self.series.get(&culprit).copied()).unwrap_or(last)
-    }
-}
-
 fn nothing(chart: ChartKind) -> ChartError {
     ChartError::Nothing { chart, why: "no stall was recorded".into() }
 }
@@ -69,12 +32,12 @@ fn second(at: f64) -> String {
 }
 
 /// Every stall a mark, by its largest culprit.
-pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
+pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let stalls = &run.picture.stalls;
     if stalls.is_empty() {
         return Err(nothing(ChartKind::Outliers));
     }
-    let shown = Shown::of(run);
+    let shown = &shared.shown;
     let mut svg = Svg::new(WIDTH, HEIGHT);
     plot::heading(
         &mut svg,
@@ -85,8 +48,7 @@ pub(super) fn scatter(run: &Drawn) -> Result<Svg, ChartError> {
     let end = plot::key(&mut svg, &shown.names, Sample::Mark);
     let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
     let x = Axis { scale: seconds(run), title: "time since the start", name: &second };
-    let lengths = stalls.iter().map(|stall| stall.length.0 as f64);
-    let y = Axis { scale: Scale::decades(lengths), title: "length, log scale", name: &scale::length };
+    let y = Axis { scale: shared.lengths, title: "length, log scale", name: &scale::length };
     plot::axes(&mut svg, area, &x, &y);
     let spots: Vec<(usize, [f64; 2])> = stalls
         .iter()
@@ -124,12 +86,12 @@ fn thinned(spots: &[(usize, [f64; 2])]) -> Vec<(usize, [f64; 2])> {
 }
 
 /// The longest stall of each step of time as a stick, a panel a lane.
-pub(super) fn series(run: &Drawn) -> Result<Svg, ChartError> {
+pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let picture = &run.picture;
     if picture.stalls.is_empty() {
         return Err(nothing(ChartKind::Series));
     }
-    let shown = Shown::of(run);
+    let shown = &shared.shown;
     let mut longest = vec![0u64; picture.lanes.len()];
     for stall in &picture.stalls {
         longest[stall.lane] = longest[stall.lane].max(stall.length.0);
@@ -148,8 +110,7 @@ pub(super) fn series(run: &Drawn) -> Result<Svg, ChartError> {
     let remark = format!("{}{more}", words::subtitle_of_culprits(run));
     plot::heading(&mut svg, height, "The longest stall of each moment", &remark);
     plot::key(&mut svg, &shown.names, Sample::Bar);
-    let lengths = picture.stalls.iter().map(|stall| stall.length.0 as f64);
-    let y_scale = Scale::decades(lengths);
+    let y_scale = shared.lengths;
     let x_scale = seconds(run);
     for (at, lane) in lanes.iter().enumerate() {
         let base = top + PANEL * at as f64;

@@ -16,6 +16,7 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let curves = curves(runs)?;
     let count = curves.iter().map(|(_, curve)| curve.count).max().unwrap_or(1);
     let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
+    let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let what = words::measured(curves[0].1.of);
     plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
@@ -24,11 +25,11 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
     let x = Axis {
         scale: Scale::Nines((count as f64).log10().clamp(1.0, 12.0)),
-        title: "percentile",
+        title: "percentile (lines end where ten lie above; marks: the longest)",
         name: &|at| format!("{} %", scale::nines(at as usize)),
     };
     let y = Axis {
-        scale: Scale::decades(lines.iter().flatten().map(|(_, y)| *y)),
+        scale: Scale::decades(lines.iter().flatten().chain(&longest).map(|(_, y)| *y)),
         title: "time, log scale",
         name: &scale::length,
     };
@@ -41,6 +42,9 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
             let _ = write!(path, "{command}{} {}", Px(x), Px(y));
         }
         svg.path(&plot::line_class(series), &path);
+        let (nines, value) = longest[series];
+        let at = [area.x(x.scale.share(nines)), area.y(y.scale.share(value))];
+        svg.path(&format!("mark s{}", series % SERIES), &plot::mark(series, at[0], at[1]));
     }
     Ok(svg)
 }

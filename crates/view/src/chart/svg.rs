@@ -39,6 +39,20 @@ impl Svg {
         Svg { out: String::new(), width, height }
     }
 
+    /// Several images, one below the other.
+    pub(super) fn stacked(images: Vec<Svg>) -> Svg {
+        let mut all = Svg::new(0.0, 0.0);
+        for image in images {
+            let y = Px(all.height);
+            all.push(format_args!(r#"<g transform="translate(0 {y})">"#));
+            all.out.push_str(&image.out);
+            all.push(format_args!("</g>"));
+            all.height += image.height;
+            all.width = all.width.max(image.width);
+        }
+        all
+    }
+
     pub(super) fn rect(&mut self, class: &str, [x, y, width, height]: [f64; 4]) {
         let (x, y, width, height) = (Px(x), Px(y), Px(width.max(0.0)), Px(height.max(0.0)));
         self.push(format_args!(

@@ -4,11 +4,12 @@ use crate::drawn::Drawn;
 use crate::number::{count, span, utc};
 use crate::style::{fit, tame};
 use crate::words;
-use jitterscope_analyze::picture::{CurveOf, DrawnCulprit, Lane};
+use jitterscope_analyze::picture::{CurveOf, Lane};
+use jitterscope_model::Subject;
 
 /// A culprit's kind, name and class, cut to so many columns.
-pub(crate) fn culprit(culprit: &DrawnCulprit, width: usize) -> String {
-    fit(&words::kind_and_name(&culprit.subject), width)
+pub(crate) fn culprit(subject: &Subject, width: usize) -> String {
+    fit(&words::kind_and_name(subject), width)
 }
 
 /// Which lane of a timeline it is.

@@ -4,6 +4,7 @@ use super::markup::{Cell, Head, Markup};
 use crate::chart::{self, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::{count, moment};
+use jitterscope_analyze::SUPPORT;
 use jitterscope_model::Nanos;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const OFFSETS: usize = 12;
 
 /// An image of a chart; nothing where the run has nothing to show in it.
 pub(super) fn figure(body: &mut Markup, run: &Drawn, kind: ChartKind) -> bool {
-    match chart::inline(kind, &[run]) {
+    match chart::inline(kind, &[run], &[run]) {
         Ok(svg) => {
             body.raw("<figure class=\"wide\" tabindex=\"0\" data-chart=\"").raw(kind.as_str()).raw("\">\n");
             body.piece(&svg).raw("</figure>\n");
@@ -65,8 +66,8 @@ pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
         let row = |curve: &jitterscope_analyze::picture::Curve| {
             let mut row = vec![Cell::Text(words::curve(curve.of)), Cell::Number(count(curve.count))];
             row.extend(LEVELS.map(|(_, share)| {
-                // One of nine cannot be the longest of a hundred thousand.
-                let enough = share >= 1.0 || curve.count as f64 * (1.0 - share) >= 1.0;
+                let above = curve.count as f64 * (1.0 - share) * (1.0 + 1e-9);
+                let enough = share >= 1.0 || above >= SUPPORT as f64;
                 Cell::Number(if enough { curve.quantile(share).to_string() } else { "\u{2013}".into() })
             }));
             row

@@ -245,7 +245,7 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
     if diff.sides.iter().any(|side| side.runs.len() > 1) {
         body.note("The charts are of one run of each side: its newest.");
     }
-    figure_of(body, ChartKind::Percentiles, drawn);
+    figure_of(body, ChartKind::Percentiles, drawn, drawn);
     body.end();
     for (id, heading, kind) in [
         ("culprits", "Time by culprit", ChartKind::Culprits),
@@ -255,15 +255,15 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
         body.section(id, heading).raw("<div class=\"beside\">\n");
         for (at, run) in drawn.iter().enumerate() {
             body.element("<div><h3>", &letter(at), "</h3>\n");
-            figure_of(body, kind, &[run]);
+            figure_of(body, kind, &[run], drawn);
             body.raw("</div>\n");
         }
         body.raw("</div>\n").end();
     }
 }
 
-fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn]) {
-    match chart::inline(kind, runs) {
+fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) {
+    match chart::inline(kind, runs, beside) {
         Ok(svg) => {
             body.raw("<figure class=\"wide\" tabindex=\"0\">").piece(&svg).raw("</figure>\n");
         }

@@ -84,6 +84,8 @@ struct CurveRow {
     measured: &'static str,
     /// Nines and nanoseconds.
     points: Vec<(f64, f64)>,
+    /// The longest of all, in the same way.
+    longest: (f64, f64),
 }
 
 #[derive(Serialize)]
@@ -219,7 +221,7 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
             .culprits
             .iter()
             .map(|culprit| CulpritRow {
-                name: chart_words::culprit(culprit, NAME),
+                name: chart_words::culprit(&culprit.subject, NAME),
                 about: explain(&culprit.subject),
                 explained: culprit.subject.kind().is_explained(),
                 total_ns: culprit.total.0,
@@ -234,7 +236,8 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
             .map(|curve| CurveRow {
                 name: chart_words::curve(curve.of),
                 measured: chart_words::measured(curve.of),
-                points: curve.nines().into_iter().map(|(x, y)| ((x * 1e4).round() / 1e4, y)).collect(),
+                points: curve.nines().into_iter().map(rounded).collect(),
+                longest: rounded(curve.longest()),
             })
             .collect(),
         frames: frames.iter().map(frames_row).collect(),
@@ -248,6 +251,11 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
     out.extend_from_slice(&head);
     out.extend_from_slice(&columns.bytes);
     out
+}
+
+/// As near as an eye can tell.
+fn rounded((nines, ns): (f64, f64)) -> (f64, f64) {
+    ((nines * 1e4).round() / 1e4, ns)
 }
 
 /// The parts' times, of the last only what its stall's length does not say already: nothing, where the parts

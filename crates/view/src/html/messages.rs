@@ -18,19 +18,22 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
     let Some(pipeline) = &summary.pipeline else { return Vec::new() };
     let mut told = Vec::new();
     for consumer in &pipeline.consumers {
-        let at =
-            |times: &TimesSummary, level: &str| times.percentiles_ns.get(level).copied().unwrap_or_default();
         let times = &consumer.from_intended;
+        let within: String = [("50", "half of them"), ("99", "99 %"), ("99.99", "99.99 %")]
+            .iter()
+            .filter_map(|(level, who)| Some((who, times.supported(level)?)))
+            .enumerate()
+            .map(|(at, (who, time))| match at {
+                0 => format!("{who} within {time} of the intended time, "),
+                _ => format!("{who} within {time}, "),
+            })
+            .collect();
         told.push(Told::plain(format!(
-            "The {} received {} messages in {} ({} a second): half of them within {} of the intended time, 99 % \
-             within {}, 99.99 % within {}, the slowest in {}. {} took longer than {}.",
+            "The {} received {} messages in {} ({} a second): {within}the slowest in {}. {} took longer than {}.",
             consumer.role,
             count(consumer.received),
             span(pipeline.duration_ns),
             rate(pipeline.producer.per_sec),
-            at(times, "50"),
-            at(times, "99"),
-            at(times, "99.99"),
             times.max_ns,
             count(consumer.slow),
             consumer.slow_above_ns,
@@ -82,7 +85,7 @@ fn times(name: &str, times: &TimesSummary) -> Vec<Cell> {
         Cell::Number(times.min_ns.to_string()),
     ];
     row.extend(MESSAGE_LEVELS.iter().map(|(level, _)| {
-        Cell::Number(times.percentiles_ns.get(level).map_or_else(|| "\u{2013}".into(), ToString::to_string))
+        Cell::Number(times.supported(level).map_or_else(|| "\u{2013}".into(), |time| time.to_string()))
     }));
     row.push(Cell::Number(times.max_ns.to_string()));
     row

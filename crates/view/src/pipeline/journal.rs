@@ -72,8 +72,8 @@ pub fn summary(path: &str, journal: &JournalSummary, style: Style) -> String {
 fn row(name: &str, times: &TimesSummary) -> String {
     let mut line = format!("{name:<9}");
     for (level, _) in MESSAGE_LEVELS {
-        let value = times.percentiles_ns.get(level).copied().unwrap_or_default();
-        line += &format!("{:>8}", value.to_string());
+        let value = times.supported(level).map_or_else(|| "-".into(), |time| time.to_string());
+        line += &format!("{value:>8}");
     }
     format!("{line}{:>8}", times.max_ns.to_string())
 }

@@ -81,8 +81,8 @@ fn row(page: &mut Page, who: Option<&str>, what: &str, times: &TimesSummary) {
     }
     let mut line = pad(&format!("    {what}"), NAMES);
     for (name, _) in MESSAGE_LEVELS {
-        let value = times.percentiles_ns.get(name).copied().unwrap_or_default();
-        line += &format!("{:>8}", value.to_string());
+        let value = times.supported(name).map_or_else(|| "-".into(), |time| time.to_string());
+        line += &format!("{value:>8}");
     }
     page.line(&format!("{line}{:>8}", times.max_ns.to_string()));
 }

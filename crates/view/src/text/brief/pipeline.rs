@@ -21,7 +21,8 @@ pub(super) fn render<'a>(
     );
     for consumer in &pipeline.consumers {
         let times = &consumer.from_intended;
-        let at = |name: &str| times.percentiles_ns.get(name).copied().unwrap_or_default().to_string();
+        let at =
+            |name: &str| times.supported(name).map_or_else(|| "-".into(), |time: Nanos| time.to_string());
         let name = format!("  {} after", consumer.role);
         let line = cells([&name, &at("50"), &at("99"), &at("99.99"), &times.max_ns.to_string()]);
         page.line(&page.style.paint(Tone::Strong, &line));

@@ -1,0 +1,106 @@
+//! What charts beside one another have in common: what is equally long is equally large in all of them, and a
+//! culprit is the same series.
+
+use super::histograms;
+use super::scale::Scale;
+use super::theme::SERIES;
+use super::words;
+use crate::drawn::Drawn;
+use jitterscope_analyze::picture::DrawnStall;
+use jitterscope_model::Subject;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Of runs that are shown beside one another, or of one alone.
+pub(super) struct Shared {
+    /// Lengths of stalls.
+    pub(super) lengths: Scale,
+    /// Which series each culprit is.
+    pub(super) shown: Shown,
+    /// The largest share of its run's time that a culprit has.
+    stolen: f64,
+    /// Times of messages.
+    pub(super) messages: Scale,
+    /// How many messages a bar stands for.
+    pub(super) bars: Scale,
+    /// The most stalls in a field of the map of offsets.
+    pub(super) offsets: u64,
+}
+
+impl Shared {
+    pub(super) fn of(runs: &[&Drawn]) -> Shared {
+        let stalls = || runs.iter().flat_map(|run| &run.picture.stalls);
+        let messages = || runs.iter().flat_map(|run| histograms::of_messages(run));
+        let times = Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
+        let most = messages().flat_map(|curve| histograms::bars(curve, times)).max().unwrap_or(1).max(1);
+        let culprits = |run: &&Drawn| {
+            let largest = run.picture.culprits.iter().map(|culprit| culprit.total.0).max();
+            of_its_time(run, largest.unwrap_or(0))
+        };
+        Shared {
+            lengths: Scale::decades(stalls().map(|stall| stall.length.0 as f64)),
+            shown: Shown::of(runs),
+            stolen: runs.iter().map(culprits).fold(0.0, f64::max),
+            messages: times,
+            // From one half, so that a single message shows.
+            bars: Scale::Log(0.5, 10f64.powf((most as f64).log10().ceil().max(1.0))),
+            offsets: runs.iter().flat_map(|run| &run.picture.offsets.counts).copied().max().unwrap_or(0),
+        }
+    }
+
+    /// A time that a culprit of the run took, as a share of its run's, beside the largest such share of all.
+    pub(super) fn of_the_largest(&self, run: &Drawn, time: u64) -> f64 {
+        let share = of_its_time(run, time) / self.stolen;
+        if share.is_finite() { share } else { 0.0 }
+    }
+}
+
+/// Runs may be of different lengths.
+fn of_its_time(run: &Drawn, time: u64) -> f64 {
+    time as f64 / run.picture.duration.0.max(1) as f64
+}
+
+/// Which series each culprit is: the largest have their own, the last is everybody else's.
+pub(super) struct Shown {
+    series: HashMap<Option<Subject>, usize>,
+    pub(super) names: Vec<String>,
+}
+
+impl Shown {
+    /// The culprits that are the largest part of most of the stalls' time.
+    fn of(runs: &[&Drawn]) -> Shown {
+        let mut sums: HashMap<Option<&Subject>, u64> = HashMap::new();
+        for run in runs {
+            for stall in &run.picture.stalls {
+                let sum = sums.entry(leader(run, stall)).or_default();
+                *sum = sum.saturating_add(stall.length.0);
+            }
+        }
+        let mut leads: Vec<(Option<&Subject>, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
+        leads.sort_by_key(|(subject, sum)| (Reverse(*sum), *subject));
+        let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
+        let name = |subject: &Option<&Subject>| match subject {
+            Some(subject) => words::culprit(subject, 34),
+            None if leads.len() == 1 => "stalls".into(),
+            None => "not attributed".into(),
+        };
+        let mut names: Vec<String> = leads.iter().take(own).map(|(subject, _)| name(subject)).collect();
+        if leads.len() > own {
+            names.push(format!("{} others", leads.len() - own));
+        }
+        let series = leads.iter().take(own).enumerate().map(|(at, (subject, _))| (subject.cloned(), at));
+        Shown { series: series.collect(), names }
+    }
+
+    /// The series of a stall: that of its largest part.
+    pub(super) fn series(&self, run: &Drawn, stall: &DrawnStall) -> usize {
+        let last = self.names.len().saturating_sub(1);
+        self.series.get(&leader(run, stall).cloned()).copied().unwrap_or(last)
+    }
+}
+
+/// Whose the largest part of a stall is; `None` where it was only counted.
+fn leader<'r>(run: &'r Drawn, stall: &DrawnStall) -> Option<&'r Subject> {
+    let culprit = run.picture.sorts[stall.largest()?.sort].culprit;
+    Some(&run.picture.culprits[culprit].subject)
+}
