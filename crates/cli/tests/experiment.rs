@@ -57,6 +57,9 @@ fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
         (&["experiment", "--apply", "true", "--revert", "true", "--pairs", "7"], "8 pairs"),
         (&["experiment", "--apply", "true", "--revert", "true", "--knob", "vmstat"], "cannot be used with"),
         (&["experiment", "--apply", "true", "--revert", "true", "--resume"], "no such experiment"),
+        (&["experiment", "--knob", "vmstat", "--applied-when", "true"], "--apply"),
+        (&["experiment", "--knob", "vmstat", "--settles-in", "1s"], "--apply"),
+        (&["experiment", "--knob", "vmstat", "--removes", "x"], "cannot be used with"),
         (&["experiment", "--apply", "true", "--revert", "true", "--probe", "none"], "with --for"),
         (&["experiment", "--apply", "true", "--revert", "true", "--for", "x"], "--probe none"),
         (&["experiment", "--knob", "vmstat", "--probe", "pipeline"], "--cpus where its threads run"),
@@ -82,6 +85,18 @@ fn a_dry_run_tells_the_time_and_what_could_be_found() {
         assert!(text.contains(said), "{said}: {text}");
     }
     assert!(!dir.path().join("runs/experiments").exists());
+}
+
+#[test]
+fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_told_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--dry-run", "-q"];
+    let told =
+        |more: &[&str]| String::from_utf8(run(dir.path(), &[&args[..], more].concat()).stdout).unwrap();
+    assert!(told(&[]).contains("not interleaved"), "{}", told(&[]));
+    let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
+    assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
+    assert!(interleaved.contains("removes kworker"), "{interleaved}");
 }
 
 fn highest_cpu() -> String {
@@ -261,6 +276,42 @@ fn a_pipeline_is_what_can_be_measured_too() {
     let figures = found["against"][0]["figures"].as_array().unwrap();
     assert!(figures.iter().any(|row| row["figure"] == "mean_message" && row["is_total"] == true), "{found}");
     assert_eq!(found["against"][0]["conditions"], Value::Array(Vec::new()), "runs are alike");
+}
+
+/// What shows that a change is in force is asked until it does; a pair in which it never does is void.
+#[test]
+fn an_arm_by_command_begins_when_another_command_shows_it() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (ready, asked) = (at("ready"), at("asked"));
+    let apply = format!("(sleep 1; touch {ready}) >/dev/null 2>&1 &");
+    let (revert, shows) = (format!("rm -f {ready}"), format!("echo x >> {asked}; test -e {ready}"));
+    let args =
+        ["experiment", "--apply", &apply, "--revert", &revert, "--applied-when", &shows, "-d", "200ms"];
+    let told = stopped_after_a_pair(dir.path(), &args);
+    assert!(told.contains("1 pair: stopped"), "{told}");
+    let times = fs::read_to_string(&asked).unwrap().lines().count();
+    assert!(times >= 2, "asked {times} times of what took a second");
+    // What is never seen.
+    let never = ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "false"];
+    let never = [&never[..], &["--longest-wait", "300ms", "-d", "200ms", "--json"]].concat();
+    let output = run(dir.path(), &never);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment"), &found, "experiment");
+    assert_eq!((&found["ended"], &found["pairs"]), (&"void".into(), &0.into()));
+    let void = found["void"].as_array().unwrap();
+    let said = "the change was not seen to be in force within 300 ms";
+    assert!(void.len() == 5 && void.iter().all(|why| why == said), "{found}");
+    let wrong =
+        ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "no-such-command-at-all"];
+    let output = run(dir.path(), &[&wrong[..], &["-d", "200ms", "-q"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no-such-command-at-all"), "{}", stderr(&output));
 }
 
 /// The children of a process.

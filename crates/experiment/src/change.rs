@@ -1,9 +1,13 @@
 //! What one arm has and the other has not.
 
-use crate::{ExperimentError, Notes};
+use crate::{Arm, ExperimentError, Notes};
 use jitterscope_model::Nanos;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// When a change, or its undoing, is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,20 @@ pub trait Change {
         Vec::new()
     }
 
+    /// Whether something outside of a recording shows that an arm is in force: [`Change::shows`] is asked then, until
+    /// it says so, instead of waiting.
+    fn is_shown(&self, _arm: Arm) -> bool {
+        false
+    }
+
+    /// Whether that shows it now, which takes `patience` at most.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn shows(&mut self, _arm: Arm, _patience: Duration, _stop: &AtomicBool) -> Result<bool, ExperimentError> {
+        Ok(true)
+    }
+
     /// The knobs that it sets, which declare what they remove.
     fn knobs(&self) -> Vec<String> {
         Vec::new()
@@ -64,6 +82,21 @@ pub trait Change {
     fn describe(&self) -> String;
 }
 
+/// When what a command did is in force, as its user says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// A command that succeeds once it is.
+    pub seen_by: Option<String>,
+    /// How long it takes at most; zero where it is at once.
+    pub within: Nanos,
+}
+
+impl Declared {
+    fn in_force(&self) -> InForceIn {
+        if self.within == Nanos::ZERO { InForceIn::Now } else { InForceIn::Within(self.within) }
+    }
+}
+
 /// Two commands of the user's.
 #[derive(Debug)]
 pub struct CommandChange {
@@ -71,6 +104,10 @@ pub struct CommandChange {
     revert: String,
     applied: bool,
     notes: Option<Notes>,
+    /// Of the change and of its undoing.
+    declared: [Declared; 2],
+    /// What it removes, as knobs have names.
+    removes: Vec<String>,
 }
 
 impl CommandChange {
@@ -78,7 +115,54 @@ impl CommandChange {
     /// noted before it is made, where there is a place for that.
     #[must_use]
     pub fn new(apply: &str, revert: &str, notes: Option<Notes>) -> CommandChange {
-        CommandChange { apply: apply.to_owned(), revert: revert.to_owned(), applied: false, notes }
+        CommandChange {
+            apply: apply.to_owned(),
+            revert: revert.to_owned(),
+            applied: false,
+            notes,
+            declared: Default::default(),
+            removes: Vec::new(),
+        }
+    }
+
+    /// Says when it is in force, when its undoing is, and what it removes: names that stand where knobs do.
+    #[must_use]
+    pub fn declaring(self, applied: Declared, reverted: Declared, removes: Vec<String>) -> CommandChange {
+        CommandChange { declared: [reverted, applied], removes, ..self }
+    }
+}
+
+/// A command that could not be found or started, by what a shell ends with.
+const NOT_RUN: [i32; 2] = [126, 127];
+/// How often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Whether a command of the user's succeeds; one that takes longer than `patience` does not, and is ended with what
+/// it started.
+fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
+    let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child =
+        shell.process_group(0).spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let until = Instant::now() + patience;
+    loop {
+        let ended = child.try_wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+        if let Some(status) = ended {
+            return match status.code() {
+                Some(code) if NOT_RUN.contains(&code) => Err(failed(format!("cannot be run ({status})"))),
+                _ => Ok(status.success()),
+            };
+        }
+        if Instant::now() >= until || stop.load(Ordering::Relaxed) {
+            // It has not been waited for: the number is still its own.
+            if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = child.wait();
+            return Ok(false);
+        }
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -113,18 +197,40 @@ impl Change for CommandChange {
         }
         // Half of it may be done when it fails.
         self.applied = true;
-        shell_in(&self.apply, None).map(|()| InForceIn::Now)
+        shell_in(&self.apply, None).map(|()| self.declared[Arm::B as usize].in_force())
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        if self.applied {
-            shell_in(&self.revert, None)?;
-            self.applied = false;
-            if let Some(notes) = &self.notes {
-                notes.remove()?;
-            }
+        if !self.applied {
+            return Ok(InForceIn::Now);
         }
-        Ok(InForceIn::Now)
+        shell_in(&self.revert, None)?;
+        self.applied = false;
+        if let Some(notes) = &self.notes {
+            notes.remove()?;
+        }
+        Ok(self.undoing())
+    }
+
+    fn undoing(&self) -> InForceIn {
+        self.declared[Arm::A as usize].in_force()
+    }
+
+    fn is_shown(&self, arm: Arm) -> bool {
+        self.declared[arm as usize].seen_by.is_some()
+    }
+
+    fn shows(&mut self, arm: Arm, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
+        let command = self.declared[arm as usize].seen_by.as_deref();
+        command.map_or(Ok(true), |command| succeeds(command, patience, stop))
+    }
+
+    fn shown_by_recording(&self) -> Vec<String> {
+        self.removes.clone()
+    }
+
+    fn knobs(&self) -> Vec<String> {
+        self.removes.clone()
     }
 
     fn describe(&self) -> String {
@@ -134,10 +240,12 @@ impl Change for CommandChange {
 
 /// Nothing on the machine: what differs is given to the subject, as an environment variable is.
 #[derive(Clone, Debug)]
-pub struct NoChange(
+pub struct NoChange {
     /// What differs, in a few words.
-    pub String,
-);
+    pub what: String,
+    /// What it removes, as knobs have names.
+    pub removes: Vec<String>,
+}
 
 impl Change for NoChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
@@ -148,7 +256,51 @@ impl Change for NoChange {
         Ok(InForceIn::Now)
     }
 
+    fn knobs(&self) -> Vec<String> {
+        self.removes.clone()
+    }
+
     fn describe(&self) -> String {
-        self.0.clone()
+        self.what.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(300);
+
+    #[test]
+    fn what_shows_a_change_is_asked_and_never_waited_for_beyond_its_time() {
+        let asked = |command: &str| succeeds(command, Duration::from_secs(60), &AtomicBool::new(false));
+        assert!(asked("true").unwrap());
+        assert!(!asked("exit 1").unwrap());
+        let error = asked("jitterscope-no-such-command").unwrap_err().to_string();
+        assert!(error.contains("jitterscope-no-such-command") && error.contains("cannot be run"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("later");
+        // What it started goes with it.
+        let slow = format!("(sleep 2; touch {}) & wait", file.display());
+        let begun = Instant::now();
+        assert!(!succeeds(&slow, SOON, &AtomicBool::new(false)).unwrap());
+        assert!(!succeeds(&slow, Duration::from_secs(60), &AtomicBool::new(true)).unwrap());
+        while begun.elapsed() < Duration::from_secs(3) {
+            std::thread::sleep(SOON);
+        }
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_command_declares_when_it_and_its_undoing_are_in_force() {
+        let within = |seconds: u64| Declared { within: Nanos(seconds * 1_000_000_000), seen_by: None };
+        let mut change =
+            CommandChange::new("true", "true", None).declaring(within(1), within(2), vec!["x".into()]);
+        assert_eq!(change.undoing(), InForceIn::Within(Nanos(2_000_000_000)));
+        assert_eq!(change.revert().unwrap(), InForceIn::Now, "there is nothing to undo");
+        assert_eq!(change.apply().unwrap(), InForceIn::Within(Nanos(1_000_000_000)));
+        assert_eq!(change.revert().unwrap(), InForceIn::Within(Nanos(2_000_000_000)));
+        assert!(!change.is_shown(Arm::A) && !change.is_shown(Arm::B));
+        assert_eq!((change.knobs(), change.shown_by_recording()), (vec!["x".into()], vec!["x".to_owned()]));
     }
 }

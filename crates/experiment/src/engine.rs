@@ -1,5 +1,7 @@
 //! Making pairs until they decide.
 
+mod turning;
+
 use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
 use jitterscope_analyze::compare::{
     Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff,
@@ -9,12 +11,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// How often a wait looks whether it is to end.
-const TURN: Duration = Duration::from_millis(50);
-
-/// A look takes about this long to begin: shorter waits are waited out.
-const WORTH_A_LOOK: Duration = Duration::from_secs(5);
+use turning::Turn;
 
 /// What is measured.
 pub trait Subject {
@@ -166,6 +163,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
     let mut engine = Engine {
         of: experiment,
         now: Arm::A,
+        settles: None,
         runs: [Vec::new(), Vec::new()],
         void: Vec::new(),
         decisions: Vec::new(),
@@ -180,6 +178,8 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
 struct Engine<'e> {
     of: Experiment<'e>,
     now: Arm,
+    /// When that arm is in force, where it was not seen to be.
+    settles: Option<InForceIn>,
     runs: [Vec<ComparedRun>; 2],
     void: Vec<String>,
     decisions: Vec<Decision>,
@@ -246,8 +246,17 @@ impl Engine<'_> {
         let order = order(self.of.session.header.seed, number);
         let mut made: [Option<ComparedRun>; 2] = [None, None];
         for arm in order {
-            if !self.turn_to(arm)? {
-                return Ok(false);
+            match self.turn_to(arm)? {
+                Turn::Begins => {}
+                Turn::Stopped => return Ok(false),
+                Turn::Unseen(why) => {
+                    let none = PathBuf::new;
+                    let pair = Pair { pair: number, order, a: none(), b: none(), void: Some(why.clone()) };
+                    self.of.session.add(pair)?;
+                    self.of.observer.paired(self.runs[0].len(), Some(&why));
+                    self.void.push(why);
+                    return Ok(true);
+                }
             }
             self.of.observer.measuring(number, arm);
             let Some(run) = self.of.subject.measure(arm, self.of.stop)? else { return Ok(false) };
@@ -266,60 +275,6 @@ impl Engine<'_> {
         }
         self.of.observer.paired(self.runs[0].len(), void.as_deref());
         Ok(true)
-    }
-
-    /// Applies or reverts and waits until that is in force; false where it was stopped.
-    fn turn_to(&mut self, arm: Arm) -> Result<bool, ExperimentError> {
-        if self.stopped() {
-            return Ok(false);
-        }
-        if self.now == arm {
-            return Ok(true);
-        }
-        let settles = match arm {
-            Arm::A => self.of.change.revert()?,
-            Arm::B => {
-                // From here on it may be applied, whatever it says.
-                self.now = Arm::B;
-                self.of.change.apply()?
-            }
-        };
-        self.now = arm;
-        let wait = match settles {
-            InForceIn::Now => Duration::ZERO,
-            InForceIn::Within(time) => Duration::from_nanos(time.0),
-            // Its own check, the predicted culprit, is looked at in the run.
-            InForceIn::Unknown(_) => Duration::ZERO,
-        };
-        let until = Instant::now() + wait;
-        if arm == Arm::A && wait >= WORTH_A_LOOK && self.is_back(wait)? {
-            return Ok(!self.stopped());
-        }
-        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            if self.stopped() {
-                return Ok(false);
-            }
-            self.of.observer.settling(arm, left);
-            std::thread::sleep(TURN.min(left));
-        }
-        Ok(!self.stopped())
-    }
-
-    /// Whether everything that the change removes, and that takes its time to come back, was seen within the
-    /// longest time that it may take. What never was there is never seen: then that time passes.
-    fn is_back(&mut self, longest: Duration) -> Result<bool, ExperimentError> {
-        let mut missing = self.of.change.shown_by_recording();
-        if missing.is_empty() {
-            return Ok(false);
-        }
-        self.of.observer.settling(Arm::A, longest);
-        let answers = self.of.answers;
-        let mut seen = |culprit: &Culprit| {
-            missing.retain(|knob| !answers(knob, culprit));
-            missing.is_empty()
-        };
-        let longest = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
-        Ok(self.of.subject.look_for(&mut seen, longest, self.of.stop)? == Some(true))
     }
 
     fn stopped(&self) -> bool {
@@ -405,8 +360,13 @@ impl Engine<'_> {
     fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
         let runs = self.of.rules.looks.first().pairs;
         for arm in [Arm::A, Arm::B] {
-            if !self.turn_to(arm)? {
-                return Ok(self.outcome(Ended::Stopped, false, None));
+            match self.turn_to(arm)? {
+                Turn::Begins => {}
+                Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
+                Turn::Unseen(why) => {
+                    self.void.push(why);
+                    return Ok(self.outcome(Ended::Void, false, None));
+                }
             }
             for number in 0..runs {
                 self.of.observer.measuring(number, arm);

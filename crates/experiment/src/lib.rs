@@ -17,7 +17,7 @@ mod screen;
 mod session;
 
 pub use arm::{Arm, order};
-pub use change::{Change, CommandChange, InForceIn, NoChange};
+pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, run};
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};

@@ -36,9 +36,9 @@ pub struct Pair {
     pub pair: usize,
     /// In which order.
     pub order: [Arm; 2],
-    /// The folder of the run of A.
+    /// The folder of the run of A; empty in a void pair of which nothing was measured.
     pub a: PathBuf,
-    /// The folder of the run of B.
+    /// The folder of the run of B; empty as that of A.
     pub b: PathBuf,
     /// Why it does not count, if it does not.
     pub void: Option<String>,

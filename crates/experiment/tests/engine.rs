@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A machine whose `vmstat_update` runs once a second unless the knob is set.
 #[derive(Clone)]
@@ -28,6 +29,9 @@ struct Fake {
     settles: InForceIn,
     /// The apply that fails.
     fails_at: Option<usize>,
+    /// Whether an arm is seen to be in force when that is asked for the n-th time; none where nothing shows it.
+    seen: Option<fn(Arm, usize) -> bool>,
+    asked: Rc<RefCell<Vec<Arm>>>,
 }
 
 impl Fake {
@@ -38,6 +42,8 @@ impl Fake {
             undoing: InForceIn::Now,
             settles: InForceIn::Now,
             fails_at: None,
+            seen: None,
+            asked: Rc::default(),
         }
     }
 }
@@ -50,7 +56,7 @@ impl Change for Fake {
         if self.fails_at == Some(applies) {
             return Err(ExperimentError::NotApplied("half of it".into()));
         }
-        Ok(InForceIn::Now)
+        Ok(if self.seen.is_some() { self.settles.clone() } else { InForceIn::Now })
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
@@ -62,6 +68,16 @@ impl Change for Fake {
 
     fn shown_by_recording(&self) -> Vec<String> {
         self.knobs()
+    }
+
+    fn is_shown(&self, _: Arm) -> bool {
+        self.seen.is_some()
+    }
+
+    fn shows(&mut self, arm: Arm, _: Duration, _: &AtomicBool) -> Result<bool, ExperimentError> {
+        self.asked.borrow_mut().push(arm);
+        let asked = self.asked.borrow().len();
+        Ok(self.seen.is_none_or(|seen| seen(arm, asked)))
     }
 
     fn undoing(&self) -> InForceIn {
@@ -282,4 +298,49 @@ fn an_arm_begins_when_what_the_change_removes_is_seen_again() {
     let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
     let undone = drawn.windows(2).filter(|arms| arms == &[Arm::B, Arm::A]).count();
     assert_eq!(bench.looks, vec![Nanos(3_600_000_000_000); undone]);
+}
+
+/// An hour each time, were it waited for.
+#[test]
+fn an_arm_begins_when_what_shows_it_is_seen_and_is_asked_for_until_then() {
+    let hour = InForceIn::Within(Nanos(3_600_000_000_000));
+    let mut machine = Fake { settles: hour, seen: Some(|_, asked| asked % 2 == 0), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 8), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    assert!(outcome.void.is_empty() && bench.looks.is_empty());
+    let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
+    // The first arm is as the machine was found, if it is A.
+    let first = drawn.first().filter(|arm| **arm == Arm::B).copied();
+    let turns = drawn.windows(2).filter(|arms| arms[0] != arms[1]).map(|arms| arms[1]);
+    let twice: Vec<Arm> = first.into_iter().chain(turns).flat_map(|arm| [arm, arm]).collect();
+    assert_eq!(*machine.asked.borrow(), twice);
+}
+
+#[test]
+fn a_pair_is_void_where_an_arm_was_not_seen_to_be_in_force() {
+    // It never is without the change again; what is asked anew is not applied or reverted anew.
+    let soon = InForceIn::Within(Nanos(1_000));
+    let mut machine = Fake { settles: soon.clone(), seen: Some(|arm, _| arm == Arm::B), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 9), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.void.len()), (Ended::Void, 5));
+    assert_eq!(outcome.void[0], "its undoing was not seen to be in force within 1.00 us");
+    assert!(
+        session.pairs.iter().filter(|pair| pair.void.is_some()).all(|pair| pair.a.as_os_str().is_empty())
+    );
+    assert!(!machine.applied.get());
+    // Nothing is measured that was not seen to be in force; a session with such pairs goes on.
+    let reverts = machine.done.borrow().iter().filter(|what| **what == "revert").count();
+    assert!(bench.arms.iter().filter(|arm| **arm == Arm::A).count() <= 1, "{:?}", bench.arms);
+    assert!(reverts <= 6, "{reverts}");
+    machine.seen = None;
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!(outcome.void.len(), 5, "it was given up already");
+    // The change: seen once it is asked for the fourth time, which is in the second pair at the earliest.
+    let mut machine = Fake { settles: soon, seen: Some(|_, asked| asked > 3), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 10), self::session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs), (Ended::Decided, 8));
+    assert!(!outcome.void.is_empty() && session.pairs[0].void.is_some());
 }

@@ -19,9 +19,10 @@ use crate::units::{duration, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_analyze::compare::Looks;
+use jitterscope_analyze::gate::is_meant;
 use jitterscope_experiment::{
-    Arm, Change, CommandChange, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange, NoteError,
-    Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate,
+    Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
+    NoteError, Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -30,6 +31,8 @@ use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Before what a command is said to remove.
+const REMOVES: &str = "--removes ";
 /// Sessions lie here, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
 /// Earlier runs looked at for how runs scatter.
@@ -52,6 +55,8 @@ decided then is decided. However it ends, killed or not, the machine is left as 
   jitterscope experiment --knob vmstat,governor --probe wakeup
   jitterscope experiment --knob irq-aff --probe none --for rx-thread --cpus 3
   jitterscope experiment --apply 'systemctl stop irqbalance' --revert 'systemctl start irqbalance'
+  jitterscope experiment --apply 'ethtool -L eth0 combined 1' --revert 'ethtool -L eth0 combined 4' \
+    --applied-when 'ip link show eth0 | grep -q LOWER_UP' --settles-in 10s --removes 'eth0*'
   jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
 pub struct ExperimentArgs {
     /// Try these knobs of the catalogue, by id
@@ -63,6 +68,21 @@ pub struct ExperimentArgs {
     /// The command that undoes it
     #[arg(long, value_name = "CMD", requires = "apply")]
     revert: Option<String>,
+    /// --apply: the change is in force as soon as this command succeeds; it is asked until then
+    #[arg(long, value_name = "CMD", requires = "apply")]
+    applied_when: Option<String>,
+    /// --apply: its undoing is in force as soon as this command succeeds
+    #[arg(long, value_name = "CMD", requires = "apply")]
+    reverted_when: Option<String>,
+    /// --apply: how long the change, and its undoing, take at most until they are in force. An arm begins then, or
+    /// as soon as a command shows it; where that does not by then, the pair does not count [default: no time at all,
+    /// --longest-wait where a command shows it]
+    #[arg(long, value_name = "TIME", requires = "apply", value_parser = some_duration)]
+    settles_in: Option<Nanos>,
+    /// What --apply or --env is to remove: names or kinds of culprits, with * for anything. They are decided by
+    /// themselves, and a pair in which they are not back without the change does not count
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["knob", "auto"])]
+    removes: Vec<String>,
     /// Try this in the environment of the COMMAND; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = assignment)]
     env: Vec<String>,
@@ -177,7 +197,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         subject: &mut *subject,
         session: &mut session,
         rules,
-        answers: &answers,
+        answers: &|knob, culprit| match knob.strip_prefix(REMOVES) {
+            Some(pattern) => is_meant(pattern, culprit),
+            None => answers(knob, culprit),
+        },
         observer: &mut watcher,
         stop: &stop,
     });
@@ -247,10 +270,16 @@ fn change(
     notes: Option<Notes>,
 ) -> anyhow::Result<Box<dyn Change>> {
     if let (Some(apply), Some(revert)) = (&args.apply, &args.revert) {
-        return Ok(Box::new(CommandChange::new(apply, revert, notes)));
+        let when = |seen_by: &Option<String>| {
+            let asked = seen_by.as_ref().map(|_| args.longest_wait);
+            Declared { seen_by: seen_by.clone(), within: args.settles_in.or(asked).unwrap_or_default() }
+        };
+        let change = CommandChange::new(apply, revert, notes);
+        let (applied, reverted) = (when(&args.applied_when), when(&args.reverted_when));
+        return Ok(Box::new(change.declaring(applied, reverted, removes(args))));
     }
     if !args.env.is_empty() {
-        return Ok(Box::new(NoChange(args.env.join(" "))));
+        return Ok(Box::new(NoChange { what: args.env.join(" "), removes: removes(args) }));
     }
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let dir = StateDir::at(&args.state_dir);
@@ -261,6 +290,11 @@ fn change(
     })?))
 }
 
+/// What a change is to remove, where the knobs of others stand.
+fn removes(args: &ExperimentArgs) -> Vec<String> {
+    args.removes.iter().map(|pattern| format!("{REMOVES}{pattern}")).collect()
+}
+
 /// Everything that must be the same for runs to belong together.
 fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     let measured = match args.command.as_slice() {
@@ -268,7 +302,18 @@ fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
         command => command.join(" "),
     };
     let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
-    format!("{}; measured by {measured}{threshold}; margin {} %", change.describe(), args.margin * 100.0)
+    let mut what = change.describe();
+    let signs = [("applied when", &args.applied_when), ("reverted when", &args.reverted_when)];
+    for (word, sign) in signs.iter().filter_map(|(word, sign)| Some((word, sign.as_ref()?))) {
+        what += &format!(", {word} {sign}");
+    }
+    if let Some(time) = args.settles_in {
+        what += &format!(", settles in {time}");
+    }
+    if !args.removes.is_empty() {
+        what += &format!(", removes {}", args.removes.join(", "));
+    }
+    format!("{what}; measured by {measured}{threshold}; margin {} %", args.margin * 100.0)
 }
 
 fn session(

@@ -10,13 +10,14 @@ use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_experiment::{Change, ExperimentError, InForceIn, Notes};
+use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Notes};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// The change may be made.
@@ -211,6 +212,14 @@ impl Change for Guarded<'_> {
 
     fn shown_by_recording(&self) -> Vec<String> {
         self.change.shown_by_recording()
+    }
+
+    fn is_shown(&self, arm: Arm) -> bool {
+        self.change.is_shown(arm)
+    }
+
+    fn shows(&mut self, arm: Arm, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
+        self.change.shows(arm, patience, stop)
     }
 
     fn knobs(&self) -> Vec<String> {

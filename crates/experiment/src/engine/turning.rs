@@ -1,0 +1,134 @@
+//! From one arm to the other, and the wait until that is in force.
+
+use super::Engine;
+use crate::{Arm, ExperimentError, InForceIn};
+use jitterscope_model::{Nanos, Subject as Culprit};
+use std::time::{Duration, Instant};
+
+/// How often a wait looks whether it is to end.
+const TURN: Duration = Duration::from_millis(50);
+
+/// How often what shows that an arm is in force is asked: it is a command, which takes time from what it waits for.
+const ASK: Duration = Duration::from_millis(250);
+
+/// A look takes about this long to begin: shorter waits are waited out.
+const WORTH_A_LOOK: Duration = Duration::from_secs(5);
+
+/// Whether an arm can be measured.
+pub(super) enum Turn {
+    /// It can.
+    Begins,
+    /// It was stopped.
+    Stopped,
+    /// What shows that it is in force was not seen in time; how that is told.
+    Unseen(String),
+}
+
+impl Engine<'_> {
+    /// Applies or reverts and waits until that is in force.
+    pub(super) fn turn_to(&mut self, arm: Arm) -> Result<Turn, ExperimentError> {
+        if self.stopped() {
+            return Ok(Turn::Stopped);
+        }
+        if self.now != arm {
+            let settles = match arm {
+                Arm::A => self.of.change.revert()?,
+                Arm::B => {
+                    // From here on it may be applied, whatever it says.
+                    self.now = Arm::B;
+                    self.of.change.apply()?
+                }
+            };
+            (self.now, self.settles) = (arm, Some(settles));
+        }
+        let Some(settles) = &self.settles else { return Ok(Turn::Begins) };
+        let wait = match settles {
+            InForceIn::Now => Duration::ZERO,
+            InForceIn::Within(time) => Duration::from_nanos(time.0),
+            // Its own check, the predicted culprit, is looked at in the run.
+            InForceIn::Unknown(_) => Duration::ZERO,
+        };
+        let turn = self.wait_for(arm, wait)?;
+        if matches!(turn, Turn::Begins) {
+            self.settles = None;
+        }
+        Ok(turn)
+    }
+
+    /// Until what shows the arm is seen; where nothing does, for the time that it may take.
+    fn wait_for(&mut self, arm: Arm, wait: Duration) -> Result<Turn, ExperimentError> {
+        if self.of.change.is_shown(arm) {
+            return self.until_shown(arm, wait);
+        }
+        let until = Instant::now() + wait;
+        if arm == Arm::A && wait >= WORTH_A_LOOK && self.is_back(wait)? {
+            return Ok(self.begins());
+        }
+        while let Some(left) = left(until) {
+            if self.stopped() {
+                return Ok(Turn::Stopped);
+            }
+            self.of.observer.settling(arm, left);
+            std::thread::sleep(TURN.min(left));
+        }
+        Ok(self.begins())
+    }
+
+    fn begins(&self) -> Turn {
+        if self.stopped() { Turn::Stopped } else { Turn::Begins }
+    }
+
+    /// Asks what shows that the arm is in force until it says so, once at least.
+    fn until_shown(&mut self, arm: Arm, longest: Duration) -> Result<Turn, ExperimentError> {
+        let until = Instant::now() + longest;
+        let mut asked_last = false;
+        loop {
+            if self.stopped() {
+                return Ok(Turn::Stopped);
+            }
+            let stop = self.of.stop;
+            let patience = left(until).unwrap_or_default().max(ASK);
+            if self.of.change.shows(arm, patience, stop)? {
+                return Ok(self.begins());
+            }
+            let Some(left) = left(until) else {
+                if asked_last {
+                    break;
+                }
+                // Once more after all of the time.
+                asked_last = true;
+                continue;
+            };
+            self.of.observer.settling(arm, left);
+            std::thread::sleep(ASK.min(left));
+        }
+        let what = match arm {
+            Arm::A => "its undoing",
+            Arm::B => "the change",
+        };
+        let time = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Turn::Unseen(format!("{what} was not seen to be in force within {time}")))
+    }
+
+    /// Whether everything that the change removes, and that takes its time to come back, was seen within the
+    /// longest time that it may take. What never was there is never seen: then that time passes.
+    fn is_back(&mut self, longest: Duration) -> Result<bool, ExperimentError> {
+        let mut missing = self.of.change.shown_by_recording();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        self.of.observer.settling(Arm::A, longest);
+        let answers = self.of.answers;
+        let mut seen = |culprit: &Culprit| {
+            missing.retain(|knob| !answers(knob, culprit));
+            missing.is_empty()
+        };
+        let longest = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        Ok(self.of.subject.look_for(&mut seen, longest, self.of.stop)? == Some(true))
+    }
+}
+
+/// What is left until then; none where that is past.
+fn left(until: Instant) -> Option<Duration> {
+    until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+}
