@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | lab | miri |
-//! mutants | torture | web`.
+//! mutants | release | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -15,6 +15,7 @@ mod miri;
 mod mutants;
 mod packages;
 mod program;
+mod release;
 mod shell;
 mod test;
 mod tools;
@@ -66,6 +67,8 @@ enum Command {
     Miri,
     /// Change the code in small ways and see which changes no test notices (installs cargo-mutants; hours)
     Mutants(mutants::MutantsArgs),
+    /// Build what is handed out, look at it, and pack it with its licences and a checksum
+    Release(release::ReleaseArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
     /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
@@ -86,6 +89,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Torture(args) => torture::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

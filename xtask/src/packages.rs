@@ -18,11 +18,13 @@ pub const RUST_TESTS: [Wanted; 3] = [
     Wanted { program: "perf", packages: &["linux-perf"] },
 ];
 
+/// What the interactive part of pages is built with.
+pub const BUNDLE: [Wanted; 1] = [NPM];
+
 /// What pages are built with, and looked at with.
-pub const WEB: [Wanted; 2] = [
-    Wanted { program: "npm", packages: &["nodejs", "npm"] },
-    Wanted { program: "chromium", packages: &["chromium"] },
-];
+pub const WEB: [Wanted; 2] = [NPM, Wanted { program: "chromium", packages: &["chromium"] }];
+
+const NPM: Wanted = Wanted { program: "npm", packages: &["nodejs", "npm"] };
 
 /// What guests run in.
 pub const LAB: [Wanted; 1] =

@@ -2,7 +2,7 @@
 
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB};
-use crate::{aarch64, deps, lab, layout, lint, miri, shell, web};
+use crate::{aarch64, deps, lab, layout, lint, miri, release, shell, web};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ fn rust(consent: Consent) -> anyhow::Result<()> {
         eprintln!("{missing}: tests of it are skipped");
     }
     // With what releases have beside what every build has.
-    cargo_test(&["--workspace", "--features", "jitterscope/png", "--locked", "--no-fail-fast"])
+    cargo_test(&["--workspace", "--features", release::FEATURES, "--locked", "--no-fail-fast"])
 }
 
 /// These tests are marked as ignored, so that the other stages and an ordinary `cargo test` are quick.

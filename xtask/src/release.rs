@@ -1,0 +1,175 @@
+//! What is handed out: the program as users get it, looked at before it is packed.
+//!
+//! Pages with their interactive part, charts as PNG, the locked libraries, and no path of the machine that it was
+//! built on. The same commit and compiler give the same archive.
+
+mod archive;
+mod licences;
+mod looked_at;
+
+use crate::{packages, shell, tools, web};
+use anyhow::{Context, ensure};
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What releases have beside what every build has.
+pub const FEATURES: &str = "jitterscope/png";
+/// What lies beside the program: from where, and under which name.
+const BESIDE: [(&str, &str); 6] = [
+    ("LICENSE-APACHE", "LICENSE-APACHE"),
+    ("LICENSE-MIT", "LICENSE-MIT"),
+    ("README.md", "README.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
+    ("docs", "docs"),
+    ("packaging/grafana", "grafana"),
+];
+/// Shells that there are completions for, and their files.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "jitterscope.bash"), ("fish", "jitterscope.fish"), ("zsh", "_jitterscope")];
+
+/// Arguments of `cargo xtask release`.
+#[derive(Args)]
+pub struct ReleaseArgs {
+    /// Where the archive and its checksum go
+    #[arg(long, value_name = "DIR", default_value = "target/release-files")]
+    out: PathBuf,
+}
+
+/// Builds it, looks at what was built, packs it.
+pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
+    let missing = packages::missing(&packages::BUNDLE);
+    ensure!(
+        missing.is_empty(),
+        "a release has the interactive part of pages: install {} first (npm builds it)",
+        missing.join(", ")
+    );
+    let host = host()?;
+    let name = name(&version()?, &host);
+    web::build()?;
+    let program = build(&host)?;
+    let stage = tempfile::Builder::new().prefix("jitterscope-release-").tempdir()?;
+    looked_at::program(&program, stage.path())?;
+    let root = stage.path().join(&name);
+    fill(&root, &program, &host)?;
+    let out = shell::root().join(&args.out);
+    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    let archive = out.join(format!("{name}.tar.gz"));
+    archive::pack(stage.path(), &name, &archive, committed_at()?)?;
+    let sum = archive::checksum(&archive)?;
+    println!("{}\n{}", archive.display(), sum.display());
+    Ok(())
+}
+
+/// What an archive is called, and the folder in it.
+fn name(version: &str, host: &str) -> String {
+    format!("jitterscope-{version}-{host}")
+}
+
+fn version() -> anyhow::Result<String> {
+    let metadata = shell::output("cargo", &["metadata", "--no-deps", "--format-version", "1", "--locked"])?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let ours = packages.into_iter().find(|package| package["name"] == "jitterscope");
+    ours.and_then(|package| package["version"].as_str())
+        .map(str::to_owned)
+        .context("cargo metadata has no package jitterscope")
+}
+
+/// The target that the compiler builds for.
+fn host() -> anyhow::Result<String> {
+    let told = shell::output("rustc", &["--version", "--verbose"])?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc does not say what it builds for")
+}
+
+/// Seconds since the epoch: the time that files of an archive have.
+fn committed_at() -> anyhow::Result<u64> {
+    if let Some(given) = std::env::var_os("SOURCE_DATE_EPOCH") {
+        let given = given.to_string_lossy();
+        return given.parse().with_context(|| format!("SOURCE_DATE_EPOCH={given}: seconds are wanted"));
+    }
+    let told = shell::output("git", &["log", "-1", "--format=%ct"])?;
+    told.trim().parse().context("git says no time of the last commit")
+}
+
+/// The program: with the target named, flags are for it alone and not for what builds it.
+fn build(host: &str) -> anyhow::Result<PathBuf> {
+    let args =
+        ["build", "--release", "--locked", "-p", "jitterscope", "--features", FEATURES, "--target", host];
+    eprintln!("+ cargo {}", args.join(" "));
+    let mut cargo = shell::command("cargo", &args);
+    cargo.env("RUSTFLAGS", remapped()?).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let status = cargo.status().context("cargo cannot be started")?;
+    ensure!(status.success(), "the program was not built ({status})");
+    let program = tools::target().join(host).join("release/jitterscope");
+    ensure!(program.is_file(), "{} is not there", program.display());
+    Ok(program)
+}
+
+/// Messages of a program name the sources that they come from: these are not to be somebody's folders.
+fn remapped() -> anyhow::Result<String> {
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(Path::new(&home).join(".cargo"))
+    });
+    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
+    let mut flags = Vec::new();
+    for (folder, called) in [(cargo, "/cargo"), (shell::root(), "/jitterscope")] {
+        let folder = folder.to_str().map(str::to_owned).context("the path is no UTF-8")?;
+        ensure!(!folder.contains(' '), "{folder}: flags of the compiler cannot name a folder with a blank");
+        flags.push(format!("--remap-path-prefix={folder}={called}"));
+    }
+    Ok(flags.join(" "))
+}
+
+fn fill(root: &Path, program: &Path, host: &str) -> anyhow::Result<()> {
+    fs::create_dir(root)?;
+    fs::copy(program, root.join("jitterscope")).context("the program cannot be copied")?;
+    for (from, to) in BESIDE {
+        copy(&shell::root().join(from), &root.join(to))?;
+    }
+    let completions = root.join("completions");
+    fs::create_dir(&completions)?;
+    for (shell, file) in COMPLETIONS {
+        let script = Command::new(program).args(["completions", shell]).output()?;
+        ensure!(script.status.success() && !script.stdout.is_empty(), "there are no completions for {shell}");
+        fs::write(completions.join(file), script.stdout)?;
+    }
+    fs::write(root.join("THIRD-PARTY.txt"), licences::all(host)?)?;
+    Ok(())
+}
+
+/// A file, or a folder with what is in it.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if !from.is_dir() {
+        fs::copy(from, to).with_context(|| from.display().to_string())?;
+        return Ok(());
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_named_by_what_is_in_it() {
+        assert_eq!(name("1.2.3", "x86_64-unknown-linux-gnu"), "jitterscope-1.2.3-x86_64-unknown-linux-gnu");
+        assert!(version().unwrap().split('.').count() == 3);
+        assert!(host().unwrap().contains("linux"));
+    }
+
+    #[test]
+    fn all_that_lies_beside_the_program_is_there() {
+        for (from, _) in BESIDE {
+            assert!(shell::root().join(from).exists(), "{from}");
+        }
+    }
+}

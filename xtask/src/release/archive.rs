@@ -1,0 +1,95 @@
+//! The archive: the same files give the same bytes, whoever packs them and when.
+
+use anyhow::{Context, ensure};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Packs a folder of `stage` as root's, in the order of names, all files of one time (seconds since the epoch).
+pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
+    level(&stage.join(folder))?;
+    let mut tar = Command::new("tar")
+        .args(["--sort=name", "--format=gnu", "--owner=0", "--group=0", "--numeric-owner"])
+        .arg(format!("--mtime=@{time}"))
+        .arg("-C")
+        .arg(stage)
+        .args(["-cf", "-", folder])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("tar cannot be started")?;
+    let packed = tar.stdout.take().context("tar has no output")?;
+    let file = File::create(archive).with_context(|| archive.display().to_string())?;
+    // Without a name and a time of its own.
+    let gzip = Command::new("gzip").args(["-9", "-n"]).stdin(packed).stdout(file).status();
+    let (gzip, tar) = (gzip.context("gzip cannot be started")?, tar.wait()?);
+    ensure!(gzip.success() && tar.success(), "the archive was not written (tar {tar}, gzip {gzip})");
+    Ok(())
+}
+
+/// Modes that do not depend on whose umask it was: programs and scripts can be run, the rest be read.
+fn level(path: &Path) -> anyhow::Result<()> {
+    let kind = fs::symlink_metadata(path)?;
+    let runs = kind.is_dir() || kind.permissions().mode() & 0o100 != 0;
+    fs::set_permissions(path, fs::Permissions::from_mode(if runs { 0o755 } else { 0o644 }))?;
+    if kind.is_dir() {
+        for entry in fs::read_dir(path)? {
+            level(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the archive's digest beside it, as `sha256sum --check` reads it.
+pub fn checksum(archive: &Path) -> anyhow::Result<PathBuf> {
+    let (folder, name) = (archive.parent(), archive.file_name());
+    let (folder, name) = (folder.context("no folder")?, name.context("no name")?);
+    let told = Command::new("sha256sum").arg(name).current_dir(folder).output();
+    let told = told.context("sha256sum cannot be started")?;
+    ensure!(told.status.success(), "{} has no checksum", archive.display());
+    let path = folder.join(format!("{}.sha256", name.to_string_lossy()));
+    fs::write(&path, told.stdout)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(at: &Path, files: &[&str], mode: u32) -> Vec<u8> {
+        let stage = at.join("stage");
+        fs::create_dir_all(stage.join("x/docs")).unwrap();
+        for file in files {
+            let path = stage.join("x").join(file);
+            fs::write(&path, file).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let archive = at.join("x.tar.gz");
+        pack(&stage, "x", &archive, 1_700_000_000).unwrap();
+        fs::read(archive).unwrap()
+    }
+
+    #[test]
+    fn the_same_files_are_the_same_archive() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let first = packed(one.path(), &["a", "b", "docs/c"], 0o600);
+        // Written in another order, by somebody with another umask.
+        assert_eq!(first, packed(two.path(), &["docs/c", "b", "a"], 0o664));
+        assert_ne!(first, packed(tempfile::tempdir().unwrap().path(), &["a", "b"], 0o600));
+    }
+
+    #[test]
+    fn the_checksum_is_what_sha256sum_checks() {
+        let dir = tempfile::tempdir().unwrap();
+        packed(dir.path(), &["a"], 0o600);
+        let archive = dir.path().join("x.tar.gz");
+        let sum = checksum(&archive).unwrap();
+        let check = || {
+            let check = Command::new("sha256sum").arg("--check").arg(&sum).current_dir(dir.path()).output();
+            check.unwrap().status.success()
+        };
+        assert!(check());
+        fs::write(&archive, "another").unwrap();
+        assert!(!check());
+    }
+}

@@ -1,0 +1,122 @@
+//! The licences of all that is in the program: their authors ask that they go with it.
+
+use crate::shell;
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// How files begin that hold a licence, or what it asks to be passed on.
+const FILES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
+/// What is in the program beside Rust libraries: what it is, and its licence.
+const OTHERS: [(&str, &str); 2] = [
+    ("uPlot, in pages", "web/node_modules/uplot/LICENSE"),
+    ("DejaVu Sans, in charts", "crates/view/src/chart/font/LICENCE"),
+];
+
+/// All of them as one text. Libraries with one text share it.
+pub fn all(target: &str) -> anyhow::Result<String> {
+    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut list = BTreeSet::new();
+    for library in libraries(target)? {
+        list.insert(format!("{} {}: {}", library.name, library.version, library.licence));
+        for text in library.texts {
+            texts.entry(text).or_default().insert(format!("{} {}", library.name, library.version));
+        }
+    }
+    ensure!(!list.is_empty(), "the program has no libraries, which cannot be");
+    for (what, path) in OTHERS {
+        let text = fs::read_to_string(shell::root().join(path)).with_context(|| path.to_owned())?;
+        list.insert(what.to_owned());
+        texts.entry(text.trim().to_owned()).or_default().insert(what.to_owned());
+    }
+    let mut out = String::from("jitterscope has these in it, each under its own licence.\n\n");
+    for line in list {
+        let _ = writeln!(out, "{line}");
+    }
+    for (text, whose) in texts {
+        let whose: Vec<String> = whose.into_iter().collect();
+        let _ = write!(out, "\n{}\n{}\n\n{text}\n", "=".repeat(80), whose.join(", "));
+    }
+    Ok(out)
+}
+
+struct Library {
+    name: String,
+    version: String,
+    licence: String,
+    texts: Vec<String>,
+}
+
+/// What the program is linked with.
+fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
+    let tree = ["tree", "--locked", "-p", "jitterscope", "--features", super::FEATURES, "--target", target];
+    let more = ["--edges", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}"];
+    let tree = shell::output("cargo", &[&tree[..], &more].concat())?;
+    // `serde v1.0.0`, and behind that where it is from.
+    let linked: BTreeSet<(&str, &str)> = tree
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            Some((words.next()?, words.next()?.strip_prefix('v')?))
+        })
+        .collect();
+    let metadata = shell::output("cargo", &["metadata", "--format-version", "1", "--locked"])?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
+    let mut found = Vec::new();
+    for package in packages.iter().filter(|package| !package["source"].is_null()) {
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        let (name, version) = (text("name"), text("version"));
+        if !linked.contains(&(&name, &version)) {
+            continue;
+        }
+        let manifest = text("manifest_path");
+        let folder = Path::new(&manifest).parent().context("a manifest lies in a folder")?;
+        let licence = text("license");
+        ensure!(!licence.is_empty(), "{name} {version} does not say under which licence it is");
+        found.push(Library { texts: texts(folder)?, name, version, licence });
+    }
+    Ok(found)
+}
+
+/// The texts that lie in a library's folder.
+fn texts(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        if FILES.iter().any(|file| name.starts_with(file)) && entry.path().is_file() {
+            texts.push(String::from_utf8_lossy(&fs::read(entry.path())?).trim().to_owned());
+        }
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_found_by_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [("LICENSE-MIT", "mit\n"), ("Notice.txt", "note"), ("README.md", "no")] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let mut found = texts(dir.path()).unwrap();
+        found.sort();
+        assert_eq!(found, ["mit", "note"]);
+    }
+
+    #[test]
+    fn what_is_linked_is_named_and_what_only_tests_use_is_not() {
+        let libraries = libraries("x86_64-unknown-linux-gnu").unwrap();
+        let has = |name: &str| libraries.iter().any(|library| library.name == name);
+        assert!(has("serde_json") && has("resvg"), "with what the features bring");
+        assert!(!has("proptest") && !has("trycmd") && !has("jitterscope-model"));
+        let without = libraries.iter().filter(|library| library.texts.is_empty()).count();
+        assert!(without * 4 < libraries.len(), "{without} of {} have no text", libraries.len());
+    }
+}
