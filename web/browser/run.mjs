@@ -171,13 +171,13 @@ try {
     await settled(page);
     const after = await page.locator(".now").textContent();
     assert.match(before, /100,000 stalls\./);
-    assert.match(after, / 1 stalls with kworker vmstat_update\./);
+    assert.match(after, / 1 stall with kworker vmstat_update\./);
     assert.equal(await cell.getAttribute("aria-pressed"), "true");
     assert.equal(await page.locator("#worst tbody tr:visible").count(), 1);
     await page.waitForFunction(() => location.hash.includes("culprit="));
     await page.reload();
     await ready(page);
-    assert.match(await page.locator(".now").textContent(), / 1 stalls with /);
+    assert.match(await page.locator(".now").textContent(), / 1 stall with /);
     await page.locator(".legend button", { hasText: "All" }).click();
     await settled(page);
     assert.match(await page.locator(".now").textContent(), /100,000 stalls\./);

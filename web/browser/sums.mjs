@@ -146,7 +146,7 @@ export async function sums({ browser, check, open, settled, jitterscope, page_of
       const stalls = culprit === null ? all : all.filter(({ parts }) => parts.some((part) => part.name === culprit));
       const wanted = sumsOf(stalls).slice(0, BARS.most);
       const { told, lengths, room } = await barsOf(page, wanted.length);
-      const say = ({ name, total, stalls }) => `${name} \u00b7 ${withCommas(total)} ns in ${withCommas(stalls)} stalls`;
+      const say = ({ name, total, stalls }) => `${name} \u00b7 ${withCommas(total)} ns in ${withCommas(stalls)} ${stalls === 1 ? "stall" : "stalls"}`;
       assert.deepEqual(told, wanted.map(say), `bars of ${culprit}`);
       wanted.forEach(({ total }, at) => {
         const long = Math.max((total / wanted[0].total) * room, 1);

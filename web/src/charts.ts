@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { App, Part } from "./app.js";
 import { element, fitted } from "./dom.js";
-import { count, exact, moment, nines, ns } from "./format.js";
+import { count, exact, moment, nines, ns, stalls } from "./format.js";
 import { mark, SERIES } from "./look.js";
 import { nines as ninesOf } from "./pick.js";
 import { around, marks } from "./scale.js";
@@ -378,7 +378,7 @@ export class Offsets extends Picture {
     const [column, row] = cell;
     const n = this.counts[column * this.rows + row] ?? 0;
     const step = this.unit / this.rows;
-    return `${count(n)} stalls \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
+    return `${stalls(n)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
   }
 
   protected click(x: number, y: number): void {

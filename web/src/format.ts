@@ -20,6 +20,11 @@ export function count(value: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
+/** `1 stall`, `1,234 stalls`. */
+export function stalls(value: number): string {
+  return `${count(value)} ${value === 1 ? "stall" : "stalls"}`;
+}
+
 /** `41.2 %`. */
 export function percent(share: number): string {
   const p = share * 100;

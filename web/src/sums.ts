@@ -3,7 +3,7 @@
 import type { App } from "./app.js";
 import { Picture, place } from "./charts.js";
 import { culpritOf } from "./data.js";
-import { count, exact, moment, ns, percent } from "./format.js";
+import { exact, moment, ns, percent, stalls } from "./format.js";
 import { SERIES } from "./look.js";
 import { bars } from "./pick.js";
 import { around } from "./scale.js";
@@ -211,7 +211,7 @@ export class Culprits extends Picture {
         draw.textAlign = "right";
         draw.fillText(fit(draw, of.name, from - 20), from - 10, y + 8);
         draw.textAlign = "left";
-        draw.fillText(`${told}, ${count(bar.stalls)} stalls`, from + long + 8, y + 8);
+        draw.fillText(`${told}, ${stalls(bar.stalls)}`, from + long + 8, y + 8);
       }
     });
     const more = this.shown.length - BARS;
@@ -225,7 +225,7 @@ export class Culprits extends Picture {
   protected told(_x: number, y: number): string {
     const bar = this.bar(y);
     const of = bar === undefined ? undefined : this.app.run.head.culprits[bar.culprit];
-    return bar === undefined || of === undefined ? "" : `${of.name} \u00b7 ${exact(bar.total)} in ${count(bar.stalls)} stalls`;
+    return bar === undefined || of === undefined ? "" : `${of.name} \u00b7 ${exact(bar.total)} in ${stalls(bar.stalls)}`;
   }
 
   protected click(_x: number, y: number): void {

@@ -3,7 +3,7 @@
 
 import type { App, Part } from "./app.js";
 import { button, element, fitted } from "./dom.js";
-import { count, exact, moment, ns, utc, wall } from "./format.js";
+import { count, exact, moment, ns, stalls, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
 import { at as stallAt, bars, next } from "./pick.js";
 import { marks, moved, type View, zoomed } from "./scale.js";
@@ -137,7 +137,7 @@ export class Timeline implements Part {
     const lanes = app.run.head.lanes.length - this.laneCount;
     const hidden = lanes > 0 ? ` ${lanes} more lanes are not drawn.` : "";
     const filter = app.state.culprit === null ? "" : ` with ${app.run.head.culprits[app.state.culprit]?.name ?? ""}`;
-    const text = `${ns(to - from)} in view, ${count(shown)} stalls${filter}.${rest}${hidden}`;
+    const text = `${ns(to - from)} in view, ${stalls(shown)}${filter}.${rest}${hidden}`;
     if (this.told.textContent !== text) this.told.textContent = text;
   }
 

@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 use super::theme::WIDTH;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
-use crate::number::{count, percent_cell};
+use crate::number::percent_cell;
 
 /// Bars, without that of the rest.
 const BARS: usize = 14;
@@ -39,7 +39,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for (at, culprit) in culprits.iter().take(BARS).enumerate() {
         let class = if culprit.subject.kind().is_explained() { "f0" } else { "open" };
         let share = percent_cell(culprit.total.0 as f64 / all.max(1) as f64);
-        let told = format!("{share}, {} in {} stalls", culprit.total, count(culprit.count));
+        let told = format!("{share}, {} in {}", culprit.total, words::stalls(culprit.count));
         row(at, &words::culprit(&culprit.subject, 48), class, culprit.total.0, told);
     }
     if more > 0 {

@@ -12,6 +12,11 @@ pub(crate) fn culprit(subject: &Subject, width: usize) -> String {
     fit(&words::kind_and_name(subject), width)
 }
 
+/// `1 stall`, `1,234 stalls`.
+pub(super) fn stalls(n: u64) -> String {
+    format!("{} {}", count(n), if n == 1 { "stall" } else { "stalls" })
+}
+
 /// Which lane of a timeline it is.
 pub(crate) fn lane(lane: &Lane) -> String {
     match lane {
@@ -79,11 +84,11 @@ pub(super) fn subtitle(runs: &[&Drawn]) -> String {
             let kind = tame(&run.summary.probe.kind);
             let stalls = run.picture.stalls_read;
             format!(
-                "{} {}, {kind}, {}, {} stalls from {}, {} UTC",
+                "{} {}, {kind}, {}, {} from {}, {} UTC",
                 fit(&facts.label, 32),
                 tame(&facts.id),
                 span(facts.duration_ns),
-                count(stalls),
+                self::stalls(stalls),
                 run.summary.probe.threshold_ns,
                 utc(facts.started_realtime_ns),
             )
