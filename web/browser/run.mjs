@@ -127,7 +127,6 @@ try {
   execFileSync(generator, [runs, "100000"]);
   execFileSync(generator, [runs, "10"]);
   execFileSync(generator, [runs, "4000", "hostile"]);
-  execFileSync(generator, [runs, "3000"]);
   const large = page_of("generated-100000", "generated-100000");
   const small = page_of("generated-10", "generated-10");
 
@@ -208,7 +207,7 @@ try {
     await page.close();
   });
 
-  await sums({ browser, check, open, settled, jitterscope, page_of, run: "generated-3000", out });
+  await sums({ browser, check, open, settled, jitterscope, page_of, run: join(runs, "fixture-spin"), name: "fixture-spin", out });
 
   await check("watched CPUs and followed threads have a first view of their own", async () => {
     for (const [name, section, words] of [["fixture-passive", "watched", /interrupted \(stolen\)/], ["fixture-attach", "threads", /What became of each thread's time/]]) {

@@ -12,11 +12,9 @@ const TOP = 20;
 const BARS = { top: 24, line: 24, most: 14, from: 300, beyond: 230 };
 
 /** The stalls of a run, each with its parts. */
-function stallsOf(jitterscope, run, out) {
-  const file = join(out, `${run}.jsonl`);
+function stallsOf(jitterscope, run, began, file) {
   jitterscope("export", run, "--to", `json://${file}`);
   const lines = readFileSync(file, "utf8").trim().split("\n").map((line) => JSON.parse(line));
-  const began = lines.find((line) => line.type === "run").start_ns;
   return lines
     .filter((line) => line.type === "stall")
     .map(({ cpu, start_ns, duration_ns, parts }) => ({
@@ -76,7 +74,7 @@ async function barsOf(page, count) {
 /** Where there are sticks in the chart of stalls over time: of each panel the columns, and how high they reach. */
 function sticksOf(page, panels) {
   return page.locator('[data-chart="series"] canvas').evaluate(
-    (canvas, [panels, panel, top]) => {
+    (canvas, [panels, left, panel, top]) => {
       const style = getComputedStyle(document.documentElement);
       const colours = Array.from({ length: 7 }, (_, at) => style.getPropertyValue(`--s${at}`).trim().match(/[0-9a-f]{2}/gi).map((hex) => Number.parseInt(hex, 16)));
       const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -88,7 +86,7 @@ function sticksOf(page, panels) {
       for (let at = 0; at < panels; at++) {
         const base = panel * (at + 1);
         const columns = [];
-        for (let x = 0; x < width; x++) {
+        for (let x = left - 2; x < width; x++) {
           // Between the lowest lines of the grid, and above every bottom.
           if (!isStick(x, base - 5)) continue;
           let y = base - 5;
@@ -98,9 +96,9 @@ function sticksOf(page, panels) {
         }
         found.push(columns);
       }
-      return { found, width: Math.max(canvas.clientWidth - 66 - 8, 50) };
+      return { found, width: Math.max(canvas.clientWidth - left - 8, 50) };
     },
-    [panels, PANEL, TOP],
+    [panels, LEFT, PANEL, TOP],
   );
 }
 
@@ -124,17 +122,18 @@ function expectedSticks(stalls, all, duration, width) {
   });
 }
 
-export async function sums({ browser, check, open, settled, jitterscope, page_of, run, out }) {
-  const all = stallsOf(jitterscope, run, out);
-  const duration = JSON.parse(jitterscope("report", run, "--json")).run.duration_ns;
-  const url = page_of(run, run);
+export async function sums({ browser, check, open, settled, jitterscope, page_of, run, name, out }) {
+  const { started_realtime_ns: began, duration_ns: duration } = JSON.parse(jitterscope("report", run, "--json")).run;
+  const all = stallsOf(jitterscope, run, began, join(out, `${name}.jsonl`));
+  const cpus = new Set(all.map((stall) => stall.cpu)).size;
+  const url = page_of(run, name);
 
   await check("bars and sticks are what the run holds, and what a filter leaves of it", async () => {
     const { page, said } = await open(browser, url);
     const names = sumsOf(all).map((sum) => sum.name);
     const threads = names.filter((name) => name.startsWith("thread "));
     assert.ok(threads.length > 5, `${threads}`);
-    for (const culprit of [null, threads[0], threads[threads.length - 1], "kworker vmstat_update"]) {
+    for (const culprit of [null, threads[0], threads[threads.length - 1], "timer tick_nohz_handler"]) {
       if (culprit !== null) {
         const of = culprit.split(" ").slice(1).join(" ");
         const button = page.locator("td[data-culprit] button").filter({ hasText: new RegExp(`\\b${of}$`) });
@@ -152,7 +151,7 @@ export async function sums({ browser, check, open, settled, jitterscope, page_of
         const long = Math.max((total / wanted[0].total) * room, 1);
         assert.ok(Math.abs(lengths[at] - long) <= 2, `${culprit}: bar ${at} is ${lengths[at]} px, and should be ${long}`);
       });
-      const { found, width } = await sticksOf(page, 2);
+      const { found, width } = await sticksOf(page, cpus);
       const expected = expectedSticks(stalls, all, duration, width);
       let held = 0;
       found.forEach((columns, panel) => {
@@ -161,7 +160,11 @@ export async function sums({ browser, check, open, settled, jitterscope, page_of
         // Of all stalls every pixel has one: then only some can be told apart.
         for (const { x } of columns) assert.ok(near(x + 0.5, 2).length > 0, `${culprit}: a stick at ${x} of panel ${panel} is of no stall`);
         for (const stick of sticks) {
-          const drawn = columns.filter(({ x }) => Math.abs(x + 0.5 - stick.x) <= 1.5);
+          // Too short to reach where sticks are looked for.
+          if (stick.y > PANEL * (panel + 1) - 7) continue;
+          // Where two lie on one another, their colours mix.
+          const reach = near(stick.x, 2).length > 1 ? 3 : 1.5;
+          const drawn = columns.filter(({ x }) => Math.abs(x + 0.5 - stick.x) <= reach);
           assert.ok(drawn.length > 0, `${culprit}: no stick at ${stick.x} of panel ${panel}`);
           if (near(stick.x, 5).length > 1) continue;
           const top = Math.min(...drawn.map(({ y }) => y));
@@ -170,13 +173,14 @@ export async function sums({ browser, check, open, settled, jitterscope, page_of
         }
       });
       const count = expected.flat().length;
-      assert.ok(culprit === null ? count > 100 : held > 0, `${culprit}: ${held} of ${count} sticks stand apart`);
+      assert.ok(culprit === null ? count > 50 && held > 10 : held > 0, `${culprit}: ${held} of ${count} sticks stand apart`);
       if (culprit !== null) {
         await page.locator(".legend button", { hasText: "All" }).click();
         await settled(page);
       }
     }
-    assert.deepEqual(said, []);
+    // That pixels are read back at all is this check's doing.
+    assert.deepEqual(said.filter((text) => !text.includes("willReadFrequently")), []);
     await page.close();
   });
 }
