@@ -59,6 +59,6 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
     let evidence = evidence_of(&run)?;
     let audit = audit(&machine, &goal, Some(&evidence));
-    let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false)?;
+    let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false)?;
     Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
 }

@@ -4,7 +4,7 @@ use super::tune_words::{counted, named, wrapped};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Audit, AuditEntry, Because, Effect, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Scene, Win, rows,
+    Audit, AuditEntry, Because, Effect, Goal, Inspection, Knob, KnobState, NEGLIGIBLE, Plan, Win, rows,
 };
 use jitterscope_view::text::Step;
 use std::fmt::Write;
@@ -250,7 +250,7 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
     for (heading, text) in rows(knob) {
         out.push_str(&wrapped(&format!("{heading:<14}"), &text.replace('`', "")));
     }
-    let found = Scene::new(machine, goal).examine(knob);
+    let found = Inspection::new(machine, goal).examine(knob);
     let state = match &found.state {
         KnobState::Wrong => "wrong".to_owned(),
         KnobState::Fine => "fine".to_owned(),
@@ -278,7 +278,7 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
 mod tests {
     use super::*;
     use jitterscope_model::{Nanos, Subject, Work};
-    use jitterscope_tune::{Evidence, MeasuredCulprit, Select, audit, catalogue, plan};
+    use jitterscope_tune::{MeasuredCulprit, RunEvidence, Select, audit, catalogue, plan};
     use std::fs;
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -302,7 +302,7 @@ mod tests {
     fn evidence_leads_and_every_line_fits() {
         let (_dir, machine) = machine();
         let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
-        let evidence = Evidence {
+        let evidence = RunEvidence {
             run: "r1 (BASELINE)".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![MeasuredCulprit {
@@ -321,7 +321,7 @@ mod tests {
                 "{text}"
             );
         }
-        let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false).unwrap();
+        let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false).unwrap();
         let advice = advice(&audit, &plan, "r1", None, 3);
         assert!(advice.ends_with("sudo jitterscope tune apply --run r1\n"), "{advice}");
         assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");

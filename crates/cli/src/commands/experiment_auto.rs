@@ -62,7 +62,7 @@ pub fn run(
     let mut lab = probe_lab(args, machine, &measured, places)?;
     let Some(before) = runs(&mut lab, Arm::A, stop)? else { return Ok(Exit::Failed) };
     let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
-    let found = plan(machine, &goal, &Select::Evidence(evidence), &args.except, false)?;
+    let found = plan(machine, &goal, &Select::RunEvidence(evidence), &args.except, false)?;
     let (knobs, not_tried) = candidates(&found, args.longest_wait);
     let needs_reboot =
         found.skipped.iter().filter(|s| s.because == Because::NeedsReboot).map(|s| s.knob).collect();

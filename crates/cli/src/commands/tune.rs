@@ -187,7 +187,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
         (Some(ProfileName::Power), ..) => Select::Profile(Profile::Power),
         (Some(ProfileName::All), ..) => Select::All,
         (None, false, _) => Select::Only(args.only.clone()),
-        (None, true, Some(measured)) => Select::Evidence(measured.evidence),
+        (None, true, Some(measured)) => Select::RunEvidence(measured.evidence),
         (None, true, None) => {
             let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
             return Err(UsageError(text.into()).into());

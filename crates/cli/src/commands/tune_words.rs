@@ -9,7 +9,7 @@ use clap::Args;
 use jitterscope_model::{CpuList, CpuSet, doubts_text, visible};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
-use jitterscope_tune::{Evidence, Goal, online_cpus};
+use jitterscope_tune::{Goal, RunEvidence, online_cpus};
 use std::path::PathBuf;
 
 /// Which CPUs and which run.
@@ -32,7 +32,7 @@ pub struct Measured {
     /// Its id.
     pub run: String,
     /// What it measured, by culprit.
-    pub evidence: Evidence,
+    pub evidence: RunEvidence,
     /// On which CPUs.
     pub cpus: CpuSet,
 }
@@ -97,8 +97,8 @@ impl Scope {
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
-    Ok(Evidence::gather(reader.manifest(), || reader.attributions())?)
+pub fn evidence_of(reader: &RunReader) -> anyhow::Result<RunEvidence> {
+    Ok(RunEvidence::gather(reader.manifest(), || reader.attributions())?)
 }
 
 /// What every text fits into.
