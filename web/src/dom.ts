@@ -53,3 +53,11 @@ export function fitted(canvas: HTMLCanvasElement, height: number): CanvasRenderi
   context?.clearRect(0, 0, width, height);
   return context;
 }
+
+/** As much of a text as has room. */
+export function fit(draw: CanvasRenderingContext2D, text: string, room: number): string {
+  if (draw.measureText(text).width <= room) return text;
+  let kept = text.length;
+  while (kept > 1 && draw.measureText(`${text.slice(0, kept)}\u2026`).width > room) kept -= 1;
+  return `${text.slice(0, kept)}\u2026`;
+}

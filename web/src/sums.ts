@@ -3,6 +3,7 @@
 import type { App } from "./app.js";
 import { Picture, place } from "./charts.js";
 import { culpritOf } from "./data.js";
+import { fit } from "./dom.js";
 import { exact, moment, ns, percent, stalls } from "./format.js";
 import { SERIES } from "./look.js";
 import { bars } from "./pick.js";
@@ -233,12 +234,4 @@ export class Culprits extends Picture {
     if (bar === undefined) return;
     this.app.set({ culprit: this.app.state.culprit === bar.culprit ? null : bar.culprit });
   }
-}
-
-/** As much of a text as has room. */
-function fit(draw: CanvasRenderingContext2D, text: string, room: number): string {
-  if (draw.measureText(text).width <= room) return text;
-  let kept = text.length;
-  while (kept > 1 && draw.measureText(`${text.slice(0, kept)}\u2026`).width > room) kept -= 1;
-  return `${text.slice(0, kept)}\u2026`;
 }

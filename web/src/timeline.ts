@@ -2,7 +2,7 @@
 // lanes on one axis from the whole run down to nanoseconds.
 
 import type { App, Part } from "./app.js";
-import { button, element, fitted } from "./dom.js";
+import { button, element, fit, fitted } from "./dom.js";
 import { count, exact, moment, ns, stalls, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
 import { at as stallAt, bars, next } from "./pick.js";
@@ -29,10 +29,13 @@ export class Timeline implements Part {
   private readonly clock: HTMLButtonElement;
   private drag: { x: number; view: View; select: boolean; moved: boolean; overview: boolean } | null = null;
   private selecting: [number, number] | null = null;
+  /** What the longest name of a lane takes, of 12 px letters. */
+  private readonly named: number;
   private lowest = 1;
   private highest = 10;
 
   constructor(private readonly app: App) {
+    this.named = 16 + 7 * Math.max(0, ...app.run.head.lanes.map((name) => name.length));
     const zoom = (factor: number) => (): void => {
       const { from, to } = app.view;
       app.set({ view: zoomed(app.view, (from + to) / 2, factor, app.duration) });
@@ -83,7 +86,8 @@ export class Timeline implements Part {
   }
 
   private get left(): number {
-    return this.canvas.clientWidth < 600 ? 64 : LEFT;
+    const [least, most] = this.canvas.clientWidth < 600 ? [64, 112] : [LEFT, 200];
+    return Math.min(Math.max(this.named, least), most);
   }
 
   private get laneCount(): number {
@@ -215,7 +219,7 @@ export class Timeline implements Part {
     draw.beginPath();
     draw.rect(0, top, left - 6, LANE);
     draw.clip();
-    draw.fillText(app.run.head.lanes[lane] ?? "", 4, top + LANE / 2);
+    draw.fillText(fit(draw, app.run.head.lanes[lane] ?? "", left - 12), 4, top + LANE / 2);
     draw.restore();
     draw.fillStyle = app.look.line;
     draw.fillRect(left, bottom, width, 1);
