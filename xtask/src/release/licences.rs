@@ -63,7 +63,8 @@ fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
             Some((words.next()?, words.next()?.strip_prefix('v')?))
         })
         .collect();
-    let metadata = shell::output("cargo", &["metadata", "--format-version", "1", "--locked"])?;
+    let metadata =
+        shell::output("cargo", &["metadata", "--format-version", "1", "--locked", "--all-features"])?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
     let mut found = Vec::new();
