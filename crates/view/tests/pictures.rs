@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scenario, busy, late, part};
+use common::{Scenario, busy, late, part, sent_by};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::CulpritKind;
 use jitterscope_store::{RunReader, RunWriter};
@@ -138,6 +138,19 @@ fn charts_beside_one_another_have_the_same_scales_and_colours() {
         })
         .collect();
     assert!(widths[1] / widths[0] > 90.0, "{widths:?}");
+}
+
+/// Stalls that a culprit has two parts of, each set going by the same thread.
+#[test]
+fn who_set_a_culprit_going_is_a_share_of_the_times_that_are_known() {
+    let mut scenario = Scenario::new(&[0]);
+    for at in 0..40 {
+        let sent = |net| sent_by(part(CulpritKind::Thread, "rival", "pid 3", net), "waker", 77, 0, None);
+        let alone = part(CulpritKind::Thread, "rival", "pid 3", 700);
+        scenario.stall(0, 1000 * at, vec![sent(5_000), sent(3_000), alone]);
+    }
+    let page = page(&drawn(&scenario.finish(), ALL));
+    assert!(page.contains("most often: 100.0 % of the times that are known"), "{page}");
 }
 
 #[test]

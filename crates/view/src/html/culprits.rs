@@ -69,12 +69,14 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
     let mut told = vec![explain(&culprit.subject)];
     let detail = words::detail(&culprit.subject, culprit.threads);
     told.extend(Some(detail).filter(|detail| !detail.is_empty()));
-    if let Some(sender) = summary_row(&run.summary, &culprit.subject).and_then(|row| row.sender.as_ref()) {
+    let summed = summary_row(&run.summary, &culprit.subject);
+    if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {
         let who =
             sender.context.who(sender.comm.as_deref().or(sender.tid.map(|_| "a thread that has ended")));
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        let share = percent_cell(sender.count as f64 / culprit.count.max(1) as f64);
-        told.push(format!("triggered by {who}{via} (most often: {share} of its stalls)"));
+        // A stall may have several parts of one culprit, each set going by somebody.
+        let share = percent_cell(sender.count as f64 / known.max(sender.count).max(1) as f64);
+        told.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
     }
     vec![
         Cell::Culprit { number, text: words::kind_and_name(&culprit.subject) },
