@@ -5,6 +5,7 @@ use crate::cpu::{self, share};
 use crate::history::HistoryBuilder;
 use crate::periods::Effort;
 use crate::pipeline;
+use crate::price;
 use crate::rows::{RowSummer, RowSums, RowsOf};
 use crate::summary::{
     AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary,
@@ -292,6 +293,7 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
         helper_cpus: noise.helper_cpus.clone(),
         helpers_on_measured: shared || noise.helper_cpus.is_empty(),
         helper_cpu_ns: noise.helper_cpu_ns,
+        price: noise.events.as_ref().map(|price| price::of(price, manifest, cpus)),
         peak_rss_bytes: noise.peak_rss_bytes,
         entry_cost_ns: noise.entry_cost_ns,
         exit_cost_ns: noise.exit_cost_ns,

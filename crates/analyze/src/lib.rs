@@ -23,6 +23,7 @@ pub mod periods;
 mod phrase;
 pub mod picture;
 mod pipeline;
+mod price;
 mod redact;
 mod rows;
 mod simultaneous;
@@ -42,6 +43,7 @@ pub use phrase::explain;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
+pub use price::{Price, Taken};
 pub use redact::Redactor;
 pub use rows::{RowSummer, RowSums, RowsOf};
 pub use summary::*;

@@ -447,6 +447,8 @@ pub struct Trust {
     pub helpers_on_measured: bool,
     /// CPU time of the helpers.
     pub helper_cpu_ns: Nanos,
+    /// What recording the kernel's events cost; null without them, and of runs of before it was measured.
+    pub price: Option<crate::Price>,
     /// Peak memory of the recorder.
     pub peak_rss_bytes: u64,
     /// Time before an event that is granted to its culprit.

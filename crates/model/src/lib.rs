@@ -20,6 +20,7 @@ mod manifest;
 mod passive_result;
 mod pipeline_properties;
 mod pipeline_result;
+mod price;
 mod probe_kind;
 mod probe_result;
 mod rows;
@@ -63,6 +64,7 @@ pub use pipeline_result::{
     JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
+pub use price::{EventClass, EventPrice, RecordCost};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use rows::{Delivery, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};

@@ -114,6 +114,9 @@ pub struct SelfNoise {
     pub exit_cost_ns: Nanos,
     /// How many stalls the entry cost was measured on.
     pub cost_samples: u64,
+    /// What recording the kernel's events cost; `None` without them, and of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<crate::EventPrice>,
 }
 
 /// How much one of the kernel's counters rose on one CPU during the measurement.

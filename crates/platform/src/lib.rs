@@ -43,7 +43,7 @@ pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use state::{CpuTimes, machine_state};
 pub use thread::{
-    PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
+    OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
     name_current_thread, pin_current_thread, set_fifo, thread_usage,
 };
 pub use thread_affinity::set_thread_affinity;

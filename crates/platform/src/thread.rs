@@ -93,6 +93,26 @@ pub fn name_current_thread(name: &str) {
     }
 }
 
+/// The name of a thread, to give it once more: a call that does next to nothing, and that the kernel records
+/// where renamed threads are recorded.
+#[derive(Debug)]
+pub struct OwnName(std::ffi::CString);
+
+impl OwnName {
+    /// That of the calling thread; `None` where the kernel does not tell.
+    #[must_use]
+    pub fn read() -> Option<OwnName> {
+        rt::name().ok().map(OwnName)
+    }
+
+    /// Gives the calling thread this name.
+    #[inline]
+    pub fn give_again(&self) {
+        // What it is called is what it was called: nothing is lost where the kernel refuses.
+        let _ = rt::set_name(&self.0);
+    }
+}
+
 /// Puts the calling thread in the SCHED_FIFO class.
 ///
 /// # Errors

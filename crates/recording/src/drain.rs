@@ -251,6 +251,7 @@ impl Drain {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
             found.events_in_gaps = evidence.finish(&ends);
             found.sources = evidence.reports();
+            found.costs.events = Some(evidence.price());
             found.throttled = evidence.throttled();
             found.senders_dropped = evidence.senders_dropped();
             found.frequencies = evidence.frequencies();

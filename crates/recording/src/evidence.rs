@@ -6,8 +6,8 @@ use crate::hints::HintReader;
 use crate::kernel_events::{KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
-    SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
+    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, EventsInGaps, Gap, Record, Setup, Sink,
+    SinkError, SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::TraceContext;
@@ -40,8 +40,14 @@ impl Evidence {
     pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
         let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
         // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-        let mut events =
-            KernelEvents::start(machine, measured, online, *clock, *buffer_kib, settings.wakeups)?;
+        let mut events = KernelEvents::start(
+            machine,
+            measured,
+            online,
+            (*clock, settings.rate),
+            *buffer_kib,
+            settings.wakeups,
+        )?;
         events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,
@@ -156,6 +162,11 @@ impl Evidence {
     /// Switches that the kernel did not record, and stalled time of which only sums were kept.
     pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
         (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())
+    }
+
+    /// What was recorded, and what each record cost.
+    pub(crate) fn price(&self) -> EventPrice {
+        self.events.price()
     }
 
     /// The state of the sources, with their losses. After the last drain.

@@ -2,10 +2,11 @@
 
 use crate::feed::PageFeed;
 use crate::names::LiveNames;
+use crate::price::{PriceTally, RecordClock};
 use crate::quotas::QuotaWatch;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError, Source,
-    SourceReport, SourceStatus, SourceTurn, Ticks,
+    ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError,
+    Source, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::{
@@ -35,6 +36,7 @@ pub(crate) struct KernelEvents {
     /// What was set up, and before which turn.
     setup: Vec<SetupStep>,
     turns: u64,
+    price: PriceTally,
     symbols_report: SourceReport,
     asked_kernel: Instant,
     machine: Machine,
@@ -50,12 +52,13 @@ impl KernelEvents {
         machine: &Machine,
         measured: &CpuSet,
         online: &CpuSet,
-        clock: ClockKind,
+        (clock, rate): (ClockKind, TickRate),
         buffer_kib: u32,
         follow_threads: bool,
     ) -> Result<KernelEvents, NoEvents> {
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
+        let unrecorded = RecordClock::before(clock);
         let recorder = Recorder::start(
             &tracefs,
             &RecorderSettings {
@@ -67,6 +70,7 @@ impl KernelEvents {
             },
         )
         .map_err(NoEvents::Trace)?;
+        let record = unrecorded.and_then(|clock| clock.after(rate));
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
         let (symbols, symbols_report) = load_symbols(machine);
@@ -79,6 +83,7 @@ impl KernelEvents {
             counted: DrainTurn::default(),
             setup: Vec::new(),
             turns: 0,
+            price: PriceTally::new(measured.clone(), record),
             symbols_report,
             asked_kernel: Instant::now(),
             machine: machine.clone(),
@@ -97,6 +102,9 @@ impl KernelEvents {
 
     /// Notes what is set up from here on.
     pub(crate) fn set(&mut self, step: Setup) {
+        if let Setup::Measure { from, until } = step {
+            self.price.measure(from, until);
+        }
         self.setup.push(SetupStep { before_turn: self.turns, step });
     }
 
@@ -128,6 +136,11 @@ impl KernelEvents {
         let _ = self.recorder.stop();
     }
 
+    /// What was recorded, and what each record cost.
+    pub(crate) fn price(&self) -> EventPrice {
+        self.price.told()
+    }
+
     /// The state of the sources, with their losses. After the last drain.
     pub(crate) fn reports(&self) -> Vec<SourceReport> {
         let mut reports = self.recorder.reports();
@@ -156,12 +169,18 @@ impl Source for KernelEvents {
         let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
-                let (feed, names) = (&mut self.feed, &self.names);
+                let (feed, names, price) = (&mut self.feed, &self.names, &mut self.price);
                 let mut page = |bytes: &[u8]| {
                     let info = feed.page(role, cpu, bytes, |record| {
                         match &record {
-                            Record::Sender(event) => names.learn(event, true),
-                            Record::Local(event) => names.learn(event, false),
+                            Record::Sender(event) => {
+                                price.event(event);
+                                names.learn(event, true);
+                            }
+                            Record::Local(event) => {
+                                price.event(event);
+                                names.learn(event, false);
+                            }
                             Record::Lost(..) | Record::SendersLost(..) | Record::Setup(_) => {}
                         }
                         take(record);

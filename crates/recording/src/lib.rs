@@ -27,6 +27,7 @@ mod names;
 mod observer;
 mod passive;
 pub mod pipeline;
+mod price;
 mod probes;
 mod quotas;
 mod recording;

@@ -284,6 +284,7 @@ impl Running for Probed<'_> {
         manifest.self_noise.entry_cost_ns = costs.entry_cost_ns;
         manifest.self_noise.exit_cost_ns = costs.exit_cost_ns;
         manifest.self_noise.cost_samples = costs.cost_samples;
+        stage.price = costs.events;
         Ok(manifest)
     }
 }

@@ -6,7 +6,7 @@ use crate::tables::{TableRows, schema};
 use arrow_schema::DataType;
 use jitterscope_platform::HeldDir;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
@@ -46,7 +46,7 @@ impl<R: TableRows> TableWriter<R> {
         file.reserve(ROWS_AHEAD)?;
         let schema = schema(R::FILE);
         let mut properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
             // Of each page in the footer: that would grow with the run, in memory too.
             .set_offset_index_disabled(true)

@@ -4,10 +4,14 @@ mod attribute;
 mod decode;
 mod drain;
 mod list;
+mod memory;
+mod observer;
 mod periods;
 mod pipeline;
 mod probe;
 mod series;
+mod threads;
+mod tool;
 
 use crate::shell;
 use anyhow::{Context, bail};
@@ -17,7 +21,7 @@ use serde_json::Value;
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// The spin probe beside a bare loop, and its memory over time
+    /// The spin probe beside a bare loop
     Probe,
     /// The ring-buffer decoder
     Decode,
@@ -25,6 +29,12 @@ pub enum What {
     Attribute,
     /// Kernel events from the buffer to the store, and what they cost the helper (root and tracefs)
     Drain,
+    /// Stolen time with tracing and without, in turns; what a record takes (root and tracefs)
+    Observer,
+    /// Threads that still wait when a recording of them ends: 1,000, 4,000 and 20,000
+    Threads,
+    /// Peak memory of a recorder, short and long
+    Memory,
     /// The probe with all of the sampler's outputs on, beside the probe with none
     Series,
     /// The pipeline probe beside a bare ping and beside Java's Disruptor
@@ -39,11 +49,14 @@ pub enum What {
 type Claims = fn() -> anyhow::Result<Vec<Claim>>;
 
 /// All of them, in the order in which they are run; a new one is a line here, a variant above and a file.
-const ALL: [(What, Claims); 8] = [
+const ALL: [(What, Claims); 11] = [
     (What::Probe, probe::claims),
     (What::Decode, decode::claims),
     (What::Attribute, attribute::claims),
     (What::Drain, drain::claims),
+    (What::Observer, observer::claims),
+    (What::Threads, threads::claims),
+    (What::Memory, memory::claims),
     (What::Series, series::claims),
     (What::List, list::claims),
     (What::Periods, periods::claims),

@@ -13,10 +13,10 @@ mod words;
 
 use crate::phrase;
 use jitterscope_model::{
-    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, HostFacts, JournalEnd,
-    MachineAudit, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
-    ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest, Sender, SourceReport,
-    SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EventClass, HostFacts,
+    JournalEnd, MachineAudit, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup,
+    PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest, SelfNoise,
+    Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -108,7 +108,7 @@ impl Redactor {
             senders_dropped: manifest.senders_dropped,
             events_in_gaps: manifest.events_in_gaps,
             audit: MachineAudit::new(),
-            self_noise: manifest.self_noise.clone(),
+            self_noise: self_noise(&manifest.self_noise),
             trace: manifest.trace.clone(),
             interrupted: manifest.interrupted,
             warnings: manifest.warnings.iter().map(warning::warning).collect(),
@@ -408,6 +408,15 @@ fn wakeup(result: &WakeupResult) -> WakeupResult {
         dropped_records: result.dropped_records,
         ended_early: result.ended_early.as_ref().map(|_| LEFT_OUT.into()),
     }
+}
+
+/// Classes that this version does not know may be anything.
+fn self_noise(noise: &SelfNoise) -> SelfNoise {
+    let mut noise = noise.clone();
+    if let Some(price) = &mut noise.events {
+        price.events.retain(|class, _| EventClass::KNOWN.contains(class));
+    }
+    noise
 }
 
 fn source(source: &SourceReport) -> SourceReport {

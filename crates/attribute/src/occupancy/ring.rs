@@ -147,9 +147,14 @@ impl Ring {
         Mark(id)
     }
 
+    /// Where a mark stands: they are numbered in the order in which they were made.
+    fn place(&self, mark: &Mark) -> Option<usize> {
+        self.marks.binary_search_by_key(&mark.0, |marked| marked.id).ok()
+    }
+
     /// What was kept since a mark, with `under_way` behind it, up to `until`.
     pub(super) fn close(&mut self, mark: Mark, until: Ticks, under_way: Slice, window: &mut Window) {
-        let Some(index) = self.marks.iter().position(|marked| marked.id == mark.0) else {
+        let Some(index) = self.place(&mark) else {
             window.clear(until, until);
             return;
         };
@@ -159,15 +164,15 @@ impl Ring {
 
     /// The same, and the mark stays open.
     pub(super) fn peek(&self, mark: &Mark, until: Ticks, under_way: Slice, window: &mut Window) {
-        match self.marks.iter().find(|marked| marked.id == mark.0) {
-            Some(marked) => self.copy(marked, until, under_way, window),
+        match self.place(mark) {
+            Some(index) => self.copy(&self.marks[index], until, under_way, window),
             None => window.clear(until, until),
         }
     }
 
     /// Nobody wants to know any more.
     pub(super) fn release(&mut self, mark: Mark) {
-        if let Some(index) = self.marks.iter().position(|marked| marked.id == mark.0) {
+        if let Some(index) = self.place(&mark) {
             self.forget(index);
         }
     }
@@ -193,13 +198,18 @@ impl Ring {
             Some(since) => since + depth as u32,
             None => standing.iter().position(|frame| *frame == old).map_or(NONE, |at| at as u32),
         };
-        let since = &self.frames[(marked.first_frame as usize).min(self.frames.len())..];
+        let skip = usize::try_from(marked.position.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let kept = self.slices.iter().skip(skip).take_while(|slice| slice.start < until);
+        let kept = kept.chain(std::iter::once(&under_way).filter(|slice| slice.start < until));
+        // Of what was opened later nothing is asked: a wait may be looked at long after it was over.
+        let first = (marked.first_frame as usize).min(self.frames.len());
+        let named = kept.clone().map(|slice| slice.frame as usize + 1).max().unwrap_or(first).max(first);
+        let later = self.frames[named..].iter().take_while(|frame| frame.start < until).count();
+        let since = &self.frames[first..named + later];
         for frame in standing.iter().map(|index| self.frame(*index)).chain(since) {
             window.add_frame(frame, renumbered(frame.parent));
         }
-        let skip = usize::try_from(marked.position.saturating_sub(self.base)).unwrap_or(usize::MAX);
-        let kept = self.slices.iter().skip(skip).take_while(|slice| slice.start < until);
-        for slice in kept.chain(std::iter::once(&under_way)) {
+        for slice in kept {
             window.add_slice(Slice { frame: renumbered(slice.frame), ..*slice });
         }
     }

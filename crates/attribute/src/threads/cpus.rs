@@ -128,6 +128,33 @@ impl Cpus {
         self.slices(&mut window, cpu, (from, to), asking)
     }
 
+    /// The same, with the numbers of the slices at which turns on the CPU begin.
+    pub(super) fn peek_turns(
+        &self,
+        cpu: CpuId,
+        mark: &Mark,
+        (from, to): (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> (Vec<Slice>, Vec<usize>) {
+        let mut window = Window::default();
+        if let Some(cpu) = self.cpus.get(&cpu) {
+            cpu.machine.peek(mark, to, &mut window);
+        }
+        let slices = self.slices(&mut window, cpu, (from, to), asking);
+        let begins = |slice: &&crate::occupancy::Slice| {
+            !slice.folded && window.frame(window.root(slice.frame)).start == slice.start
+        };
+        let starts = window.slices.iter().filter(begins).map(|slice| slice.start);
+        let turns = starts.filter_map(|start| slices.binary_search_by_key(&start, |slice| slice.start).ok());
+        let turns = turns.collect();
+        (slices, turns)
+    }
+
+    /// Of this time only sums were told.
+    pub(super) fn fold(&mut self, length: Ticks) {
+        self.folded = self.folded + length;
+    }
+
     fn slices(
         &self,
         window: &mut Window,

@@ -3,9 +3,10 @@
 use crate::culprits;
 use crate::windows::Slice;
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, CulpritKind, Evidence, Part, Phase, Sender, Stall, StallId, ThreadRef,
-    TickRate, Ticks,
+    Attribution, Confidence, CpuId, Culprit, CulpritKind, Evidence, Part, Phase, Sender, Stall, StallId,
+    ThreadRef, TickRate, Ticks,
 };
+use rustc_hash::FxHashMap;
 
 /// Why the thread did not get on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,10 +99,18 @@ impl Episode {
         let stall = Stall { id, cpu: self.cpu, victim: self.thread, start: self.start, end: self.end };
         let at = |time: Ticks| rate.nanos(time.since(self.start));
         let mut parts: Vec<Part> = Vec::new();
+        let mut known: FxHashMap<(&Culprit, &Evidence), usize> = FxHashMap::default();
         for slice in &self.slices {
             let net = at(slice.end).saturating_sub(at(slice.start));
+            let place = *known.entry((&slice.culprit, &slice.evidence)).or_insert(parts.len());
+            if let Some(part) = parts.get_mut(place) {
+                part.net += net;
+                part.gross += net;
+                continue;
+            }
             let part = Part::inside(slice.culprit.clone(), net, slice.evidence.clone());
-            add_part(&mut parts, Part { moved_from: self.migrated_from, ..part.in_phase(self.kind.phase()) });
+            let part = Part { moved_from: self.migrated_from, ..part.in_phase(self.kind.phase()) };
+            parts.push(Part { confidence: confidence_of(&part), ..part });
         }
         (stall, Attribution { stall: id, parts })
     }
@@ -121,11 +130,14 @@ pub(crate) fn add_part(parts: &mut Vec<Part>, part: Part) {
         known.gross += part.net;
         return;
     }
-    let confidence = match part.evidence {
+    parts.push(Part { confidence: confidence_of(&part), ..part });
+}
+
+fn confidence_of(part: &Part) -> Confidence {
+    match part.evidence {
         Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
         _ => confidence(part.culprit.kind()),
-    };
-    parts.push(Part { confidence, ..part });
+    }
 }
 
 /// How sure a slice's culprit is.

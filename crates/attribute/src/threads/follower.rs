@@ -290,6 +290,7 @@ impl ThreadFollower {
     /// The accounts of all threads that were ever followed, as of `at`.
     pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<ThreadAccount> {
         let at = at.min(self.until);
+        self.end_common_waits(at, lexicon);
         let open: Vec<i32> = self.threads.keys().copied().collect();
         for tid in open {
             self.end_wait(tid, at, lexicon);

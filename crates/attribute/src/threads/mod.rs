@@ -9,6 +9,7 @@
 //! Records of all CPUs come in order of time; nothing here reads a file or a clock.
 
 mod account;
+mod closing;
 mod cpus;
 mod episode;
 mod follower;

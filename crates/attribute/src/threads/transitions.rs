@@ -1,5 +1,6 @@
 //! What each record does to the threads that it touches.
 
+use super::closing::Tail;
 use super::cpus::Asking;
 use super::follower::{Following, ThreadFollower};
 use super::state::{Leg, Start, State, Thread};
@@ -302,6 +303,17 @@ impl ThreadFollower {
 
     /// A wait, or a stop, is over: whoever had the CPUs meanwhile is told.
     pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+        self.end_wait_in(tid, at, None, lexicon);
+    }
+
+    /// The same; `tail`: what it has in common with other waits that end now.
+    pub(super) fn end_wait_in(
+        &mut self,
+        tid: i32,
+        at: Ticks,
+        tail: Option<&mut Tail>,
+        lexicon: &dyn Lexicon,
+    ) {
         self.end_stop(tid, at, lexicon);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if !matches!(thread.state, State::Runnable { .. }) {
@@ -319,7 +331,12 @@ impl ThreadFollower {
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
         let asking = Asking { thread: id, senders, lexicon, bandwidth, waits: leg.waits() };
         let mut slices = before;
-        append(&mut slices, self.cpus.close(leg.cpu, leg.mark, (leg.from, at), &asking));
+        let (cpu, mark, times) = (leg.cpu, leg.mark, (leg.from, at));
+        let last = match tail {
+            Some(tail) => self.cpus.close_into(cpu, mark, times, tail, &asking),
+            None => self.cpus.close(cpu, mark, times, &asking),
+        };
+        append(&mut slices, last);
         let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
         self.suffered(Episode {
             thread: id,
@@ -394,7 +411,7 @@ impl ThreadFollower {
 }
 
 /// Puts slices behind others, with turns of their own.
-fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
+pub(super) fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
     let base = slices.last().map_or(0, |last| last.turn + 1);
     slices.extend(more.into_iter().map(|slice| Slice { turn: slice.turn + base, ..slice }));
 }

@@ -3,7 +3,11 @@
 use crate::culprits::{self, Naming, Waits, Withheld};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
 use jitterscope_model::{Confidence, Culprit, Evidence, TickRate, Ticks};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+
+/// Culprits of a window that are looked through one by one.
+const FEW: usize = 16;
 
 /// A window with names.
 pub(crate) struct Named<'a> {
@@ -18,6 +22,8 @@ pub(crate) struct Named<'a> {
     known: RefCell<Vec<Option<CulpritNo>>>,
     /// Those that were met so far, each once.
     met: RefCell<Vec<Culprit>>,
+    /// Their numbers.
+    numbers: RefCell<FxHashMap<Culprit, CulpritNo>>,
 }
 
 /// Stands for a culprit of a window: equal numbers, equal culprits.
@@ -30,8 +36,9 @@ impl<'a> Named<'a> {
         let known = RefCell::new(vec![None; window.frames.len()]);
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
-        let (folded, met) = (window.folded() > Ticks(0), RefCell::default());
-        Named { window, naming, folded, withheld, rate, known, met }
+        let folded = window.folded() > Ticks(0);
+        let (met, numbers) = (RefCell::default(), RefCell::default());
+        Named { window, naming, folded, withheld, rate, known, met, numbers }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -81,10 +88,21 @@ impl<'a> Named<'a> {
     /// The number of a culprit.
     pub(crate) fn number(&self, culprit: Culprit) -> CulpritNo {
         let mut met = self.met.borrow_mut();
-        CulpritNo(met.iter().position(|known| *known == culprit).unwrap_or_else(|| {
-            met.push(culprit);
-            met.len() - 1
-        }))
+        // Most windows have a handful.
+        if met.len() < FEW {
+            return CulpritNo(met.iter().position(|known| *known == culprit).unwrap_or_else(|| {
+                met.push(culprit);
+                met.len() - 1
+            }));
+        }
+        let mut numbers = self.numbers.borrow_mut();
+        if numbers.is_empty() {
+            numbers.extend(met.iter().cloned().enumerate().map(|(at, known)| (known, CulpritNo(at))));
+        }
+        *numbers.entry(culprit).or_insert_with_key(|culprit| {
+            met.push(culprit.clone());
+            CulpritNo(met.len() - 1)
+        })
     }
 
     /// Whom to blame for a frame, as a number.

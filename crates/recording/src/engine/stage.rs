@@ -9,9 +9,9 @@ use crate::observer::{Observer, Progress};
 use crate::surroundings::Surroundings;
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, EventsInGaps, HostFacts, MachineAudit, Nanos, ProbeSettings,
-    RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace,
-    TickRate, TuningState, Warning,
+    ClockKind, ClockReading, CpuId, CpuSet, EventPrice, EventsInGaps, HostFacts, MachineAudit, Nanos,
+    ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport,
+    StoredTrace, TickRate, TuningState, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
@@ -63,6 +63,8 @@ pub(crate) struct Stage<'c, 'o> {
     /// What limits what the run can say.
     pub(crate) warnings: Vec<Warning>,
     pub(crate) sources: Vec<SourceReport>,
+    /// What recording the kernel's events cost.
+    pub(crate) price: Option<EventPrice>,
     /// Whether it was ended early.
     pub(crate) interrupted: bool,
     /// How the command ended that was started to be followed, where it ended by itself.
@@ -73,6 +75,8 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) probe: ProbeSettings,
     keep: Keep,
     clocks: ClockReading,
+    /// CPU time that our own thread had used when the measurement began.
+    helper_before: Nanos,
     /// The kernel's timer frequency, once its state is known.
     kernel_hz: Option<u32>,
 }
@@ -106,6 +110,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             outputs: opened.with(StoreSink::new(writer)),
             warnings,
             sources: Vec::new(),
+            price: None,
             interrupted: false,
             command: None,
             observer,
@@ -114,6 +119,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             probe,
             keep,
             clocks,
+            helper_before: Nanos::ZERO,
             kernel_hz: None,
         })
     }
@@ -137,6 +143,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// The measurement is about to begin: the clocks as they are now.
     pub(crate) fn begin(&mut self) -> ClockReading {
         self.surroundings.begin(self.machine);
+        self.helper_before = self.home.cpu_time();
         self.clocks = clock::read_all(self.clock.kind);
         self.clocks
     }
@@ -223,6 +230,8 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// Closes everything, the run itself last: it says what the other outputs lost.
     pub(crate) fn close(mut self, mut manifest: RunManifest) -> Result<Outcome, StoreError> {
         manifest.sources = std::mem::take(&mut self.sources);
+        let helper_ns = manifest.self_noise.helper_cpu_ns.saturating_sub(self.helper_before);
+        manifest.self_noise.events = self.price.take().map(|price| EventPrice { helper_ns, ..price });
         manifest.interrupted = self.interrupted;
         let outputs = self.outputs.end_beside(&manifest);
         self.warnings.extend(crate::warnings::of_room(self.outputs.store.room()));

@@ -162,8 +162,9 @@ impl<'a> Subject for Watching<'a> {
         let settings = self.settings;
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
         let online = &stage.topology.online;
-        let events = KernelEvents::start(stage.machine, cpus, online, kind, settings.trace_buffer_kib, true)
-            .map_err(nothing_to_watch)?;
+        let events =
+            KernelEvents::start(stage.machine, cpus, online, (kind, rate), settings.trace_buffer_kib, true)
+                .map_err(nothing_to_watch)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: cpus.clone(), taken: CpuUse::Watched });
@@ -338,6 +339,7 @@ impl Running for Watch<'_> {
             warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
         }
         stage.sources = follow.events.reports();
+        stage.price = Some(follow.events.price());
         stage.sources.retain(|source| source.name != "smi");
         warnings.extend(after::of_evidence(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());

@@ -2,7 +2,8 @@
 
 use jitterscope_attribute::GroupThrottled;
 use jitterscope_model::{
-    Attribution, CpuId, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount, ThreadRef, Ticks,
+    Attribution, CpuId, EventPrice, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount,
+    ThreadRef, Ticks,
 };
 use jitterscope_probe::pipeline::SlowMessage;
 use jitterscope_source::TraceContext;
@@ -42,6 +43,8 @@ pub(crate) struct Followed {
     pub(crate) threads: Vec<ThreadAccount>,
     /// The state of the sources, with their losses.
     pub(crate) sources: Vec<SourceReport>,
+    /// What recording the kernel's events cost.
+    pub(crate) price: EventPrice,
     /// What a later reader needs to decode the kept pages.
     pub(crate) context: TraceContext,
     /// Switches that the kernel did not record.

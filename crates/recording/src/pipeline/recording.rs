@@ -232,11 +232,12 @@ fn follower(
         });
         return Box::new(Blind);
     }
-    let (online, kind) = (&stage.topology.online, stage.clock.kind);
-    match KernelEvents::start(stage.machine, measured, online, kind, settings.trace_buffer_kib, true) {
+    let (online, kind, rate) = (&stage.topology.online, stage.clock.kind, stage.rate());
+    match KernelEvents::start(stage.machine, measured, online, (kind, rate), settings.trace_buffer_kib, true)
+    {
         Ok(events) => {
             stage.leftovers(events.leftovers_removed);
-            Box::new(Tracing::new(events, kind, stage.rate()))
+            Box::new(Tracing::new(events, kind, rate))
         }
         Err(why) => {
             let circumstance = before::blind(why, &mut stage.sources);
@@ -380,6 +381,7 @@ impl Running for Piped<'_> {
         if let Some(followed) = followed {
             stage.outputs.store.context(&followed.context);
             stage.sources = followed.sources;
+            stage.price = Some(followed.price);
             manifest.threads = followed.threads;
             manifest.senders_dropped = followed.senders_dropped;
             manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };

@@ -83,6 +83,7 @@ impl Follower for Tracing {
         Ok(Some(Followed {
             threads,
             sources: follow.events.reports(),
+            price: follow.events.price(),
             context: follow.events.context(),
             unrecorded_switches: follow.follower().unrecorded_switches(),
             folded: follow.follower().folded(),

@@ -103,9 +103,9 @@ impl<'a> Subject for Attaching<'a> {
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let (online, kind) = (&stage.topology.online, stage.clock.kind);
+        let (online, clock) = (&stage.topology.online, (stage.clock.kind, stage.rate()));
         let events =
-            KernelEvents::start(stage.machine, online, online, kind, settings.trace_buffer_kib, true)
+            KernelEvents::start(stage.machine, online, online, clock, settings.trace_buffer_kib, true)
                 .map_err(no_events)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
@@ -250,6 +250,7 @@ impl Running for Attached<'_> {
             warnings.push(Warning::NobodyMet { whom: String::new(), watching: false });
         }
         stage.sources = follow.events.reports();
+        stage.price = Some(follow.events.price());
         stage.sources.retain(|source| source.name != "smi");
         warnings.extend(after::of_evidence(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());

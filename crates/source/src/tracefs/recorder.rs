@@ -1,6 +1,8 @@
 //! A recording of kernel events: both instances, from start to removal.
 
-use super::events::{FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, SENDERS, Target, Wanted};
+use super::events::{
+    FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS, Target, Wanted,
+};
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
@@ -55,10 +57,11 @@ impl Recorder {
         }
         let last = settings.online.last().unwrap_or_default();
         let everywhere = settings.measured == settings.online;
-        // Threads that belong on some CPUs only begin on others, and leave for others.
+        // Threads that belong on some CPUs only begin on others, are renamed there, and leave for others.
         let watch = settings.follow_threads && !everywhere;
         let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
-        let following = following.iter().filter(|(wanted, _)| !watch || *wanted != NEW_TASK);
+        let following =
+            following.iter().filter(|(wanted, _)| !watch || ![NEW_TASK, RENAMED].contains(wanted));
         let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.copied());
         let local = Side::prepare(
             tracefs,
@@ -77,9 +80,10 @@ impl Recorder {
             let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
             (*wanted, Some(target))
         };
-        let births = match settings.follow_threads {
-            true => watch.then_some((NEW_TASK, None)),
-            false => Some((NEWBORN, None)),
+        let births: &[Wanted] = match (settings.follow_threads, watch) {
+            (true, true) => &[NEW_TASK, RENAMED],
+            (true, false) => &[],
+            (false, _) => &[NEWBORN, PRICED],
         };
         let mut senders = Side::prepare(
             tracefs,
@@ -88,7 +92,11 @@ impl Recorder {
                 clock: settings.clock,
                 cpus: &settings.online,
                 kb_per_cpu: (settings.buffer_kb_per_cpu / SENDERS_SHARE).max(SENDERS_LEAST_KB),
-                events: SENDERS.iter().map(of_sender).chain(births).collect(),
+                events: SENDERS
+                    .iter()
+                    .map(of_sender)
+                    .chain(births.iter().map(|wanted| (*wanted, None)))
+                    .collect(),
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,

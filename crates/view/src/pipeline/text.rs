@@ -224,6 +224,7 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
         format!("Our own thread kept to CPUs {}", trust.helper_cpus)
     };
     facts.push(format!("{helpers} and used {} of time.", trust.helper_cpu_ns));
+    facts.extend(trust.price.iter().map(|price| format!("Own price: {}.", crate::text::price::text(price))));
     if let Some(journal) = &pipeline.journal {
         let mut text = format!("Journal {}: {} records", tame(&journal.path), count(journal.written));
         if journal.unwritten > 0 {

@@ -9,6 +9,7 @@ mod over_time;
 mod passive;
 mod percentiles;
 pub(crate) mod periods;
+pub(crate) mod price;
 pub(crate) mod threads;
 mod trust;
 mod unattributed;

@@ -33,6 +33,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
     losses(page, summary);
     fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    price(page, trust);
     fact(page, None, "raw trace", &raw_trace(trust));
     limited(page, summary);
 }
@@ -79,6 +80,7 @@ fn without_probe(page: &mut Page, summary: &RunSummary) {
     }
     losses(page, summary);
     fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    price(page, trust);
     fact(page, None, "raw trace", &raw_trace(trust));
     limited(page, summary);
 }
@@ -213,6 +215,12 @@ fn noise(trust: &Trust) -> String {
         text += &format!("; {} of memory", bytes(trust.peak_rss_bytes));
     }
     text
+}
+
+fn price(page: &mut Page, trust: &Trust) {
+    if let Some(price) = &trust.price {
+        fact(page, None, "own price", &super::price::text(price));
+    }
 }
 
 fn raw_trace(trust: &Trust) -> String {

@@ -258,6 +258,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             entry_cost_ns: Nanos(212),
             exit_cost_ns: Nanos(148),
             cost_samples: 412,
+            events: None,
         },
         trace: StoredTrace { bytes: 12_912_044, complete: true, limit_bytes: 256 << 20 },
         interrupted: false,

@@ -3,7 +3,7 @@
 use crate::number::{count, percent};
 use crate::style::{Tone, fit, wrap};
 use crate::text::trust::{COVERED, SOUND};
-use crate::text::{Page, cpus_text};
+use crate::text::{Page, cpus_text, price};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 
@@ -73,6 +73,7 @@ fn line(summary: &RunSummary) -> (bool, String) {
         let was = if ended.len() == 1 { "was" } else { "were" };
         facts.push(off(format!("{} {was} not watched to the end", cpus_text(&ended))));
     }
+    facts.extend(trust.price.as_ref().and_then(|price| price.taken.as_ref()).map(price::share));
     if !summary.passive.is_empty() {
         facts.push("stalls without a record are not visible passively".to_owned());
     }

@@ -1,0 +1,73 @@
+//! What recording the kernel's events took from whom it was about.
+
+use crate::summary::CpuSummary;
+use jitterscope_model::{EventClass, EventPrice, Nanos, ProbeKind, RecordCost, RunManifest};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What recording the kernel's events cost. What they took is an estimate: from if all that a record needs was in
+/// the CPU's near caches to if nothing was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Price {
+    /// Records of the measured time, by what they are about.
+    pub events: BTreeMap<EventClass, u64>,
+    /// Those of them that were written on CPUs that were measured, watched or followed.
+    pub on_measured: u64,
+    /// What one took, measured on this machine; null where that could not be.
+    pub record: Option<RecordCost>,
+    /// What those on measured CPUs took of them.
+    pub taken: Option<Taken>,
+    /// CPU time of our own thread, in a second of the measurement.
+    pub helper_fraction: f64,
+}
+
+/// What our records took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Taken {
+    /// At least.
+    pub least_ns: Nanos,
+    /// At most.
+    pub most_ns: Nanos,
+    /// At least, of the stolen time; null where no probe measured what was stolen.
+    pub least_of_stolen: Option<f64>,
+    /// At most, of the stolen time.
+    pub most_of_stolen: Option<f64>,
+    /// At least, of all time of the measured CPUs.
+    pub least_of_time: f64,
+    /// At most, of all time of the measured CPUs.
+    pub most_of_time: f64,
+}
+
+/// `cpus`: what probes measured.
+pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, cpus: &[CpuSummary]) -> Price {
+    let duration = manifest.duration();
+    // Who follows threads records all CPUs.
+    let recorded = match manifest.probe.kind() {
+        Some(ProbeKind::Attach) => &manifest.host.online,
+        _ => &manifest.probe.cpus,
+    };
+    let time = duration.0 as f64 * recorded.len() as f64;
+    // What a sleeping probe is late by is not what was taken from it: others may run between its wake-ups.
+    let spins = manifest.probe.kind() == Some(ProbeKind::Spin);
+    let stolen: Nanos = cpus.iter().map(|cpu| cpu.stolen_ns).sum();
+    let of_stolen = |taken: Nanos| spins.then(|| fraction(taken, stolen.0 as f64));
+    Price {
+        events: price.events.clone(),
+        on_measured: price.on_measured,
+        record: price.record,
+        taken: price.taken().map(|(least, most)| Taken {
+            least_ns: least,
+            most_ns: most,
+            least_of_stolen: of_stolen(least),
+            most_of_stolen: of_stolen(most),
+            least_of_time: fraction(least, time),
+            most_of_time: fraction(most, time),
+        }),
+        helper_fraction: fraction(price.helper_ns, duration.0 as f64),
+    }
+}
+
+/// A part of a whole, which is no more than all of it.
+fn fraction(part: Nanos, whole: f64) -> f64 {
+    if whole > 0.0 { (part.0 as f64 / whole).min(1.0) } else { 0.0 }
+}

@@ -1,0 +1,78 @@
+//! What the end of a recording costs in which many threads still wait for one CPU:
+//! `cargo bench -p jitterscope-attribute --bench threads`. Made-up records; prints one line of JSON.
+
+use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_model::{
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
+    Ticks,
+};
+use std::time::Instant;
+
+/// Turns on the CPU, as in two seconds.
+const TURNS: u64 = 1500;
+
+struct Names;
+
+impl Lexicon for Names {
+    fn function(&self, _addr: KernelAddr) -> Name {
+        "function".into()
+    }
+
+    fn comm(&self, _tid: i32) -> Option<Name> {
+        Some("worker".into())
+    }
+}
+
+fn task(tid: i32) -> TaskRef {
+    TaskRef { tid, comm: Comm::new("worker"), prio: 120 }
+}
+
+fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
+    KernelEvent { time: Ticks(time), cpu: CpuId(0), tid, context: ExecutionContext::Thread, kind }
+}
+
+/// Seconds that the end took, and slices told.
+fn end(threads: i32) -> (f64, usize) {
+    let mut follower = ThreadFollower::new(FollowerSettings {
+        rate: TickRate::NANOSECONDS,
+        join_within: Ticks(0),
+        remember: Ticks(0),
+        new_threads: false,
+        children: false,
+        names: Vec::new(),
+        most_threads: 1 << 20,
+    });
+    follower.measure(Ticks(0), Ticks(u64::MAX));
+    for tid in 1..=threads {
+        let thread = ThreadRef { tid, comm: Comm::new("worker") };
+        follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));
+        let kind = EventKind::SchedWaking { task: task(tid), target: CpuId(0) };
+        follower.event(&at(1000 + tid as u64, 0, kind), &Names);
+    }
+    let (mut time, mut on) = (1_000_000, 0);
+    for turn in 0..TURNS {
+        let next = turn as i32 % threads + 1;
+        let kind = EventKind::SchedSwitch { prev: task(on), prev_state: 0, next: task(next) };
+        follower.event(&at(time, on, kind), &Names);
+        let vector: Name = "local_timer".into();
+        follower.event(&at(time + 500_000, next, EventKind::VectorEntry { vector: vector.clone() }), &Names);
+        follower.event(&at(time + 506_000, next, EventKind::VectorExit { vector }), &Names);
+        (time, on) = (time + 1_300_000, next);
+    }
+    follower.take_episodes();
+    let start = Instant::now();
+    follower.finish(Ticks(time), &Names);
+    let slices = follower.take_episodes().iter().map(|episode| episode.slices.len()).sum();
+    (start.elapsed().as_secs_f64(), slices)
+}
+
+fn main() {
+    let rows: Vec<String> = [1000, 4000, 20_000]
+        .into_iter()
+        .map(|threads| {
+            let (seconds, slices) = end(threads);
+            format!("\"seconds_{threads}\": {seconds:.4}, \"slices_{threads}\": {slices}")
+        })
+        .collect();
+    println!("{{{}}}", rows.join(", "));
+}

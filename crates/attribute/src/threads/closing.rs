@@ -1,0 +1,212 @@
+//! Waits that go on when the recording ends: all of a CPU's end at one moment, so they are looked at once.
+//!
+//! Who waits for a CPU has none of its turns himself. So of two who still wait for it when it is over, what came
+//! after the later one began to wait is the same for both: it is named once, for the one who has waited longest. Of
+//! the others only the beginning is their own. Where there are so many of them that even copies would fill the
+//! memory, sums are told instead: exact of the largest culprits, and of the rest by process.
+
+use super::cpus::{Asking, Cpus};
+use super::follower::ThreadFollower;
+use super::state::State;
+use crate::lexicon::Lexicon;
+use crate::occupancy::Frame;
+use crate::windows::Slice;
+use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Subject, Task, Ticks};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Slices that the waits of all threads may take that go on at the end.
+const MOST_SLICES: usize = 1 << 17;
+/// Culprits told apart in a wait of which sums are told: of few threads, and of very many.
+const MOST_CULPRITS: usize = 256;
+const FEWEST_CULPRITS: usize = 8;
+/// A wake-up is recorded before its thread is on a run queue, and what ran in this time is judged by that.
+const OWN: Nanos = Nanos(1_000_000);
+/// Priorities from here on are of the fair class.
+const FAIR: i16 = 100;
+
+/// What the one saw who has waited longest for a CPU, from the newest slice on summed up for those who came later.
+pub(super) struct Tail {
+    slices: Vec<Slice>,
+    /// Of those that begin a turn on the CPU: from there on the window of any who waits is the same.
+    turns: Vec<usize>,
+    /// By slice: which of `culprits`.
+    numbers: Vec<u32>,
+    culprits: Vec<(Culprit, Evidence)>,
+    /// By culprit, of the slices from `summed` on.
+    sums: Vec<Ticks>,
+    summed: usize,
+    /// Slices that one wait may take.
+    share: usize,
+    own: Ticks,
+}
+
+/// A part of a wait that others have in common with it.
+pub(super) struct Common {
+    pub(super) slices: Vec<Slice>,
+    /// Whether the order of what happened is not told.
+    pub(super) summed: bool,
+}
+
+impl Tail {
+    fn new((slices, turns): (Vec<Slice>, Vec<usize>), share: usize, own: Ticks) -> Tail {
+        let mut known: FxHashMap<(Culprit, Evidence), u32> = FxHashMap::default();
+        let mut culprits = Vec::new();
+        let number = |slice: &Slice| {
+            // One sender would be told for all.
+            let subject = slice.culprit.subject.clone();
+            let key = (Culprit { subject, sender: None }, slice.evidence.clone());
+            *known.entry(key).or_insert_with_key(|key| {
+                culprits.push(key.clone());
+                culprits.len() as u32 - 1
+            })
+        };
+        let numbers = slices.iter().map(number).collect();
+        let (sums, summed) = (vec![Ticks(0); culprits.len()], slices.len());
+        Tail { slices, turns, numbers, culprits, sums, summed, share, own }
+    }
+
+    /// From when on the wait that began at `from` is like all others.
+    pub(super) fn common_from(&self, from: Ticks) -> Option<(usize, Ticks)> {
+        let place = self.turns.partition_point(|at| self.slices[*at].start < from + self.own);
+        let first = *self.turns.get(place)?;
+        Some((first, self.slices[first].start))
+    }
+
+    /// That part of it. Who came later is asked about first.
+    pub(super) fn common(&mut self, first: usize) -> Common {
+        if self.slices.len() - first <= self.share {
+            return Common { slices: self.slices[first..].to_vec(), summed: false };
+        }
+        for at in (first..self.summed).rev() {
+            let sum = &mut self.sums[self.numbers[at] as usize];
+            *sum = *sum + self.slices[at].end.since(self.slices[at].start);
+        }
+        self.summed = self.summed.min(first);
+        Common { slices: self.laid_out(first), summed: true }
+    }
+
+    /// The sums end to end: the largest threads, what is no thread, and the other threads by process.
+    fn laid_out(&self, first: usize) -> Vec<Slice> {
+        let most = self.share.clamp(FEWEST_CULPRITS, MOST_CULPRITS);
+        let some = (0..self.sums.len()).filter(|number| self.sums[*number] > Ticks(0));
+        let is_thread = |number: &usize| matches!(self.culprits[*number].0.subject, Subject::Thread(_));
+        let (mut threads, others): (Vec<usize>, Vec<usize>) = some.partition(is_thread);
+        let larger = |number: &usize| (std::cmp::Reverse(self.sums[*number]), *number);
+        if threads.len() > most {
+            threads.select_nth_unstable_by_key(most, larger);
+        }
+        let rest = threads.split_off(most.min(threads.len()));
+        let told = others.into_iter().chain(threads);
+        let mut found: Vec<(Culprit, Evidence, Ticks)> = told
+            .map(|number| {
+                let (culprit, evidence) = self.culprits[number].clone();
+                (culprit, evidence, self.sums[number])
+            })
+            .collect();
+        let mut together: BTreeMap<Subject, Ticks> = BTreeMap::new();
+        for number in rest {
+            let mut subject = several(&self.culprits[number].0.subject);
+            if together.len() >= most && !together.contains_key(&subject) {
+                subject = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
+            }
+            let sum = together.entry(subject).or_default();
+            *sum = *sum + self.sums[number];
+        }
+        let rest = together.into_iter();
+        found.extend(rest.map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
+        let mut start = self.slices[first].start;
+        let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
+            let end = start + length;
+            Slice { start: std::mem::replace(&mut start, end), end, culprit, evidence, turn }
+        };
+        found.into_iter().enumerate().map(slice).collect()
+    }
+}
+
+/// A thread as one of several of its process.
+fn several(subject: &Subject) -> Subject {
+    match subject {
+        Subject::Thread(task) => {
+            let comm = task.program().clone();
+            Subject::Thread(Task { tid: None, comm, process: None, ..task.clone() })
+        }
+        other => other.clone(),
+    }
+}
+
+impl ThreadFollower {
+    /// Ends the waits that go on at the end and have much in common.
+    pub(super) fn end_common_waits(&mut self, at: Ticks, lexicon: &dyn Lexicon) {
+        let mut waiting: BTreeMap<(CpuId, bool), Vec<(Ticks, i32)>> = BTreeMap::new();
+        for (tid, thread) in &self.threads {
+            let State::Runnable { leg, prio, .. } = &thread.state else { continue };
+            let known = *prio != Frame::NO_PRIORITY;
+            // Throttling of a class, or of a group, is an affair of each alone.
+            let plain = (!known || *prio >= FAIR) && !self.senders.is_spinner(*tid);
+            if plain && leg.from < at && self.bandwidth.quota(*tid, leg.from, at).is_none() {
+                waiting.entry((leg.cpu, known)).or_default().push((leg.from, *tid));
+            }
+        }
+        let all: usize = waiting.values().map(Vec::len).sum();
+        let share = MOST_SLICES / all.max(1);
+        let own = self.settings.rate.ticks(OWN);
+        for ((cpu, _), mut waiting) in waiting {
+            waiting.sort_unstable();
+            let Some(((_, longest), later)) = waiting.split_first().filter(|(_, later)| !later.is_empty())
+            else {
+                continue;
+            };
+            let Some(seen) = self.seen_by(*longest, cpu, at, lexicon) else { continue };
+            let mut tail = Tail::new(seen, share, own);
+            // The longest last: it, too, takes no more than its share.
+            for (_, tid) in later.iter().rev() {
+                self.end_wait_in(*tid, at, Some(&mut tail), lexicon);
+            }
+            self.end_wait_in(*longest, at, Some(&mut tail), lexicon);
+        }
+    }
+
+    /// What one who waits saw of its CPU, and where turns began in it.
+    fn seen_by(
+        &self,
+        tid: i32,
+        cpu: CpuId,
+        at: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> Option<(Vec<Slice>, Vec<usize>)> {
+        let thread = self.threads.get(&tid)?;
+        let State::Runnable { leg, .. } = &thread.state else { return None };
+        let (senders, bandwidth) = (&self.senders, &self.bandwidth);
+        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: leg.waits() };
+        Some(self.cpus.peek_turns(cpu, &leg.mark, (leg.from, at), &asking))
+    }
+}
+
+impl Cpus {
+    /// A wait whose later part is known: only its beginning is looked at.
+    pub(super) fn close_into(
+        &mut self,
+        cpu: CpuId,
+        mark: crate::occupancy::Mark,
+        (from, to): (Ticks, Ticks),
+        tail: &mut Tail,
+        asking: &Asking<'_>,
+    ) -> Vec<Slice> {
+        let Some((first, common)) = tail.common_from(from).filter(|(_, at)| *at < to) else {
+            return self.close(cpu, mark, (from, to), asking);
+        };
+        let mut slices = self.peek(cpu, &mark, (from, common), asking);
+        self.release(cpu, mark);
+        let Common { slices: more, summed } = tail.common(first);
+        if summed {
+            self.fold(to.since(common));
+        }
+        super::transitions::append(&mut slices, more);
+        slices
+    }
+}
+
+#[cfg(test)]
+#[path = "closing_tests.rs"]
+mod tests;

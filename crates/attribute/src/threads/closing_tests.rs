@@ -1,0 +1,139 @@
+use super::super::{Episode, EpisodeKind, FollowerSettings, Following, Start};
+use super::*;
+use jitterscope_model::{
+    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
+};
+
+struct Names;
+
+impl Lexicon for Names {
+    fn function(&self, addr: KernelAddr) -> Name {
+        format!("f{}", addr.0).into()
+    }
+
+    fn comm(&self, _tid: i32) -> Option<Name> {
+        Some("worker".into())
+    }
+}
+
+fn task(tid: i32) -> TaskRef {
+    TaskRef { tid, comm: Comm::new("worker"), prio: 120 }
+}
+
+fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
+    KernelEvent { time: Ticks(time), cpu: CpuId(0), tid, context: ExecutionContext::Thread, kind }
+}
+
+/// Threads 1 to `threads` take turns on one CPU, each put aside by the next, with ticks and idle threads in between;
+/// some were woken rather than put aside. The time of the last record comes with it.
+fn crowd(threads: i32, turns: u64) -> (ThreadFollower, Ticks) {
+    let mut follower = ThreadFollower::new(FollowerSettings {
+        rate: TickRate::NANOSECONDS,
+        join_within: Ticks(0),
+        remember: Ticks(0),
+        new_threads: false,
+        children: false,
+        names: Vec::new(),
+        most_threads: 1 << 20,
+    });
+    follower.measure(Ticks(0), Ticks(u64::MAX));
+    for tid in 1..=threads {
+        let thread = ThreadRef { tid, comm: Comm::new("worker") };
+        follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));
+    }
+    let (mut time, mut on, mut next) = (1000, 0, 1);
+    for tid in 1..=threads {
+        time += 7;
+        let kind = EventKind::SchedWaking { task: task(tid), target: CpuId(0) };
+        follower.event(&at(time, 0, kind), &Names);
+    }
+    for turn in 0..turns {
+        time += 100_000 + (turn * 7_919) % 900_000;
+        // Now and then nobody runs, or one who sleeps at its end and is woken in the next turn.
+        let to = if turn % 11 == 5 { 0 } else { next };
+        let state = u64::from(turn % 5 == 3 && on != 0);
+        let kind = EventKind::SchedSwitch { prev: task(on), prev_state: state, next: task(to) };
+        follower.event(&at(time, on, kind), &Names);
+        if state != 0 {
+            let kind = EventKind::SchedWaking { task: task(on), target: CpuId(0) };
+            follower.event(&at(time + 3000, to, kind), &Names);
+        }
+        let vector: Name = "local_timer".into();
+        follower.event(&at(time + 9000, to, EventKind::VectorEntry { vector: vector.clone() }), &Names);
+        follower.event(&at(time + 9500, to, EventKind::SoftirqEntry { vec: 1 }), &Names);
+        follower.event(&at(time + 9900, to, EventKind::SoftirqExit { vec: 1 }), &Names);
+        follower.event(&at(time + 11_000, to, EventKind::VectorExit { vector }), &Names);
+        time += 20_000;
+        on = to;
+        if to != 0 {
+            next = next % threads + 1;
+        }
+    }
+    (follower, Ticks(time))
+}
+
+/// What an episode says, whatever numbers its turns have.
+fn told(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
+    let before = std::iter::once(None).chain(episode.slices.iter().map(|slice| Some(slice.turn)));
+    let slices = episode.slices.iter().zip(before);
+    slices
+        .map(|(slice, before)| {
+            let (culprit, evidence) = (slice.culprit.clone(), slice.evidence.clone());
+            (slice.start, slice.end, culprit, evidence, before == Some(slice.turn))
+        })
+        .collect()
+}
+
+#[test]
+fn waits_that_end_together_are_told_as_each_would_be_alone() {
+    let (mut follower, end) = crowd(60, 500);
+    follower.take_episodes();
+    follower.now = end;
+    let alone: BTreeMap<i32, Episode> =
+        (1..=60).filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?))).collect();
+    assert!(alone.len() > 50, "{}", alone.len());
+    follower.finish(end, &Names);
+    // Who had the CPU at last was interrupted in its turn; that is no wait.
+    let waits =
+        follower.take_episodes().into_iter().filter(|episode| episode.kind != EpisodeKind::Interrupted);
+    let together: BTreeMap<i32, Episode> = waits.map(|episode| (episode.thread.tid, episode)).collect();
+    assert_eq!(together.len(), alone.len());
+    for (tid, alone) in &alone {
+        let together = &together[tid];
+        assert_eq!((together.start, together.end, together.kind), (alone.start, alone.end, alone.kind));
+        assert_eq!(told(together), told(alone), "thread {tid}");
+    }
+    assert_eq!(follower.folded(), Ticks(0));
+}
+
+#[test]
+fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_exact() {
+    let (mut follower, end) = crowd(4000, 3000);
+    follower.take_episodes();
+    follower.now = end;
+    let alone = follower.under_way(3999, end, &Names).unwrap();
+    follower.finish(end, &Names);
+    let episodes = follower.take_episodes();
+    assert!(episodes.len() > 3900, "{}", episodes.len());
+    let slices: usize = episodes.iter().map(|episode| episode.slices.len()).sum();
+    // Each alone would have thousands.
+    assert!(slices < 2 * MOST_SLICES, "{slices} slices");
+    assert!(alone.slices.len() > 5000, "{}", alone.slices.len());
+    for episode in &episodes {
+        let fills = episode.slices.windows(2).all(|pair| pair[0].end == pair[1].start);
+        let (first, last) = (&episode.slices[0], &episode.slices[episode.slices.len() - 1]);
+        assert!(fills && (first.start, last.end) == (episode.start, episode.end), "{episode:?}");
+    }
+    // What is no thread is told to the tick, and so are all threads together.
+    let sums = |episode: &Episode| {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for slice in &episode.slices {
+            let what = slice.culprit.subject.name().into_owned();
+            *sums.entry(what).or_default() += slice.end.since(slice.start).0;
+        }
+        sums
+    };
+    let together = episodes.iter().find(|episode| episode.thread.tid == 3999).unwrap();
+    assert_eq!(sums(together), sums(&alone));
+    assert!(follower.folded() > Ticks(0), "that sums are told is told");
+}

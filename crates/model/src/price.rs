@@ -1,0 +1,124 @@
+//! What recording the kernel's events cost those who were recorded, and us.
+
+use crate::words::open_words;
+use crate::{EventKind, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+open_words! {
+    /// What a kernel event is about, as far as its price is asked for.
+    EventClass {
+        /// Threads put on a CPU, and charges for what they ran.
+        Switches = "switches",
+        /// Wake-ups of threads, and moves to other CPUs.
+        WakeUps = "wake_ups",
+        /// Device interrupts, interrupt vectors, NMIs, machine checks.
+        Interrupts = "interrupts",
+        /// Softirqs.
+        Softirqs = "softirqs",
+        /// Timer functions, and the tick.
+        Timers = "timers",
+        /// Work items, queued and run.
+        Work = "work",
+        /// Functions called on other CPUs, and the interrupts sent for that.
+        Calls = "calls",
+        /// Page faults and flushes of translations.
+        Faults = "faults",
+        /// Idle states and changes of frequency.
+        Power = "power",
+        /// Threads that begin, are renamed or are stopped.
+        Threads = "threads",
+    }
+}
+
+impl EventKind {
+    /// Where its class stands in [`EventClass::KNOWN`].
+    #[must_use]
+    #[inline]
+    pub fn class_index(&self) -> usize {
+        match self {
+            EventKind::SchedSwitch { .. } | EventKind::StatRuntime { .. } => 0,
+            EventKind::SchedWaking { .. } | EventKind::SchedMigrate { .. } => 1,
+            EventKind::IrqEntry { .. }
+            | EventKind::IrqExit { .. }
+            | EventKind::VectorEntry { .. }
+            | EventKind::VectorExit { .. }
+            | EventKind::NmiHandler { .. }
+            | EventKind::MachineCheck { .. } => 2,
+            EventKind::SoftirqEntry { .. } | EventKind::SoftirqExit { .. } => 3,
+            EventKind::TimerEntry { .. }
+            | EventKind::TimerExit { .. }
+            | EventKind::HrtimerEntry { .. }
+            | EventKind::HrtimerExit { .. }
+            | EventKind::TickStop { .. } => 4,
+            EventKind::WorkStart { .. } | EventKind::WorkEnd { .. } | EventKind::WorkQueued { .. } => 5,
+            EventKind::CsdEntry { .. }
+            | EventKind::CsdExit { .. }
+            | EventKind::CsdQueued { .. }
+            | EventKind::IpiSendCpu { .. }
+            | EventKind::IpiSendCpumask { .. } => 6,
+            EventKind::PageFault { .. } | EventKind::TlbFlush { .. } => 7,
+            EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => 8,
+            EventKind::TaskNew { .. } | EventKind::TaskRename { .. } | EventKind::StopSignal { .. } => 9,
+        }
+    }
+}
+
+/// What one record costs whose event happens, as measured on a CPU of our own before the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordCost {
+    /// When the same event happens again and again.
+    pub warm_ns: Nanos,
+    /// When nothing that it needs is in the CPU's near caches.
+    pub cold_ns: Nanos,
+}
+
+/// The price of the kernel's events in one recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventPrice {
+    /// Records of the measured time, by what they are about.
+    pub events: BTreeMap<EventClass, u64>,
+    /// Those of them that were written on CPUs that were measured, watched or followed.
+    pub on_measured: u64,
+    /// What each cost; `None` where that could not be measured.
+    pub record: Option<RecordCost>,
+    /// CPU time that our own thread used while it measured.
+    pub helper_ns: Nanos,
+}
+
+impl EventPrice {
+    /// Records of the measured time.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.events.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Time that the records took from the CPUs that were measured: from if all were warm to if all were cold.
+    #[must_use]
+    pub fn taken(&self) -> Option<(Nanos, Nanos)> {
+        let times = |each: Nanos| Nanos(each.0.saturating_mul(self.on_measured));
+        self.record.map(|record| (times(record.warm_ns), times(record.cold_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Comm, TaskRef};
+
+    #[test]
+    fn each_event_is_of_one_class_and_classes_are_kept_by_their_word() {
+        let task = TaskRef { tid: 1, comm: Comm::new("a"), prio: 120 };
+        let switch = EventKind::SchedSwitch { prev: task, prev_state: 0, next: task };
+        let renamed = EventKind::TaskRename { tid: 1, comm: Comm::new("b") };
+        assert_eq!(EventClass::KNOWN[switch.class_index()], EventClass::Switches);
+        assert_eq!(EventClass::KNOWN[renamed.class_index()], EventClass::Threads);
+        let text = r#"{"events": {"switches": 7, "of_tomorrow": 3}, "on_measured": 9, "record": {"warm_ns": 50, "cold_ns": 300}, "helper_ns": 5}"#;
+        let price: EventPrice = serde_json::from_str(text).unwrap();
+        assert_eq!(price.events[&EventClass::Other("of_tomorrow".into())], 3);
+        assert_eq!((price.records(), price.taken()), (10, Some((Nanos(450), Nanos(2700)))));
+        assert_eq!(EventPrice::default().taken(), None);
+        let again = serde_json::to_string(&price).unwrap();
+        assert_eq!(serde_json::from_str::<EventPrice>(&again).unwrap(), price);
+    }
+}

@@ -1,0 +1,169 @@
+//! What the kernel's records cost: how many of what, and how long each takes from whom it is written about.
+
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, EventClass, EventKind, EventPrice, KernelEvent, Nanos, RecordCost, TickRate,
+    Ticks,
+};
+use jitterscope_platform::{OwnName, clock};
+use std::hint::black_box;
+
+/// Calls timed with everything they need in the caches, in a row; the fastest row counts.
+const IN_A_ROW: u32 = 16;
+const ROWS: usize = 12;
+/// Calls timed each after the caches were filled with something else; their median counts.
+const COLD: usize = 24;
+/// More than a core has for itself on most machines.
+const CACHES: usize = 1 << 20;
+const LINE: usize = 64;
+
+/// How long it takes to give a thread its name.
+#[derive(Clone, Copy, Debug)]
+struct CallTimes {
+    warm: Ticks,
+    cold: Ticks,
+}
+
+/// The same call before its event is recorded and after: the difference is what a record takes.
+#[derive(Debug)]
+pub(crate) struct RecordClock {
+    name: OwnName,
+    kind: ClockKind,
+    other: Vec<u8>,
+    bare: CallTimes,
+}
+
+impl RecordClock {
+    /// Before anything is recorded; `None` where the call cannot be made.
+    pub(crate) fn before(kind: ClockKind) -> Option<RecordClock> {
+        let mut found = RecordClock {
+            name: OwnName::read()?,
+            kind,
+            other: vec![1; CACHES],
+            bare: CallTimes { warm: Ticks(0), cold: Ticks(0) },
+        };
+        found.bare = found.time();
+        Some(found)
+    }
+
+    /// Now that it is recorded on this CPU; `None` where no difference shows.
+    pub(crate) fn after(mut self, rate: TickRate) -> Option<RecordCost> {
+        let (bare, recorded) = (self.bare, self.time());
+        let warm_ns = rate.nanos(recorded.warm.since(bare.warm));
+        // What is cold takes no less; where the difference drowns in noise that is what is known.
+        let cold_ns = rate.nanos(recorded.cold.since(bare.cold)).max(warm_ns);
+        (warm_ns > Nanos::ZERO).then_some(RecordCost { warm_ns, cold_ns })
+    }
+
+    fn time(&mut self) -> CallTimes {
+        let mut warm = Ticks(u64::MAX);
+        for _ in 0..ROWS {
+            let start = clock::now(self.kind);
+            (0..IN_A_ROW).for_each(|_| self.name.give_again());
+            warm = warm.min(Ticks(clock::now(self.kind).since(start).0 / u64::from(IN_A_ROW)));
+        }
+        let mut cold = [Ticks(0); COLD];
+        for time in &mut cold {
+            self.other.iter_mut().step_by(LINE).for_each(|byte| *byte = byte.wrapping_add(1));
+            black_box(&self.other);
+            let start = clock::now(self.kind);
+            self.name.give_again();
+            *time = clock::now(self.kind).since(start);
+        }
+        cold.sort_unstable();
+        CallTimes { warm, cold: cold[COLD / 2] }
+    }
+}
+
+/// Counts the records of the measured time.
+#[derive(Debug)]
+pub(crate) struct PriceTally {
+    /// CPUs whose time is measured, watched, or that of followed threads.
+    measured: CpuSet,
+    record: Option<RecordCost>,
+    from: Ticks,
+    until: Ticks,
+    counts: [u64; EventClass::KNOWN.len()],
+    on_measured: u64,
+    /// Whether the CPU that was met last is measured.
+    last: (CpuId, bool),
+}
+
+impl PriceTally {
+    pub(crate) fn new(measured: CpuSet, record: Option<RecordCost>) -> PriceTally {
+        let first = CpuId(0);
+        PriceTally {
+            last: (first, measured.contains(first)),
+            measured,
+            record,
+            from: Ticks(u64::MAX),
+            until: Ticks(u64::MAX),
+            counts: [0; EventClass::KNOWN.len()],
+            on_measured: 0,
+        }
+    }
+
+    /// Records between these count, and none did before.
+    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
+        (self.from, self.until, self.on_measured) = (from, until, 0);
+        self.counts = [0; EventClass::KNOWN.len()];
+    }
+
+    #[inline]
+    pub(crate) fn event(&mut self, event: &KernelEvent) {
+        let KernelEvent { time, cpu, ref kind, .. } = *event;
+        if time < self.from || time > self.until {
+            return;
+        }
+        self.counts[EventKind::class_index(kind)] += 1;
+        if self.last.0 != cpu {
+            self.last = (cpu, self.measured.contains(cpu));
+        }
+        self.on_measured += u64::from(self.last.1);
+    }
+
+    pub(crate) fn told(&self) -> EventPrice {
+        let all = EventClass::KNOWN.iter().cloned().zip(self.counts);
+        EventPrice {
+            events: all.filter(|(_, count)| *count > 0).collect(),
+            on_measured: self.on_measured,
+            record: self.record,
+            helper_ns: Nanos::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::ExecutionContext;
+
+    #[test]
+    fn records_of_the_measured_time_count_and_those_of_measured_cpus_are_told_apart() {
+        let mut tally = PriceTally::new([CpuId(1)].into_iter().collect(), None);
+        let event = |time, cpu, kind| {
+            let context = ExecutionContext::Thread;
+            KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid: 1, context, kind }
+        };
+        let softirq = |time, cpu| event(time, cpu, EventKind::SoftirqExit { vec: 1 });
+        tally.event(&softirq(5, 1));
+        assert_eq!(tally.told().records(), 0, "nothing is measured yet");
+        tally.measure(Ticks(10), Ticks(20));
+        let idle = event(15, 1, EventKind::CpuIdle { state: None });
+        [softirq(9, 1), softirq(10, 1), softirq(20, 0), idle, softirq(21, 1)]
+            .iter()
+            .for_each(|event| tally.event(event));
+        let told = tally.told();
+        let events: Vec<_> = told.events.iter().map(|(class, count)| (class.as_str(), *count)).collect();
+        assert_eq!(events, [("softirqs", 2), ("power", 1)]);
+        assert_eq!(told.on_measured, 2);
+    }
+
+    #[test]
+    fn a_call_that_is_not_recorded_seems_to_cost_next_to_nothing() {
+        let Some(clock) = RecordClock::before(ClockKind::MonotonicRaw) else {
+            panic!("the kernel names threads");
+        };
+        let bare = clock.bare;
+        assert!(bare.warm > Ticks(0) && bare.cold >= bare.warm, "{bare:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What recording the kernel's events cost, in a sentence.
+
+use crate::number::{count, percent};
+use jitterscope_analyze::{Price, Taken};
+use jitterscope_model::{EventClass, RecordCost};
+
+/// Classes of events told by name.
+const TOLD: usize = 3;
+
+/// How many records of what, what each took, what that comes to, and our own thread.
+pub(crate) fn text(price: &Price) -> String {
+    let all: u64 = price.events.values().fold(0, |sum, count| sum.saturating_add(*count));
+    let helper = format!("our own thread took {} of a CPU", percent(price.helper_fraction));
+    if all == 0 {
+        return format!("no kernel event was recorded; {helper}");
+    }
+    let mut text = format!("{} kernel events ({})", count(all), classes(price, all));
+    if let Some(RecordCost { warm_ns, cold_ns }) = price.record {
+        text += &format!(", of {warm_ns} each with warm caches to {cold_ns} with cold ones");
+    }
+    if let Some(taken) = &price.taken {
+        text += &format!(": {}", share(taken));
+    }
+    format!("{text}; {helper}")
+}
+
+/// The largest classes, and the rest as one.
+fn classes(price: &Price, all: u64) -> String {
+    let mut largest: Vec<(&EventClass, u64)> = price.events.iter().map(|(class, n)| (class, *n)).collect();
+    largest.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let of = |n: u64| percent(n as f64 / all as f64);
+    let told = largest.iter().take(TOLD).map(|(class, n)| format!("{} {}", of(*n), word(class)));
+    let rest: u64 = largest.iter().skip(TOLD).map(|(_, n)| *n).sum();
+    let rest = (rest > 0).then(|| format!("{} others", of(rest)));
+    told.chain(rest).collect::<Vec<_>>().join(", ")
+}
+
+fn word(class: &EventClass) -> String {
+    match class {
+        EventClass::WakeUps => "wake-ups".to_owned(),
+        EventClass::Work => "work items".to_owned(),
+        EventClass::Calls => "calls between CPUs".to_owned(),
+        EventClass::Power => "idle states".to_owned(),
+        other => crate::style::tame(other.as_str()),
+    }
+}
+
+/// What the records took, of the stolen time or of all.
+pub(crate) fn share(taken: &Taken) -> String {
+    match (taken.least_of_stolen, taken.most_of_stolen) {
+        (Some(least), Some(most)) => {
+            format!("an estimated {} to {} of the stolen time is ours", percent(least), percent(most))
+        }
+        _ => format!(
+            "an estimated {} to {} of the CPUs' time went to that",
+            percent(taken.least_of_time),
+            percent(taken.most_of_time)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Nanos;
+
+    fn price(record: Option<RecordCost>, taken: Option<Taken>) -> Price {
+        let classes = [
+            (EventClass::Switches, 50),
+            (EventClass::Timers, 30),
+            (EventClass::WakeUps, 15),
+            (EventClass::Power, 4),
+            (EventClass::Other("of_tomorrow".into()), 1),
+        ];
+        Price { events: classes.into(), on_measured: 80, record, taken, helper_fraction: 0.042 }
+    }
+
+    #[test]
+    fn a_price_tells_what_was_recorded_and_what_that_took() {
+        let record = RecordCost { warm_ns: Nanos(60), cold_ns: Nanos(400) };
+        let taken = Taken {
+            least_ns: Nanos(4800),
+            most_ns: Nanos(32_000),
+            least_of_stolen: Some(0.01),
+            most_of_stolen: Some(0.07),
+            least_of_time: 0.001,
+            most_of_time: 0.002,
+        };
+        assert_eq!(
+            text(&price(Some(record), Some(taken))),
+            "100 kernel events (50.0 % switches, 30.0 % timers, 15.0 % wake-ups, 5.00 % others), of 60 ns each with warm \
+             caches to 400 ns with cold ones: an estimated 1.00 % to 7.00 % of the stolen time is ours; our own \
+             thread took 4.20 % of a CPU"
+        );
+        let followed = Taken { least_of_stolen: None, most_of_stolen: None, ..taken };
+        assert!(
+            text(&price(Some(record), Some(followed))).contains("0.10 % to 0.20 % of the CPUs' time went")
+        );
+        let unknown = text(&price(None, None));
+        assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
+        let none = Price { events: Default::default(), ..price(None, None) };
+        assert!(text(&none).starts_with("no kernel event was recorded"));
+    }
+}
