@@ -156,12 +156,15 @@ impl Source for KernelEvents {
         let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
-                let (feed, names) = (&mut self.feed, &self.names);
+                let (feed, names, quotas) = (&mut self.feed, &self.names, &mut self.quotas);
                 let mut page = |bytes: &[u8]| {
                     let info = feed.page(role, cpu, bytes, |record| {
                         match &record {
                             Record::Sender(event) => names.learn(event, true),
-                            Record::Local(event) => names.learn(event, false),
+                            Record::Local(event) => {
+                                names.learn(event, false);
+                                quotas.event(event);
+                            }
                             Record::Lost(..) | Record::SendersLost(..) | Record::Setup(_) => {}
                         }
                         take(record);
