@@ -84,7 +84,7 @@ impl Scope {
                 }
                 Ok((set, None))
             }
-            (None, Some(set)) => Ok((set.clone(), Some("the run measured them".into()))),
+            (None, Some(set)) => Ok((set.clone(), Some("measured by the run".into()))),
             (None, None) => {
                 let (set, why) = Goal::default_cpus(machine)?;
                 Ok((set, Some(why.to_owned())))
