@@ -1,32 +1,34 @@
 //! Tells the code that sums a run up from any other: by what it is built from.
 
+use std::error::Error;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::{env, fs, io};
 
-fn main() {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where this is"));
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let mut code = DefaultHasher::new();
     println!("cargo::rerun-if-changed=build.rs");
     // The types whose values it sums up are the model's.
     for folder in ["src", "../model/src"] {
         println!("cargo::rerun-if-changed={folder}");
-        take_in(&root.join(folder), &mut code);
+        take_in(&root.join(folder), &mut code)?;
     }
     println!("cargo::rustc-env=JITTERSCOPE_SUMMARY_CODE={:016x}", code.finish());
+    Ok(())
 }
 
 /// All files below a folder, in order.
-fn take_in(folder: &Path, code: &mut DefaultHasher) {
-    let entries = fs::read_dir(folder).expect("the sources can be listed");
+fn take_in(folder: &Path, code: &mut DefaultHasher) -> io::Result<()> {
     let mut paths: Vec<PathBuf> =
-        entries.map(|entry| entry.expect("the sources can be listed").path()).collect();
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            take_in(&path, code);
+            take_in(&path, code)?;
         } else {
-            code.write(&fs::read(&path).expect("the sources can be read"));
+            code.write(&fs::read(&path)?);
         }
     }
+    Ok(())
 }

@@ -21,9 +21,9 @@ const ORDER: [&str; 17] = [
     "store",
     "export",
     "recording",
-    "view",
     "tune",
     "experiment",
+    "view",
     "cli",
     "xtask",
 ];

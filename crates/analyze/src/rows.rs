@@ -132,7 +132,7 @@ struct Pending {
 
 /// What the idle control's stalls were, apart from those of the measured CPUs.
 #[derive(Debug)]
-struct Control {
+struct IdleControl {
     stalled: Nanos,
     culprits: CulpritTable,
     phases: PhaseTable,
@@ -148,7 +148,7 @@ pub struct RowSummer {
     pending: VecDeque<Pending>,
     culprits: CulpritTable,
     phases: PhaseTable,
-    control: Control,
+    control: IdleControl,
     /// The part that stands for what has no verdict.
     nobody: Part,
     inconsistent: u64,
@@ -168,7 +168,7 @@ impl RowSummer {
             pending: VecDeque::new(),
             culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
             phases: PhaseTable::default(),
-            control: Control {
+            control: IdleControl {
                 stalled: Nanos::ZERO,
                 culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
                 phases: PhaseTable::default(),

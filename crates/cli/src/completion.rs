@@ -4,7 +4,6 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
-use jitterscope_model::is_visible;
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -46,16 +45,18 @@ pub fn runs() -> ArgValueCandidates {
         let stored = dir.ok().and_then(|dir| jitterscope_store::list(&dir).ok()).unwrap_or_default().0;
         let mut labels = BTreeSet::new();
         let mut found = vec![CompletionCandidate::new("latest").help(Some("the newest run".into()))];
-        for run in stored.iter().rev().take(MOST_RUNS) {
-            let head = &run.head;
+        // A shell takes what it is offered for a part of its command: a run that came from elsewhere may call
+        // itself anything.
+        let whole = |word: &str| jitterscope_store::check_label(word).is_ok();
+        let heads =
+            stored.iter().rev().map(|run| &run.head).filter(|head| whole(&head.id) && whole(&head.label));
+        for head in heads.take(MOST_RUNS) {
             let cpus = format!("{}, {} on CPU {}", head.label, head.probe.kind, head.figures.cpus);
             found.push(CompletionCandidate::new(&head.id).help(Some(cpus.into())));
             if labels.insert(&head.label) {
                 found.push(CompletionCandidate::new(&head.label).help(Some("all runs of this label".into())));
             }
         }
-        // A shell must not be given what could be more than a word.
-        found.retain(|one| one.get_value().to_str().is_some_and(|text| text.chars().all(is_visible)));
         found
     })
 }

@@ -244,7 +244,7 @@ mod tests {
         let all = [SourceStatus::Available, SourceStatus::Degraded, SourceStatus::Denied]
             .map(|status| SourceReport { status, ..source.clone() });
         for text in [
-            crate::commands::doctor::table(&all),
+            jitterscope_view::doctor::render(&all, Style { color: true, ..Style::default() }),
             jitterscope_view::list::render(&[], &[], Style { color: true, ..Style::default() }),
         ] {
             assert_eq!(colours_only(&text), text);

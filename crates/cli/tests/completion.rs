@@ -45,6 +45,17 @@ fn runs_labels_cpus_and_probes_are_offered() {
     assert!(cpus.contains(&"0".to_owned()) && cpus.contains(&"all".to_owned()), "{cpus:?}");
     let probes = offered(runs.path(), &["jitterscope", "record", "w"]);
     assert_eq!(probes, ["wakeup"]);
+
+    // A run that came from elsewhere calls itself what a shell would carry out.
+    let run = std::fs::read_dir(runs.path()).unwrap().next().unwrap().unwrap().path();
+    let head = run.join("manifest.json");
+    let text = std::fs::read_to_string(&head).unwrap();
+    std::fs::write(&head, text.replace("BASELINE", "$(id)")).unwrap();
+    let list = json(&jitterscope(runs.path(), &["list", "--json"]));
+    assert_eq!(list["runs"][0]["label"], "$(id)", "else nothing was tried");
+    let mut found = offered(runs.path(), &["jitterscope", "report", ""]);
+    found.retain(|one| !one.starts_with("--"));
+    assert_eq!(found, ["latest"]);
 }
 
 #[test]

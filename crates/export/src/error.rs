@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A target that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
+pub enum DestinationError {
     /// No `SCHEME://`.
     #[error(
         "'{0}' is no target: write SCHEME://PLACE, for example csv://stalls.csv or influx://localhost:8089"

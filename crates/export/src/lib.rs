@@ -1,6 +1,6 @@
 //! Runs, stored or live, in the formats of other tools.
 //!
-//! Every format is a [`Sink`](jitterscope_model::Sink) in a file of its own, and is named by a [`Target`]:
+//! Every format is a [`Sink`](jitterscope_model::Sink) in a file of its own, and is named by a [`Destination`]:
 //!
 //! | target | what is written |
 //! |---|---|
@@ -21,6 +21,7 @@
 
 mod beside;
 mod csv;
+mod destination;
 mod error;
 mod hgrm;
 mod hlog;
@@ -32,14 +33,13 @@ mod output;
 mod pace;
 mod parquet;
 mod replay;
-mod target;
 mod together;
 
 pub use csv::{CsvRows, Formulas};
-pub use error::{ExportError, TargetError};
+pub use destination::Destination;
+pub use error::{DestinationError, ExportError};
 pub use message_times::write_message_times;
 pub use output::WholeFile;
 pub use pace::Pace;
 pub use replay::{export_redacted, export_run};
-pub use target::Target;
 pub use together::distinct;

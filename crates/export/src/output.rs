@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-enum Sink {
+enum Writer {
     File(BufWriter<File>),
     /// Whether somebody looks at it: then nothing may control the terminal.
     Stdout(BufWriter<Stdout>, bool),
@@ -29,7 +29,7 @@ pub(crate) struct Output {
     /// The name until it is whole.
     beside: Option<OsString>,
     _lock: Option<OwnerLock>,
-    sink: Sink,
+    writer: Writer,
     /// Whether this made the file and has written nothing worth keeping.
     remove: bool,
     /// Bytes given, and how many of them were given when all of them had last gone out.
@@ -39,12 +39,12 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Output, ExportError> {
-        let opened = |place, beside, sink, remove| Output {
+        let opened = |place, beside, writer, remove| Output {
             path: path.into(),
             place,
             beside,
             _lock: None,
-            sink,
+            writer,
             remove,
             given: 0,
             whole: 0,
@@ -52,7 +52,7 @@ impl Output {
         if path == Path::new("-") {
             let out = std::io::stdout();
             let terminal = out.is_terminal();
-            return Ok(opened(None, None, Sink::Stdout(BufWriter::new(out), terminal), false));
+            return Ok(opened(None, None, Writer::Stdout(BufWriter::new(out), terminal), false));
         }
         let failed = |error| ExportError::access(path, error);
         let place = OutputPlace::find(path).map_err(failed)?;
@@ -64,12 +64,12 @@ impl Output {
         let special = existing.is_some_and(|m| !m.is_file());
         if pace == Pace::Stored && !special {
             let Beside { name, file, lock } = beside::make(place.folder(), place.name()).map_err(failed)?;
-            let mut output = opened(Some(place), Some(name), Sink::File(BufWriter::new(file)), true);
+            let mut output = opened(Some(place), Some(name), Writer::File(BufWriter::new(file)), true);
             output._lock = lock;
             return Ok(output);
         }
         let (place, found) = place.open().map_err(failed)?;
-        Ok(opened(Some(place), None, Sink::File(BufWriter::new(found.file)), found.made))
+        Ok(opened(Some(place), None, Writer::File(BufWriter::new(found.file)), found.made))
     }
 
     /// The name that it has, or will have.
@@ -79,12 +79,12 @@ impl Output {
 
     /// Whether a person reads it as it comes, on a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self.sink, Sink::Stdout(_, true))
+        matches!(self.writer, Writer::Stdout(_, true))
     }
 
     /// From here on what is written stays.
     pub(crate) fn begin(&mut self) -> Result<(), ExportError> {
-        if let Sink::File(file) = &self.sink
+        if let Writer::File(file) = &self.writer
             && file.get_ref().metadata().is_ok_and(|m| m.is_file())
         {
             file.get_ref().set_len(0).map_err(|e| ExportError::file(&self.path, e))?;
@@ -97,20 +97,22 @@ impl Output {
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) -> Result<(), ExportError> {
         let text = text.as_ref();
         self.given += text.len() as u64;
-        match &mut self.sink {
-            Sink::File(file) => file.write_all(text),
-            Sink::Stdout(out, false) => out.write_all(text),
-            Sink::Stdout(out, true) => out.write_all(visible_page(&String::from_utf8_lossy(text)).as_bytes()),
-            Sink::Closed => Err(closed()),
+        match &mut self.writer {
+            Writer::File(file) => file.write_all(text),
+            Writer::Stdout(out, false) => out.write_all(text),
+            Writer::Stdout(out, true) => {
+                out.write_all(visible_page(&String::from_utf8_lossy(text)).as_bytes())
+            }
+            Writer::Closed => Err(closed()),
         }
         .map_err(|e| self.failed(e))
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), ExportError> {
-        match &mut self.sink {
-            Sink::File(file) => file.flush(),
-            Sink::Stdout(out, _) => out.flush(),
-            Sink::Closed => Err(closed()),
+        match &mut self.writer {
+            Writer::File(file) => file.flush(),
+            Writer::Stdout(out, _) => out.flush(),
+            Writer::Closed => Err(closed()),
         }
         .map_err(|e| self.failed(e))?;
         self.whole = self.given;
@@ -119,7 +121,7 @@ impl Output {
 
     /// Closes it after an error. Some of the last rows may have gone out, and half of one: they are cut off.
     fn failed(&mut self, error: std::io::Error) -> ExportError {
-        if let Sink::File(file) = std::mem::replace(&mut self.sink, Sink::Closed) {
+        if let Writer::File(file) = std::mem::replace(&mut self.writer, Writer::Closed) {
             // What is still in the buffer must not follow.
             let (file, _) = file.into_parts();
             if file.metadata().is_ok_and(|m| m.is_file() && m.len() > self.whole) {
@@ -133,7 +135,7 @@ impl Output {
     /// Flushes, and gives the file its name.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.flush()?;
-        if let (Some(beside), Some(place), Sink::File(file)) = (&self.beside, &self.place, &self.sink) {
+        if let (Some(beside), Some(place), Writer::File(file)) = (&self.beside, &self.place, &self.writer) {
             file.get_ref().sync_all().map_err(|e| ExportError::file(&self.path, e))?;
             place.folder().rename(beside, place.name()).map_err(|e| ExportError::access(&self.path, e))?;
         }

@@ -1,9 +1,9 @@
 //! A stored run, row by row, to its targets.
 
+use crate::destination::Destination;
 use crate::error::ExportError;
 use crate::pace::Pace;
 use crate::parquet::Tables;
-use crate::target::Target;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::Redactor;
 use jitterscope_model::{
@@ -16,7 +16,7 @@ use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 ///
 /// # Errors
 /// The run cannot be read, or a target cannot be opened or written.
-pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, SinkError> {
+pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delivery>, SinkError> {
     export(run, targets, &mut Passed(None))
 }
 
@@ -25,8 +25,8 @@ pub fn export_run(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, 
 ///
 /// # Errors
 /// As [`export_run`], and when a target is the run's tables.
-pub fn export_redacted(run: &RunReader, targets: &[Target]) -> Result<Vec<Delivery>, SinkError> {
-    if targets.iter().any(|target| matches!(target, Target::Parquet { .. })) {
+pub fn export_redacted(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delivery>, SinkError> {
+    if targets.iter().any(|target| matches!(target, Destination::Parquet { .. })) {
         return Err(ExportError::NamesInTables.into());
     }
     export(run, targets, &mut Passed(Some(Redactor::new())))
@@ -55,13 +55,13 @@ impl Passed {
     }
 }
 
-fn export(run: &RunReader, targets: &[Target], passed: &mut Passed) -> Result<Vec<Delivery>, SinkError> {
+fn export(run: &RunReader, targets: &[Destination], passed: &mut Passed) -> Result<Vec<Delivery>, SinkError> {
     let manifest = passed.manifest(run.manifest());
     let facts = RunFacts::of(&manifest);
     let mut outputs = Vec::new();
     for target in targets {
         outputs.push(match target {
-            Target::Parquet { folder } => Output::Tables(Tables::open(folder)?),
+            Destination::Parquet { folder } => Output::Tables(Tables::open(folder)?),
             other => Output::Rows(other.open(Pace::Stored)?),
         });
     }

@@ -1,23 +1,23 @@
 //! Several targets of one run: no two in one place.
 
-use crate::error::TargetError;
-use crate::target::Target;
+use crate::destination::Destination;
+use crate::error::DestinationError;
 use std::path::{Path, PathBuf};
 
 /// Whether every target has a place of its own.
 ///
 /// # Errors
 /// Two would be written to the same file, folder, stream or server.
-pub fn distinct(targets: &[Target]) -> Result<(), TargetError> {
+pub fn distinct(targets: &[Destination]) -> Result<(), DestinationError> {
     for (index, target) in targets.iter().enumerate() {
         if targets[..index].iter().any(|earlier| same_place(earlier, target)) {
-            return Err(TargetError::Twice(target.to_string()));
+            return Err(DestinationError::Twice(target.to_string()));
         }
     }
     Ok(())
 }
 
-fn same_place(a: &Target, b: &Target) -> bool {
+fn same_place(a: &Destination, b: &Destination) -> bool {
     match (a.path(), b.path()) {
         (Some(a), Some(b)) => Place::of(a) == Place::of(b) && !is_special(a),
         _ => a == b,
@@ -50,7 +50,7 @@ fn is_special(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn targets(texts: &[&str]) -> Vec<Target> {
+    fn targets(texts: &[&str]) -> Vec<Destination> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 

@@ -5,7 +5,7 @@ mod common;
 
 use hdrhistogram::Histogram;
 use jitterscope_analyze::SummaryBuilder;
-use jitterscope_export::{Pace, Target, export_run};
+use jitterscope_export::{Destination, Pace, export_run};
 use jitterscope_model::{
     Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
 };
@@ -73,7 +73,7 @@ fn tell(
     Ok(delivery)
 }
 
-fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Target {
+fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Destination {
     format!("{scheme}://{}/{n}{options}", folder.display()).parse().unwrap()
 }
 
@@ -85,7 +85,7 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
     let rows = rows.rows();
     let stored = dir.path().join("stored");
     fs::create_dir(&stored).unwrap();
-    let targets: Vec<Target> =
+    let targets: Vec<Destination> =
         KINDS.into_iter().enumerate().map(|(n, kind)| target(&stored, n, kind)).collect();
     let delivered = export_run(&run, &targets).unwrap();
     for at_once in [1, 7, rows.len()] {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{EPOCH, INTERVALS, STALLS_AN_INTERVAL};
-use jitterscope_export::{Target, export_run};
+use jitterscope_export::{Destination, export_run};
 use serde_json::Value;
 use std::fs;
 
@@ -12,7 +12,7 @@ fn csv_has_each_stall_and_each_interval() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     let (stalls, intervals) = (dir.path().join("s.csv"), dir.path().join("i.csv"));
-    let targets: Vec<Target> =
+    let targets: Vec<Destination> =
         [format!("csv://{}", stalls.display()), format!("csv://{}?rows=intervals", intervals.display())]
             .iter()
             .map(|text| text.parse().unwrap())

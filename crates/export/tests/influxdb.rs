@@ -5,7 +5,7 @@
 mod common;
 mod dashboard;
 
-use jitterscope_export::{Target, export_run};
+use jitterscope_export::{Destination, export_run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket};
@@ -152,7 +152,7 @@ fn what_was_written_is_queried_back_and_equal() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     influx.query("", "CREATE DATABASE http");
-    let target = |text: String| -> Vec<Target> { vec![text.parse().unwrap()] };
+    let target = |text: String| -> Vec<Destination> { vec![text.parse().unwrap()] };
     let http = target(format!("influx+http://127.0.0.1:{}/?db=http", influx.http));
     let delivery = &export_run(&run, &http).unwrap()[0];
     assert_eq!((delivery.delivered, delivery.lost, delivery.confirmed), (307, 0, true));

@@ -2,7 +2,7 @@
 //! on and with the stored run alone, in many short turns side by side. Neighbouring turns are compared and the median of
 //! that is taken, for a shared machine has bad moments; how far it can be trusted is said with it.
 
-use jitterscope_export::{Pace, Target};
+use jitterscope_export::{Destination, Pace};
 use jitterscope_model::{CpuSet, Nanos, Ticks};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{Extra, Output, RecordSettings, record_to};
@@ -29,7 +29,7 @@ struct Turn {
     stalls_per_second: f64,
 }
 
-fn turn(cpus: &CpuSet, targets: &[Target], runs: &Path) -> Result<Turn, Box<dyn Error>> {
+fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box<dyn Error>> {
     let settings = RecordSettings {
         cpus: CpuChoice { cpus: cpus.clone(), because: None },
         wakeup: None,
@@ -47,7 +47,7 @@ fn turn(cpus: &CpuSet, targets: &[Target], runs: &Path) -> Result<Turn, Box<dyn 
         runs_dir: runs.to_path_buf(),
         command_line: vec!["bench".into()],
     };
-    let open = |target: &Target| {
+    let open = |target: &Destination| {
         let own = target.clone();
         Output::new(target.to_string(), move || Ok(own.open(Pace::Live)?)).essential()
     };
@@ -72,7 +72,7 @@ fn turn(cpus: &CpuSet, targets: &[Target], runs: &Path) -> Result<Turn, Box<dyn 
     })
 }
 
-fn targets(folder: &Path) -> Result<Vec<Target>, Box<dyn Error>> {
+fn targets(folder: &Path) -> Result<Vec<Destination>, Box<dyn Error>> {
     let folder = folder.display();
     let texts = [
         format!("csv://{folder}/stalls.csv"),

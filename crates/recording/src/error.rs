@@ -72,7 +72,7 @@ pub enum RecordError {
     Output(#[from] jitterscope_model::SinkError),
     /// Nobody to follow.
     #[error(transparent)]
-    Target(#[from] crate::threads::TargetError),
+    Follow(#[from] crate::threads::FollowError),
     /// Threads cannot be followed without the kernel's events.
     #[error("threads cannot be followed without kernel events: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]
     Blind {

@@ -48,4 +48,4 @@ pub use probes::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record, record_to};
 pub use replay::{ReplayError, Replayed, StallSink, reattributed, replay, stall_timeline};
 pub use settings::{RecordSettings, WakeupChoice, idle_control};
-pub use threads::{AttachSettings, Target, TargetError, attach, attach_to};
+pub use threads::{AttachSettings, FollowError, Followed, attach, attach_to};

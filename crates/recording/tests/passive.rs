@@ -557,6 +557,6 @@ fn what_cannot_be_watched_is_refused() {
     let stop = AtomicBool::new(false);
     let gone = settings(dir.path(), Owners::Process(i32::MAX));
     let error = record_passive(&Machine::host(), &gone, &stop, &mut ()).unwrap_err();
-    assert!(matches!(error, RecordError::Target(_)), "{error}");
+    assert!(matches!(error, RecordError::Follow(_)), "{error}");
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is left");
 }

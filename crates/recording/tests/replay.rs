@@ -8,7 +8,7 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, RecordSettings, Replayed, Target, WakeupChoice, attach, record, replay,
+    AttachSettings, Followed, RecordSettings, Replayed, WakeupChoice, attach, record, replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -219,7 +219,7 @@ fn followed_threads_replay_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let of = |target| AttachSettings {
         // Between two of them there may be none at the moment of looking.
-        wait: matches!(target, Target::Named(_)),
+        wait: matches!(target, Followed::Named(_)),
         target,
         children: true,
         duration: Some(Nanos(1_200_000_000)),
@@ -234,9 +234,9 @@ fn followed_threads_replay_as_they_were() {
     };
     let line = ["sh", "-c", "n=0; while [ $n -lt 50 ]; do sleep 0.002; n=$((n+1)); done"];
     for target in [
-        Target::Process(busy.0.id().cast_signed()),
-        Target::Named("sleep".into()),
-        Target::Command { line: line.map(str::to_owned).to_vec(), to_stderr: true },
+        Followed::Process(busy.0.id().cast_signed()),
+        Followed::Named("sleep".into()),
+        Followed::Command { line: line.map(str::to_owned).to_vec(), to_stderr: true },
     ] {
         let outcome = attach(&Machine::host(), &of(target), &AtomicBool::new(false), &mut ()).unwrap();
         let run = RunReader::open(&outcome.path).unwrap();

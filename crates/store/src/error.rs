@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The label does not fit into a folder name.
-    #[error("label '{label}' has {bad}: use letters, digits, '_', '-' and '.', up to 64, not '.' first")]
+    #[error(
+        "label '{label}' has {bad}: use letters, digits, '_', '-' and '.', up to 64, not '.' or '-' first"
+    )]
     Label {
         /// The label.
         label: String,

@@ -20,8 +20,9 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
     if label == LATEST {
         return refuse("a meaning of its own: the newest run".into());
     }
-    if label.starts_with('.') {
-        return refuse("'.' first".into());
+    // A hidden file, or an option of the next command.
+    if let Some(first @ ('.' | '-')) = label.chars().next() {
+        return refuse(format!("{first:?} first"));
     }
     match label.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
         Some(bad) => refuse(format!("{bad:?}")),
@@ -68,7 +69,7 @@ mod tests {
         for good in ["BASELINE", "perf-governor", "a.b_c"] {
             assert!(check_label(good).is_ok(), "{good}");
         }
-        for bad in ["", "..", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
+        for bad in ["", "..", "-rf", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
             assert!(check_label(bad).is_err(), "{bad}");
         }
         assert!(check_label("a/b").unwrap_err().to_string().contains("'/'"));

@@ -10,14 +10,20 @@ use std::thread::JoinHandle;
 const WAITING: usize = 16;
 
 type Waiting = (File, PathBuf);
-type Ended = JoinHandle<Result<(), StoreError>>;
+
+struct Thread {
+    send: SyncSender<Waiting>,
+    /// The folder of its first file, which stands for all of them where the thread itself fails.
+    files: PathBuf,
+    ended: JoinHandle<Result<(), StoreError>>,
+}
 
 /// Syncs files on a thread of its own, which is started with the first of them and keeps to the CPUs of who
 /// started it.
 #[derive(Default)]
 pub(crate) struct Syncing {
     /// `None` before the first file, and where no thread could be had.
-    thread: Option<(SyncSender<Waiting>, Ended)>,
+    thread: Option<Thread>,
 }
 
 impl Syncing {
@@ -28,11 +34,13 @@ impl Syncing {
     pub(crate) fn add(&mut self, file: File, path: PathBuf) -> Result<(), StoreError> {
         if self.thread.is_none() {
             let (send, receive) = sync_channel(WAITING);
+            let files = path.parent().unwrap_or(&path).to_owned();
             let thread = std::thread::Builder::new().name("js-sync".into());
-            self.thread = thread.spawn(move || sync_all(&receive)).ok().map(|thread| (send, thread));
+            let started = thread.spawn(move || sync_all(&receive)).ok();
+            self.thread = started.map(|ended| Thread { send, files, ended });
         }
-        let Some((send, _)) = &self.thread else { return sync((file, path)) };
-        match send.try_send((file, path)) {
+        let Some(thread) = &self.thread else { return sync((file, path)) };
+        match thread.send.try_send((file, path)) {
             Ok(()) => Ok(()),
             // The disk is behind, or has failed, which the end tells.
             Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) => sync(waiting),
@@ -44,9 +52,12 @@ impl Syncing {
     /// # Errors
     /// The first error of any of them.
     pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
-        let Some((send, thread)) = self.thread.take() else { return Ok(()) };
+        let Some(Thread { send, files, ended }) = self.thread.take() else { return Ok(()) };
         drop(send);
-        thread.join().unwrap_or(Ok(()))
+        // What a thread that did not come to its end had synced is not known.
+        ended.join().unwrap_or_else(|_| {
+            Err(StoreError::write(&files, std::io::Error::other("the thread that syncs files ended early")))
+        })
     }
 }
 
@@ -88,5 +99,14 @@ mod tests {
         syncing.add(File::from(std::os::fd::OwnedFd::from(socket)), "socket".into()).unwrap();
         assert!(syncing.finish().is_err());
         assert!(syncing.finish().is_ok(), "it was told");
+    }
+
+    #[test]
+    fn a_thread_that_ended_early_is_no_success() {
+        let (send, _receive) = sync_channel(1);
+        let ended = std::thread::spawn(|| std::panic::resume_unwind(Box::new("at once")));
+        let mut syncing = Syncing { thread: Some(Thread { send, files: "run".into(), ended }) };
+        let error = syncing.finish().unwrap_err();
+        assert!(error.to_string().contains("run"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::reserved::ReservedFile;
-use crate::tables::{Rows, schema};
+use crate::tables::{TableRows, schema};
 use arrow_schema::DataType;
 use jitterscope_platform::HeldDir;
 use parquet::arrow::ArrowWriter;
@@ -39,7 +39,7 @@ pub(crate) struct TableWriter<R> {
     pressed: bool,
 }
 
-impl<R: Rows> TableWriter<R> {
+impl<R: TableRows> TableWriter<R> {
     pub(crate) fn create(folder: &HeldDir) -> Result<TableWriter<R>, StoreError> {
         let path = folder.path().join(R::FILE);
         let mut file = ReservedFile::create(folder, R::FILE)?;

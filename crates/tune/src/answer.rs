@@ -18,7 +18,7 @@ pub enum Effect {
 
 /// Culprits of one sort. Lists of texts are of names with `*`.
 #[derive(Clone, Copy, Debug)]
-pub enum Target {
+pub enum CulpritPattern {
     /// Threads, by name.
     Threads(&'static [&'static str]),
     /// Work items, by function; workers whose item was not seen, by their own name.
@@ -47,27 +47,27 @@ pub enum Target {
     VerdictsOf(CulpritKind),
 }
 
-impl Target {
+impl CulpritPattern {
     /// Whether a subject is one of them.
     #[must_use]
     pub fn matches(&self, subject: &Subject) -> bool {
         let named = |globs: &[&str]| globs.iter().any(|glob| glob::matches(glob, &subject.name()));
         match (self, subject) {
-            (Target::Threads(globs), Subject::Thread(task)) => {
+            (CulpritPattern::Threads(globs), Subject::Thread(task)) => {
                 globs.iter().any(|glob| may_be(task, glob) && glob::matches(glob, &task.comm))
             }
-            (Target::Work(globs), Subject::Work(_))
-            | (Target::Devices(globs), Subject::Interrupt { .. })
-            | (Target::Timers(globs), Subject::Timer { .. })
-            | (Target::Softirqs(globs), Subject::Softirq(_))
-            | (Target::Calls(globs), Subject::Call(_) | Subject::Ipi(_))
-            | (Target::Nmis(globs), Subject::Nmi(_)) => named(globs),
-            (Target::PageFaults, Subject::PageFault { .. })
-            | (Target::MachineChecks, Subject::MachineCheck { .. })
-            | (Target::Throttling, Subject::Throttle(_))
-            | (Target::Quotas, Subject::Quota(_)) => true,
-            (Target::Verdicts(verdicts), Subject::Verdict(verdict, _)) => verdicts.contains(verdict),
-            (Target::VerdictsOf(kind), Subject::Verdict(verdict, _)) => verdict.kind() == *kind,
+            (CulpritPattern::Work(globs), Subject::Work(_))
+            | (CulpritPattern::Devices(globs), Subject::Interrupt { .. })
+            | (CulpritPattern::Timers(globs), Subject::Timer { .. })
+            | (CulpritPattern::Softirqs(globs), Subject::Softirq(_))
+            | (CulpritPattern::Calls(globs), Subject::Call(_) | Subject::Ipi(_))
+            | (CulpritPattern::Nmis(globs), Subject::Nmi(_)) => named(globs),
+            (CulpritPattern::PageFaults, Subject::PageFault { .. })
+            | (CulpritPattern::MachineChecks, Subject::MachineCheck { .. })
+            | (CulpritPattern::Throttling, Subject::Throttle(_))
+            | (CulpritPattern::Quotas, Subject::Quota(_)) => true,
+            (CulpritPattern::Verdicts(verdicts), Subject::Verdict(verdict, _)) => verdicts.contains(verdict),
+            (CulpritPattern::VerdictsOf(kind), Subject::Verdict(verdict, _)) => verdict.kind() == *kind,
             _ => false,
         }
     }
@@ -76,19 +76,19 @@ impl Target {
     #[must_use]
     pub fn describe(&self) -> String {
         let (kind, globs) = match self {
-            Target::Threads(globs) => (CulpritKind::Thread, *globs),
-            Target::Work(globs) => (CulpritKind::Kworker, *globs),
-            Target::Devices(globs) => (CulpritKind::Irq, *globs),
-            Target::Timers(globs) => (CulpritKind::Timer, *globs),
-            Target::Softirqs(globs) => (CulpritKind::Softirq, *globs),
-            Target::Calls(globs) => (CulpritKind::Ipi, *globs),
-            Target::Nmis(globs) => (CulpritKind::Nmi, *globs),
-            Target::PageFaults => (CulpritKind::PageFault, &["*"][..]),
-            Target::MachineChecks => (CulpritKind::Mce, &["*"][..]),
-            Target::Throttling => (CulpritKind::RtThrottle, &["*"][..]),
-            Target::Quotas => (CulpritKind::Quota, &["*"][..]),
-            Target::VerdictsOf(kind) => (*kind, &["*"][..]),
-            Target::Verdicts(verdicts) => {
+            CulpritPattern::Threads(globs) => (CulpritKind::Thread, *globs),
+            CulpritPattern::Work(globs) => (CulpritKind::Kworker, *globs),
+            CulpritPattern::Devices(globs) => (CulpritKind::Irq, *globs),
+            CulpritPattern::Timers(globs) => (CulpritKind::Timer, *globs),
+            CulpritPattern::Softirqs(globs) => (CulpritKind::Softirq, *globs),
+            CulpritPattern::Calls(globs) => (CulpritKind::Ipi, *globs),
+            CulpritPattern::Nmis(globs) => (CulpritKind::Nmi, *globs),
+            CulpritPattern::PageFaults => (CulpritKind::PageFault, &["*"][..]),
+            CulpritPattern::MachineChecks => (CulpritKind::Mce, &["*"][..]),
+            CulpritPattern::Throttling => (CulpritKind::RtThrottle, &["*"][..]),
+            CulpritPattern::Quotas => (CulpritKind::Quota, &["*"][..]),
+            CulpritPattern::VerdictsOf(kind) => (*kind, &["*"][..]),
+            CulpritPattern::Verdicts(verdicts) => {
                 let kind = verdicts.first().map_or(CulpritKind::Unresolved, |verdict| verdict.kind());
                 let words: Vec<String> =
                     verdicts.iter().map(|verdict| format!("`{}`", verdict.as_str())).collect();
@@ -118,7 +118,7 @@ fn may_be(task: &Task, glob: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// These,
-    pub target: Target,
+    pub target: CulpritPattern,
     /// but none of these names.
     pub except: [&'static [&'static str]; 2],
     /// What becomes of them.
@@ -126,25 +126,25 @@ pub struct Answer {
 }
 
 impl Answer {
-    const fn of(target: Target, effect: Effect) -> Answer {
+    const fn of(target: CulpritPattern, effect: Effect) -> Answer {
         Answer { target, except: [&[], &[]], effect }
     }
 
     /// Culprits that go away.
     #[must_use]
-    pub const fn removes(target: Target) -> Answer {
+    pub const fn removes(target: CulpritPattern) -> Answer {
         Answer::of(target, Effect::Removes)
     }
 
     /// Culprits of which there will be less.
     #[must_use]
-    pub const fn lessens(target: Target) -> Answer {
+    pub const fn lessens(target: CulpritPattern) -> Answer {
         Answer::of(target, Effect::Lessens)
     }
 
     /// Culprits that it may or may not be the cause of.
     #[must_use]
-    pub const fn perhaps(target: Target) -> Answer {
+    pub const fn perhaps(target: CulpritPattern) -> Answer {
         Answer::of(target, Effect::Perhaps)
     }
 
@@ -184,14 +184,18 @@ mod tests {
 
     #[test]
     fn a_target_is_of_its_sort_only_whatever_the_names() {
-        let idle = Target::Verdicts(&[Verdict::IdleExit]);
+        let idle = CulpritPattern::Verdicts(&[Verdict::IdleExit]);
         assert!(idle.matches(&Subject::Verdict(Verdict::IdleExit, About::IdleState(3))));
         // A thread may bear any name.
         assert!(!idle.matches(&thread("idle exit")));
-        assert!(!Target::Threads(&["*"]).matches(&Subject::verdict(Verdict::IdleExit)));
-        assert!(!Target::Devices(&["*"]).matches(&Subject::Vector("thermal_apic".into())));
-        assert!(Target::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::CpuTaken)));
-        assert!(!Target::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::Smi)));
+        assert!(!CulpritPattern::Threads(&["*"]).matches(&Subject::verdict(Verdict::IdleExit)));
+        assert!(!CulpritPattern::Devices(&["*"]).matches(&Subject::Vector("thermal_apic".into())));
+        assert!(
+            CulpritPattern::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::CpuTaken))
+        );
+        assert!(
+            !CulpritPattern::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::Smi))
+        );
     }
 
     #[test]
@@ -200,12 +204,13 @@ mod tests {
             let task = Task { tid: Some(7), comm: comm.into(), kernel: Some(false), ..Task::default() };
             Subject::Thread(Task { class: Some(SchedClass::RealTime(5)), ..task })
         };
-        let stopper = Answer::lessens(Target::Threads(&["migration/*"]));
+        let stopper = Answer::lessens(CulpritPattern::Threads(&["migration/*"]));
         assert!(stopper.matches(&thread("migration/1")) && !stopper.matches(&user("migration/1")));
-        let idle = Answer::lessens(Target::Threads(&["swapper/*"]));
+        let idle = Answer::lessens(CulpritPattern::Threads(&["swapper/*"]));
         assert!(idle.matches(&thread("swapper/1")) && !idle.matches(&user("swapper/1")));
         // What keeps threads off a CPU keeps this one off.
-        let kept_off = Answer::removes(Target::Threads(&["*"])).but_not(&["migration/*", "swapper/*"]);
+        let kept_off =
+            Answer::removes(CulpritPattern::Threads(&["*"])).but_not(&["migration/*", "swapper/*"]);
         assert!(kept_off.matches(&user("migration/1")) && !kept_off.matches(&thread("migration/1")));
         assert!(kept_off.matches(&user("swapper/1")));
     }
@@ -220,9 +225,9 @@ mod tests {
                 worker: Some(worker.clone()),
             })
         };
-        let unbound = Target::Work(&["kworker/u*"]);
+        let unbound = CulpritPattern::Work(&["kworker/u*"]);
         assert!(unbound.matches(&of(None)) && !unbound.matches(&of(Some("vmstat_update"))));
-        let answer = Answer::lessens(Target::Work(&["*"])).but_not(&["vmstat_update"]);
+        let answer = Answer::lessens(CulpritPattern::Work(&["*"])).but_not(&["vmstat_update"]);
         assert!(answer.matches(&of(Some("wb_workfn"))) && !answer.matches(&of(Some("vmstat_update"))));
     }
 }

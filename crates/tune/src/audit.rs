@@ -2,10 +2,10 @@
 
 use crate::answer::Effect;
 use crate::catalogue;
-use crate::evidence::{Evidence, MeasuredCulprit, Win};
-use crate::examine::{KnobState, Left, Scene};
+use crate::evidence::{MeasuredCulprit, RunEvidence, Win};
+use crate::examine::{Inspection, KnobState, Left};
 use crate::goal::Goal;
-use crate::knob::{Control, Group, Knob, Profile, Risk, Weight};
+use crate::knob::{Group, Knob, Mechanism, Profile, Risk, Weight};
 use crate::threads;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -105,8 +105,8 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
 
 /// Looks at every knob; with `evidence`, ranks them by what was measured.
 #[must_use]
-pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&Evidence>) -> Audit {
-    let scene = Scene::new(machine, goal);
+pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&RunEvidence>) -> Audit {
+    let scene = Inspection::new(machine, goal);
     let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(&scene, knob, evidence)).collect();
     // Stable: equals stay in the order of the catalogue.
     knobs.sort_by_key(|k| {
@@ -138,7 +138,7 @@ pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&Evidence>) -> Aud
     }
 }
 
-fn entry(scene: &Scene<'_>, knob: &'static Knob, evidence: Option<&Evidence>) -> AuditEntry {
+fn entry(scene: &Inspection<'_>, knob: &'static Knob, evidence: Option<&RunEvidence>) -> AuditEntry {
     let found = scene.examine(knob);
     AuditEntry {
         id: knob.id,
@@ -163,9 +163,9 @@ fn entry(scene: &Scene<'_>, knob: &'static Knob, evidence: Option<&Evidence>) ->
 /// How a knob can be changed: `now`, `reboot`, `by hand`.
 #[must_use]
 pub fn how(knob: &Knob) -> &'static str {
-    match knob.control {
-        Control::Boot(_) => "reboot",
-        Control::Look(_) => "by hand",
+    match knob.mechanism {
+        Mechanism::Boot(_) => "reboot",
+        Mechanism::Look(_) => "by hand",
         _ => "now",
     }
 }

@@ -20,7 +20,7 @@ pub struct MeasuredCulprit {
 
 /// What a run measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct RunEvidence {
     /// The run, for display.
     pub run: String,
     /// Measured time, summed over the CPUs.
@@ -61,7 +61,7 @@ struct Sum {
     count: u64,
 }
 
-impl Evidence {
+impl RunEvidence {
     /// What a run measured, by program. `attributions` are the run's rows; they are asked for only where they
     /// tell: messages that queue up behind one stall share its time, so that what ran in the stead of threads
     /// that were followed is counted once a thread, as what each of them lost.
@@ -71,7 +71,7 @@ impl Evidence {
     pub fn gather<E, R: Iterator<Item = Result<Attribution, E>>>(
         manifest: &RunManifest,
         attributions: impl FnOnce() -> Result<R, E>,
-    ) -> Result<Evidence, E> {
+    ) -> Result<RunEvidence, E> {
         let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
         let mut add = |subject: &Subject, time: Nanos, count: u64| {
             let sum = sums.of((), subject);
@@ -93,7 +93,7 @@ impl Evidence {
             total_ns: row.value.total,
             count: row.value.count,
         });
-        Ok(Evidence {
+        Ok(RunEvidence {
             run: format!("{} ({})", manifest.id, manifest.label),
             measured_ns: manifest.measured_time(),
             culprits: culprits.collect(),
@@ -147,7 +147,7 @@ mod tests {
     fn a_win_is_the_sum_of_what_the_knob_answers() {
         let work = Work { function: Some("vmstat_update".into()), ..Work::default() };
         let tick = Subject::Timer { function: Some("tick_nohz_handler".into()), source: None };
-        let evidence = Evidence {
+        let evidence = RunEvidence {
             run: "r".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![

@@ -2,7 +2,7 @@
 
 use crate::cmdline::{BootParam, Cmdline};
 use crate::goal::Goal;
-use crate::knob::{Control, Knob, Look, Shown, ThreadFamily};
+use crate::knob::{Knob, Look, Mechanism, Shown, ThreadFamily};
 use crate::op::Op;
 use crate::threads::Thread;
 use crate::{partition, settings, threads};
@@ -56,7 +56,7 @@ pub struct Examination {
 }
 
 /// A machine with a goal, read as far as needed and not twice.
-pub struct Scene<'a> {
+pub struct Inspection<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The goal.
@@ -65,11 +65,11 @@ pub struct Scene<'a> {
     threads: OnceCell<Vec<Thread>>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Inspection<'a> {
     /// A machine with a goal.
     #[must_use]
-    pub fn new(machine: &'a Machine, goal: &'a Goal) -> Scene<'a> {
-        Scene { machine, goal, cmdline: OnceCell::new(), threads: OnceCell::new() }
+    pub fn new(machine: &'a Machine, goal: &'a Goal) -> Inspection<'a> {
+        Inspection { machine, goal, cmdline: OnceCell::new(), threads: OnceCell::new() }
     }
 
     fn cmdline(&self) -> &Cmdline {
@@ -83,13 +83,13 @@ impl<'a> Scene<'a> {
     /// Looks at one knob.
     #[must_use]
     pub fn examine(&self, knob: &Knob) -> Examination {
-        let mut found = match knob.control {
-            Control::Partition | Control::Threads(_) if self.goal.housekeeping.is_empty() => {
+        let mut found = match knob.mechanism {
+            Mechanism::Partition | Mechanism::Threads(_) if self.goal.housekeeping.is_empty() => {
                 Examination::new(KnobState::NotApplicable("no CPU is left for housekeeping".into()))
             }
-            Control::Files(settings) => self.files(knob, settings),
-            Control::Threads(family) => self.family(knob, family),
-            Control::Partition => match partition::look(self.machine, self.goal) {
+            Mechanism::Files(settings) => self.files(knob, settings),
+            Mechanism::Threads(family) => self.family(knob, family),
+            Mechanism::Partition => match partition::look(self.machine, self.goal) {
                 None => Examination::new(KnobState::Unavailable(knob.absent.into())),
                 Some(p) => Examination {
                     state: if p.ops.is_empty() { KnobState::Fine } else { KnobState::Wrong },
@@ -100,9 +100,9 @@ impl<'a> Scene<'a> {
                     ..Examination::new(KnobState::Fine)
                 },
             },
-            Control::Blink => self.blink(knob),
-            Control::Boot(shown) => self.boot(knob, shown),
-            Control::Look(look) => Examination::looked(look(self.machine, self.goal)),
+            Mechanism::Blink => self.blink(knob),
+            Mechanism::Boot(shown) => self.boot(knob, shown),
+            Mechanism::Look(look) => Examination::looked(look(self.machine, self.goal)),
         };
         found.boot = knob.boot.iter().filter(|p| !self.cmdline().satisfies(p, self.goal)).copied().collect();
         found

@@ -285,21 +285,21 @@ fn tells(machine: &Machine, op: &Op) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knob::{Control, Place, Want};
+    use crate::knob::{Mechanism, Place, Want};
 
     #[test]
     fn every_knob_says_when_it_is_in_force_and_how_that_shows() {
         for knob in catalogue::all() {
             let declared = knob.in_force;
-            match knob.control {
-                Control::Look(_) => assert_eq!(declared, InForce::BY_HAND, "{}", knob.id),
-                Control::Boot(_) => assert_eq!(
+            match knob.mechanism {
+                Mechanism::Look(_) => assert_eq!(declared, InForce::BY_HAND, "{}", knob.id),
+                Mechanism::Boot(_) => assert_eq!(
                     (declared.apply, declared.rollback),
                     (Settles::AfterReboot, Settles::AfterReboot),
                     "{}",
                     knob.id
                 ),
-                Control::Files(_) | Control::Threads(_) | Control::Partition | Control::Blink => {
+                Mechanism::Files(_) | Mechanism::Threads(_) | Mechanism::Partition | Mechanism::Blink => {
                     for settles in [declared.apply, declared.rollback] {
                         assert!(!matches!(settles, Settles::ByHand | Settles::AfterReboot), "{}", knob.id);
                     }
@@ -327,8 +327,8 @@ mod tests {
         for knob in catalogue::all() {
             let rollback = knob.in_force.rollback;
             assert!(!matches!(rollback, Settles::Unbounded(_)), "{}", knob.id);
-            let values: Vec<String> = match knob.control {
-                Control::Files(settings) => settings.iter().flat_map(|s| written(&s.want)).collect(),
+            let values: Vec<String> = match knob.mechanism {
+                Mechanism::Files(settings) => settings.iter().flat_map(|s| written(&s.want)).collect(),
                 _ => vec![],
             };
             match rollback {
@@ -344,7 +344,7 @@ mod tests {
                 _ => {}
             }
             // Intervals that the kernel waits out before it looks at a new value are what lingers.
-            if let Control::Files(settings) = knob.control {
+            if let Mechanism::Files(settings) = knob.mechanism {
                 for setting in settings {
                     let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
                     if path.ends_with("stat_interval") || path.ends_with("poll_msec") {

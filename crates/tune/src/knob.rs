@@ -248,7 +248,7 @@ pub enum Shown {
     Gone(&'static str),
 }
 
-/// What a [`Control::Look`] found.
+/// What a [`Mechanism::Look`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Something is as it should not be: what there is, what is wanted.
@@ -265,7 +265,7 @@ pub enum Look {
 
 /// How the knob is turned.
 #[derive(Clone, Copy)]
-pub enum Control {
+pub enum Mechanism {
     /// By writing control files.
     Files(&'static [Setting]),
     /// By moving threads.
@@ -333,7 +333,7 @@ pub struct Knob {
     /// What goes away, in a sentence or two.
     pub removes: &'static str,
     /// How it is turned.
-    pub control: Control,
+    pub mechanism: Mechanism,
     /// Boot parameters that do it, or its lasting part, from the start.
     pub boot: &'static [BootParam],
     /// Culprits it answers.

@@ -1,6 +1,6 @@
 //! What is too little to be worth a change.
 
-use crate::evidence::Evidence;
+use crate::evidence::RunEvidence;
 use jitterscope_model::Nanos;
 
 /// Under one part in this many of the stolen time,
@@ -11,7 +11,7 @@ const OF_MEASURED: u128 = 10_000;
 /// In words.
 pub const NEGLIGIBLE: &str = "under 1 % of the stolen time and under 0.01 % of the measured time";
 
-impl Evidence {
+impl RunEvidence {
     /// The time that all culprits took.
     #[must_use]
     pub fn stolen(&self) -> Nanos {
@@ -33,14 +33,14 @@ mod tests {
     use crate::evidence::MeasuredCulprit;
     use jitterscope_model::{Subject, Work};
 
-    fn evidence(times: &[u64]) -> Evidence {
+    fn evidence(times: &[u64]) -> RunEvidence {
         let culprit = |ns: &u64| MeasuredCulprit {
             subject: Subject::Work(Work { function: Some("some_work".into()), ..Work::default() }),
             total_ns: Nanos(*ns),
             count: 1,
         };
         let culprits = times.iter().map(culprit).collect();
-        Evidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits }
+        RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits }
     }
 
     #[test]

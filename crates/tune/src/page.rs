@@ -4,7 +4,7 @@ use crate::answer::Effect;
 use crate::audit::how;
 use crate::catalogue;
 use crate::goal::Goal;
-use crate::knob::{Control, Group, Knob, Place, Scope, Setting, Shown, ThreadFamily};
+use crate::knob::{Group, Knob, Mechanism, Place, Scope, Setting, Shown, ThreadFamily};
 use std::fmt::Write;
 
 /// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
@@ -41,19 +41,19 @@ fn setting_text(setting: &Setting) -> String {
 }
 
 fn controls(knob: &Knob) -> String {
-    match knob.control {
-        Control::Files(settings) => settings.iter().map(setting_text).collect::<Vec<_>>().join("; "),
-        Control::Threads(ThreadFamily::Kernel) => {
+    match knob.mechanism {
+        Mechanism::Files(settings) => settings.iter().map(setting_text).collect::<Vec<_>>().join("; "),
+        Mechanism::Threads(ThreadFamily::Kernel) => {
             "Cpus_allowed_list of kernel threads in /proc/PID/status: no isolated CPU".into()
         }
-        Control::Threads(ThreadFamily::User) => {
+        Mechanism::Threads(ThreadFamily::User) => {
             "Cpus_allowed_list of all other threads in /proc/PID/task/TID/status: no isolated CPU".into()
         }
-        Control::Partition => {
+        Mechanism::Partition => {
             "cgroup v2 cpuset.cpus.partition, else cgroup v1 cpuset.sched_load_balance".into()
         }
-        Control::Blink => "/sys/devices/system/cpu/cpuN/online: 0, then 1".into(),
-        Control::Boot(shown) => {
+        Mechanism::Blink => "/sys/devices/system/cpu/cpuN/online: 0, then 1".into(),
+        Mechanism::Boot(shown) => {
             let line = knob.boot.iter().map(|p| p.pattern()).collect::<Vec<_>>().join(" ");
             match shown {
                 Shown::Cmdline => format!("kernel command line: {line}"),
@@ -63,7 +63,7 @@ fn controls(knob: &Knob) -> String {
                 Shown::Gone(path) => format!("{path} is gone; kernel command line: {line}"),
             }
         }
-        Control::Look(_) => "looked at where the machine tells; nothing is written".into(),
+        Mechanism::Look(_) => "looked at where the machine tells; nothing is written".into(),
     }
 }
 
@@ -107,8 +107,8 @@ fn applied(knob: &Knob) -> String {
 
 fn kept(knob: &Knob) -> String {
     let line = knob.boot.iter().map(|p| format!("`{}`", p.pattern())).collect::<Vec<_>>().join(" ");
-    match knob.control {
-        Control::Files(settings) => {
+    match knob.mechanism {
+        Mechanism::Files(settings) => {
             let mut how: Vec<&str> = Vec::new();
             for setting in settings {
                 let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
@@ -124,23 +124,23 @@ fn kept(knob: &Knob) -> String {
             let also = if line.is_empty() { String::new() } else { format!("; at boot {line}") };
             format!("{}{also}", how.join(", "))
         }
-        Control::Boot(_) => format!("kernel command line {line}"),
-        Control::Threads(ThreadFamily::User) => "systemd drop-in (CPUAffinity=)".into(),
-        Control::Threads(ThreadFamily::Kernel) | Control::Partition => {
+        Mechanism::Boot(_) => format!("kernel command line {line}"),
+        Mechanism::Threads(ThreadFamily::User) => "systemd drop-in (CPUAffinity=)".into(),
+        Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition => {
             "not by itself: isolcpus-domain does it from boot".into()
         }
-        Control::Blink | Control::Look(_) => "-".into(),
+        Mechanism::Blink | Mechanism::Look(_) => "-".into(),
     }
 }
 
 fn reverted(knob: &Knob) -> &'static str {
-    match knob.control {
-        Control::Files(_) => "the original text is written back",
-        Control::Threads(_) => "each thread's former CPUs; children started meanwhile are freed too",
-        Control::Partition => "original values, then the cgroup is removed; its members go to its parent",
-        Control::Blink => "nothing to revert; a CPU found offline is brought back",
-        Control::Boot(_) => "the drop-in is removed, then a reboot",
-        Control::Look(_) => "-",
+    match knob.mechanism {
+        Mechanism::Files(_) => "the original text is written back",
+        Mechanism::Threads(_) => "each thread's former CPUs; children started meanwhile are freed too",
+        Mechanism::Partition => "original values, then the cgroup is removed; its members go to its parent",
+        Mechanism::Blink => "nothing to revert; a CPU found offline is brought back",
+        Mechanism::Boot(_) => "the drop-in is removed, then a reboot",
+        Mechanism::Look(_) => "-",
     }
 }
 

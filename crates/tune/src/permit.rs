@@ -3,7 +3,7 @@
 
 use crate::catalogue;
 use crate::glob;
-use crate::knob::{Control, Place, Setting, ThreadFamily};
+use crate::knob::{Mechanism, Place, Setting, ThreadFamily};
 use crate::op::Op;
 use crate::partition;
 use crate::persist::{self, PERSIST};
@@ -80,20 +80,20 @@ fn declared(machine: &Machine, knob: &str, op: &Op) -> Result<Option<String>, Fo
     let Some(found) = catalogue::find(knob) else {
         return Err(Forbidden::UnknownKnob { knob: knob.to_owned() });
     };
-    match (&found.control, op) {
-        (Control::Files(settings), Op::Write { path, kind, effective, .. })
+    match (&found.mechanism, op) {
+        (Mechanism::Files(settings), Op::Write { path, kind, effective, .. })
             if settings.iter().any(|s| writes(s, path, *kind, effective.as_deref())) =>
         {
             // `/proc` or `/sys`: every declaration begins with one.
             let top = path.split('/').nth(1).unwrap_or_default();
             Ok(Some(format!("/{top}")))
         }
-        (Control::Threads(family), Op::Thread { pid, tid, start_time, .. })
+        (Mechanism::Threads(family), Op::Thread { pid, tid, start_time, .. })
             if *pid > 0 && *tid > 0 && is_of(machine, *family, (*pid, *tid, *start_time)) =>
         {
             Ok(None)
         }
-        (Control::Partition, op) => {
+        (Mechanism::Partition, op) => {
             let root = partition::may_make(machine, op);
             let plain = |root: &String| match op {
                 Op::Write { path, .. } | Op::MakeDir { path, .. } => {
@@ -103,7 +103,7 @@ fn declared(machine: &Machine, knob: &str, op: &Op) -> Result<Option<String>, Fo
             };
             root.filter(plain).map(Some).ok_or_else(not_its_change)
         }
-        (Control::Blink, Op::Blink { .. }) => Ok(None),
+        (Mechanism::Blink, Op::Blink { .. }) => Ok(None),
         _ => Err(not_its_change()),
     }
 }

@@ -3,7 +3,7 @@
 use crate::catalogue;
 use crate::cmdline::{BootParam, compose, merge};
 use crate::goal::Goal;
-use crate::knob::{Control, ThreadFamily};
+use crate::knob::{Mechanism, ThreadFamily};
 use crate::op::{Op, exact, exact_file};
 use jitterscope_platform::Machine;
 use serde::Serialize;
@@ -86,8 +86,8 @@ pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
                 line.strip_prefix("w ").is_some_and(|rest| rest.split(' ').next() == Some(path))
             }
             (MANAGER, Op::Thread { .. }) => {
-                let control = catalogue::find(knob).map(|k| k.control);
-                matches!(control, Some(Control::Threads(ThreadFamily::User)))
+                let mechanism = catalogue::find(knob).map(|k| k.mechanism);
+                matches!(mechanism, Some(Mechanism::Threads(ThreadFamily::User)))
                     && line.starts_with("CPUAffinity=")
             }
             _ => false,

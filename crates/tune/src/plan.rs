@@ -3,10 +3,10 @@
 use crate::answer::Effect;
 use crate::audit::{Competitor, competitors};
 use crate::catalogue;
-use crate::evidence::Evidence;
-use crate::examine::{Examination, KnobState, Left, Scene};
+use crate::evidence::RunEvidence;
+use crate::examine::{Examination, Inspection, KnobState, Left};
 use crate::goal::Goal;
-use crate::knob::{Control, Knob, Place, Profile, Risk, ThreadFamily};
+use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
 use crate::negligible::NEGLIGIBLE;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
@@ -26,7 +26,7 @@ pub enum Select {
     /// These, by id, whatever their risk.
     Only(Vec<String>),
     /// Those that answer what was measured.
-    Evidence(Evidence),
+    RunEvidence(RunEvidence),
 }
 
 /// One change of a plan.
@@ -173,7 +173,7 @@ pub fn plan(
         notes: Vec::new(),
         competitors: competitors(machine),
     };
-    let scene = Scene::new(machine, goal);
+    let scene = Inspection::new(machine, goal);
     let mut lasting = Lasting::default();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
@@ -223,7 +223,7 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
         Select::Only(ids) => {
             ids.iter().map(|id| known(id).map(|k| (k, k.removes.to_owned()))).collect::<Result<_, _>>()?
         }
-        Select::Evidence(evidence) => {
+        Select::RunEvidence(evidence) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {
                 let Some(win) = evidence.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
@@ -247,7 +247,7 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
         }
     };
     // Hotplug undoes cpusets and affinities, so it comes first.
-    knobs.sort_by_key(|(k, _)| !matches!(k.control, Control::Blink));
+    knobs.sort_by_key(|(k, _)| !matches!(k.mechanism, Mechanism::Blink));
     knobs.dedup_by_key(|(k, _)| k.id);
     Ok(knobs)
 }
@@ -258,14 +258,14 @@ fn take(knob: &'static Knob, found: Examination, why: &str, persist: bool, plan:
         plan.notes.push(format!("{}: {}", knob.id, found.note));
     }
     if found.ops.is_empty() {
-        let (because, why) = match (&found.state, &knob.control) {
+        let (because, why) = match (&found.state, &knob.mechanism) {
             (KnobState::Fine, _) => (Because::AlreadySo, format!("already so: {}", found.current)),
             (KnobState::Unavailable(why) | KnobState::NotApplicable(why), _) => {
                 (Because::NotHere, why.clone())
             }
             (KnobState::Unreadable(why), _) => (Because::Unreadable, format!("cannot be read: {why}")),
-            (KnobState::Wrong, Control::Boot(_)) if persist => return,
-            (KnobState::Wrong, Control::Boot(_)) => {
+            (KnobState::Wrong, Mechanism::Boot(_)) if persist => return,
+            (KnobState::Wrong, Mechanism::Boot(_)) => {
                 (Because::NeedsReboot, format!("needs a reboot with {}: --persist prepares it", found.wanted))
             }
             (KnobState::Wrong, _) => (Because::ByHand, format!("by hand: {}", knob.by_hand)),
@@ -283,8 +283,8 @@ fn take(knob: &'static Knob, found: Examination, why: &str, persist: bool, plan:
 
 /// Notes what makes a knob last.
 fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped: &mut Vec<Skipped>) {
-    match knob.control {
-        Control::Files(settings) => {
+    match knob.mechanism {
+        Mechanism::Files(settings) => {
             for op in &found.ops {
                 if let Op::Write { path, to, .. } = op {
                     let means_the_same_after_a_boot = settings.iter().any(|s| {
@@ -306,12 +306,12 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
                 }
             }
         }
-        Control::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
-        Control::Threads(ThreadFamily::Kernel) | Control::Partition if !found.ops.is_empty() => {
+        Mechanism::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
+        Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition if !found.ops.is_empty() => {
             let why = "for now only: after a boot, isolcpus-domain does it".into();
             skipped.push(Skipped { knob: knob.id, because: Because::ForNow, why });
         }
-        Control::Boot(_) if found.state == KnobState::Wrong => {
+        Mechanism::Boot(_) if found.state == KnobState::Wrong => {
             lasting
                 .boot
                 .extend(found.boot.iter().filter(|p| !lasting.boot.contains(p)).copied().collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use crate::audit::{AuditEntry, audit};
 use crate::catalogue;
 use crate::examine::KnobState;
 use crate::goal::Goal;
-use crate::knob::{Control, Place, Scope, Setting};
+use crate::knob::{Mechanism, Place, Scope, Setting};
 use crate::settings::{self, Reading as FileReading};
 use crate::state_dir::StateDir;
 use crate::status::{NowIs, Status, status};
@@ -30,8 +30,8 @@ pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir) -> TuningSta
     let found = audit(machine, goal, None);
     let state_of = |id: &str| found.knobs.iter().find(|entry| entry.id == id);
     let settings = catalogue::all()
-        .map(|knob| match knob.control {
-            Control::Files(files) => of_files(machine, goal, knob.id, files),
+        .map(|knob| match knob.mechanism {
+            Mechanism::Files(files) => of_files(machine, goal, knob.id, files),
             _ => in_words(knob.id, state_of(knob.id)),
         })
         .collect();

@@ -3,7 +3,7 @@
 mod support;
 
 use jitterscope_model::{Nanos, Subject, Work};
-use jitterscope_tune::{Because, Evidence, MeasuredCulprit, Select, catalogue, plan};
+use jitterscope_tune::{Because, MeasuredCulprit, RunEvidence, Select, catalogue, plan};
 use support::{Cgroups, build, folder, goal};
 
 fn work(function: &str, ns: u64) -> MeasuredCulprit {
@@ -25,8 +25,8 @@ fn what_is_negligible_is_left_out_and_named() {
     let dir = folder();
     let machine = build(dir.path(), Cgroups::V1);
     let culprits = vec![work("vmstat_update", 40_000_000), work("wb_workfn", 6_670)];
-    let evidence = Evidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits };
-    let plan = plan(&machine, &goal(&machine), &Select::Evidence(evidence), &[], false).unwrap();
+    let evidence = RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits };
+    let plan = plan(&machine, &goal(&machine), &Select::RunEvidence(evidence), &[], false).unwrap();
     assert!(plan.changes.iter().all(|c| c.knob == "vmstat"), "{:?}", plan.changes);
     assert!(!plan.changes.is_empty());
     let left: Vec<&str> =

@@ -7,7 +7,7 @@ mod support;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Control, Goal, MachineHands, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select, StateDir,
+    Goal, MachineHands, Mechanism, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select, StateDir,
     ThreadFamily, apply, catalogue, glob, is_clean, online_cpus, plan, rollback, status,
 };
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
     let before = snapshot(&bench.machine);
     let mut turned = Vec::new();
     for knob in catalogue::all() {
-        if NOT_HERE.contains(&knob.id) || matches!(knob.control, Control::Threads(ThreadFamily::User)) {
+        if NOT_HERE.contains(&knob.id) || matches!(knob.mechanism, Mechanism::Threads(ThreadFamily::User)) {
             continue;
         }
         let select = Select::Only(vec![knob.id.to_owned()]);

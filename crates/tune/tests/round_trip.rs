@@ -3,7 +3,7 @@
 mod support;
 
 use jitterscope_tune::{
-    Control, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, apply, catalogue, is_clean, plan, rollback,
+    Mechanism, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, apply, catalogue, is_clean, plan, rollback,
 };
 use std::path::Path;
 use support::{Cgroups, FakeHands, build, differences, goal, snapshot, survive, who};
@@ -37,7 +37,7 @@ fn die_and_roll_back(select: &Select, cgroups: Cgroups, die_at: usize, what: &st
 fn every_knob_comes_back_from_death_at_every_step() {
     for cgroups in [Cgroups::V1, Cgroups::V2] {
         for knob in catalogue::all() {
-            if cgroups == Cgroups::V2 && !matches!(knob.control, Control::Partition) {
+            if cgroups == Cgroups::V2 && !matches!(knob.mechanism, Mechanism::Partition) {
                 continue;
             }
             let select = Select::Only(vec![knob.id.to_owned()]);
@@ -45,8 +45,8 @@ fn every_knob_comes_back_from_death_at_every_step() {
             while die_and_roll_back(&select, cgroups, die_at, knob.id) {
                 die_at += 1;
             }
-            match knob.control {
-                Control::Look(_) => assert_eq!(die_at, 0, "{} writes something", knob.id),
+            match knob.mechanism {
+                Mechanism::Look(_) => assert_eq!(die_at, 0, "{} writes something", knob.id),
                 _ => assert!(die_at >= 2, "{} changes nothing on the fake machine", knob.id),
             }
         }

@@ -5,10 +5,13 @@
 
 pub mod chart;
 pub mod compare;
+pub mod doctor;
 mod drawn;
+pub mod experiment;
 pub mod html;
 pub mod json;
 pub mod junit;
+mod lines;
 pub mod list;
 mod load;
 mod number;
@@ -19,10 +22,12 @@ pub mod sljtest_json;
 mod style;
 pub mod text;
 pub mod timeline;
+pub mod tuning;
 mod warnings;
 mod words;
 
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
+pub use lines::{counted, cpus_text};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::{bytes as size_text, utc};
 pub use style::Style;

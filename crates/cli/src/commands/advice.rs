@@ -1,13 +1,14 @@
 //! Which settings of this machine answer what a run measured.
 
-use super::audit_text;
-use super::tune_words::evidence_of;
+use super::scope::evidence_of;
+use crate::output;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{Audit, Goal, Plan, Select, audit, plan};
 use jitterscope_view::text::Step;
+use jitterscope_view::tuning;
 use std::path::Path;
 
 /// Settings named at the end of a report, at most.
@@ -29,7 +30,7 @@ struct Advice {
 pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyhow::Result<String> {
     if let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? {
         text.push('\n');
-        text.push_str(&audit_text::advice(&audit, &plan, &run, left_out.as_ref(), MOST));
+        text.push_str(&tuning::advice(&audit, &plan, &run, left_out.as_ref(), MOST, output::style()));
     }
     Ok(text)
 }
@@ -40,7 +41,7 @@ pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyho
 /// The run cannot be read.
 pub fn step(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
     let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? else { return Ok(None) };
-    Ok(audit_text::first_step(&audit, &plan, &run, left_out.as_ref()))
+    Ok(tuning::first_step(&audit, &plan, &run, left_out.as_ref()))
 }
 
 /// Nothing for a run of another machine, or one without culprits.
@@ -59,6 +60,6 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
     let evidence = evidence_of(&run)?;
     let audit = audit(&machine, &goal, Some(&evidence));
-    let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false)?;
+    let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false)?;
     Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
 }

@@ -13,10 +13,10 @@ use crate::signals;
 use crate::units::{size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use jitterscope_export::Target;
+use jitterscope_export::Destination;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::{AttachSettings, RecordError, Target as Whom, TargetError, attach_to};
+use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, attach_to};
 use jitterscope_store::StoreError;
 
 /// How long a process or a name is followed unless said otherwise.
@@ -79,7 +79,7 @@ pub struct AttachArgs {
     pub trace_limit: u64,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
-    pub output: Vec<Target>,
+    pub output: Vec<Destination>,
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
@@ -102,7 +102,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     args.gates.of_one_run()?;
     let machine = Machine::host();
     let target = target(args)?;
-    let of_command = matches!(target, Whom::Command { .. });
+    let of_command = matches!(target, Followed::Command { .. });
     let settings = AttachSettings {
         target,
         wait: args.wait,
@@ -132,29 +132,29 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn target(args: &AttachArgs) -> Result<Whom, UsageError> {
+fn target(args: &AttachArgs) -> Result<Followed, UsageError> {
     match (args.pid, args.tid, &args.comm) {
-        (Some(pid), _, _) => Ok(Whom::Process(pid)),
-        (_, Some(tid), _) => Ok(Whom::Thread(tid)),
+        (Some(pid), _, _) => Ok(Followed::Process(pid)),
+        (_, Some(tid), _) => Ok(Followed::Thread(tid)),
         (_, _, Some(name)) if name.is_empty() => Err(UsageError("--comm needs a name".into())),
         (_, _, Some(name)) => {
             if name.len() > 15 {
                 let cut: String = name.chars().take(15).collect();
                 output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: following '{cut}'"));
             }
-            Ok(Whom::Named(name.clone()))
+            Ok(Followed::Named(name.clone()))
         }
         _ if args.command.is_empty() => {
             Err(UsageError("nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into()))
         }
-        _ => Ok(Whom::Command { line: args.command.clone(), to_stderr: args.json }),
+        _ => Ok(Followed::Command { line: args.command.clone(), to_stderr: args.json }),
     }
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Store(StoreError::Label { .. })
-        | RecordError::Target(TargetError::Gone { .. } | TargetError::NoSuchName(_)) => {
+        | RecordError::Follow(FollowError::Gone { .. } | FollowError::NoSuchName(_)) => {
             UsageError(error.to_string()).into()
         }
         RecordError::Output(error) => told_by_target(error),

@@ -1,12 +1,12 @@
 //! `audit`: which knobs are wrong for these CPUs, most useful first. It changes nothing.
 
-use super::audit_text;
-use super::tune_words::{Scope, named};
+use super::scope::Scope;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
-use jitterscope_tune::{Goal, GoalError, audit, catalogue};
+use jitterscope_tune::{Goal, GoalError, Inspection, audit, catalogue};
+use jitterscope_view::{cpus_text, tuning};
 
 /// Arguments of `audit`.
 #[derive(Args, Debug)]
@@ -51,17 +51,27 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
             };
             return Err(UsageError(format!("there is no knob '{id}'{hint}")).into());
         };
-        output::result(&audit_text::explanation(&machine, &goal, knob))?;
+        output::result(&tuning::explanation(
+            knob,
+            &Inspection::new(&machine, &goal).examine(knob),
+            &goal,
+            output::style(),
+        ))?;
         return Ok(Exit::Ok);
     }
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
+        output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
     }
     let audit = audit(&machine, &goal, evidence.as_ref().map(|m| &m.evidence));
     if args.json {
         output::json(&audit)?;
     } else {
-        output::result(&audit_text::text(&audit, args.all, evidence.as_ref().map(|m| m.run.as_str())))?;
+        output::result(&tuning::audit(
+            &audit,
+            args.all,
+            evidence.as_ref().map(|m| m.run.as_str()),
+            output::style(),
+        ))?;
     }
     Ok(Exit::Ok)
 }

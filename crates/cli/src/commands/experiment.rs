@@ -7,7 +7,6 @@ use super::experiment_auto;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_lab::CommandLab;
 use super::experiment_probe::{self, ProbeArg, probe_lab};
-use super::experiment_text;
 use super::leftovers::PutRight;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};
@@ -27,6 +26,7 @@ use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
 use jitterscope_view::compare::load_compared;
+use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -159,7 +159,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         if args.json {
             output::json(&told)?;
         } else {
-            output::result(&experiment_text::estimate(&told, &asked))?;
+            output::result(&view::estimate(&told, &asked, output::style()))?;
         }
         return Ok(Exit::Ok);
     }
@@ -191,7 +191,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&outcome)?;
     } else {
-        output::result(&experiment_text::outcome(&outcome, output::style()))?;
+        output::result(&view::outcome(&outcome, output::style()))?;
     }
     Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
 }

@@ -5,9 +5,8 @@ use super::compare_with::answers;
 use super::experiment::{ExperimentArgs, Watcher, rules};
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe::probe_lab;
-use super::experiment_text;
+use super::scope::evidence_of;
 use super::tune::who;
-use super::tune_words::evidence_of;
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -23,6 +22,7 @@ use jitterscope_store::RunReader;
 use jitterscope_tune::{
     Because, Goal, InForce, Op, Plan, Select, Settles, StateDir, boot_id, plan, realtime_ns,
 };
+use jitterscope_view::experiment as view;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ pub fn run(
     let mut lab = probe_lab(args, machine, &measured, places)?;
     let Some(before) = runs(&mut lab, Arm::A, stop)? else { return Ok(Exit::Failed) };
     let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
-    let found = plan(machine, &goal, &Select::Evidence(evidence), &args.except, false)?;
+    let found = plan(machine, &goal, &Select::RunEvidence(evidence), &args.except, false)?;
     let (knobs, not_tried) = candidates(&found, args.longest_wait);
     let needs_reboot =
         found.skipped.iter().filter(|s| s.because == Because::NeedsReboot).map(|s| s.knob).collect();
@@ -246,11 +246,14 @@ fn confirm(
 }
 
 fn text(sifted: &Sifted) -> String {
-    let mut text = sifted
-        .confirmed
-        .as_ref()
-        .map_or_else(String::new, |outcome| experiment_text::outcome(outcome, output::style()));
-    text.push_str(&experiment_text::sifted(&sifted.candidates, &sifted.needs_reboot, &sifted.not_tried));
+    let mut text =
+        sifted.confirmed.as_ref().map_or_else(String::new, |outcome| view::outcome(outcome, output::style()));
+    text.push_str(&view::sifted(
+        &sifted.candidates,
+        &sifted.needs_reboot,
+        &sifted.not_tried,
+        output::style(),
+    ));
     text
 }
 

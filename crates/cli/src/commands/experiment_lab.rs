@@ -10,8 +10,8 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
 use jitterscope_recording::{
-    AttachSettings, Extra, Output, PassiveRecordSettings, RecordSettings, Target, attach, record_passive_to,
-    record_to,
+    AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, attach,
+    record_passive_to, record_to,
 };
 use jitterscope_store::remove;
 use jitterscope_view::compare::load_compared;
@@ -208,7 +208,7 @@ impl Subject for CommandLab {
         }
         line.extend(self.command.iter().cloned());
         let settings = AttachSettings {
-            target: Target::Command { line, to_stderr: true },
+            target: Followed::Command { line, to_stderr: true },
             wait: false,
             children: true,
             duration: None,

@@ -6,7 +6,7 @@ use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
-use jitterscope_export::{Target, export_redacted, export_run};
+use jitterscope_export::{Destination, export_redacted, export_run};
 use jitterscope_model::{Delivery, SCHEMA_VERSION, doubts_text};
 use jitterscope_store::{RunReader, resolve};
 use serde_json::json;
@@ -20,7 +20,7 @@ pub struct ExportArgs {
     pub run: String,
     /// Where to, and in which format; may be repeated
     #[arg(long = "to", value_name = "TARGET", required = true)]
-    pub to: Vec<Target>,
+    pub to: Vec<Destination>,
     #[command(flatten)]
     pub redact: Redact,
     /// Say nothing on stderr but errors
@@ -37,7 +37,7 @@ pub struct ExportArgs {
 /// There is no such run, or a target cannot be opened or written.
 pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     places_apart(&args.to)?;
-    if args.json && args.to.iter().any(Target::is_stdout) {
+    if args.json && args.to.iter().any(Destination::is_stdout) {
         return Err(UsageError("--json: standard output is a target; name a file for it".into()).into());
     }
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
@@ -66,13 +66,13 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
 }
 
 /// The format alone, without the place.
-fn scheme(target: &Target) -> String {
+fn scheme(target: &Destination) -> String {
     let text = target.to_string();
     text.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_owned())
 }
 
-fn deliveries_json(targets: &[Target], delivered: &[Delivery], redact: Redact) -> serde_json::Value {
-    let of = |(target, delivery): (&Target, &Delivery)| {
+fn deliveries_json(targets: &[Destination], delivered: &[Delivery], redact: Redact) -> serde_json::Value {
+    let of = |(target, delivery): (&Destination, &Delivery)| {
         let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
         json!({
             "target": if redact.on { scheme(target) } else { target.to_string() },

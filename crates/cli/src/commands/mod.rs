@@ -3,7 +3,6 @@
 mod advice;
 pub mod attach;
 pub mod audit;
-mod audit_text;
 mod compare_with;
 pub mod diff;
 pub mod disturb;
@@ -14,7 +13,6 @@ mod experiment_auto;
 pub mod experiment_guard;
 mod experiment_lab;
 mod experiment_probe;
-mod experiment_text;
 pub mod export;
 mod gate;
 pub mod journal;
@@ -33,13 +31,12 @@ pub mod report;
 pub mod require;
 pub mod runs;
 pub mod sampler;
+mod scope;
 pub mod selftest;
 pub mod serve;
 pub mod sljtest;
 mod stall;
 pub mod tune;
-mod tune_text;
-mod tune_words;
 
 use crate::exit::Exit;
 

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, UsageError};
 use crate::output;
-use jitterscope_export::{Pace, Target, distinct};
+use jitterscope_export::{Destination, Pace, distinct};
 use jitterscope_model::{Delivery, SinkError};
 use jitterscope_recording::{Delivered, Output};
 
@@ -25,7 +25,7 @@ or INFLUX_PASSWORD, tokens from token_file= or INFLUX_TOKEN, certificates from t
 SSL_CERT_FILE.";
 
 /// Two results in one file, or on one stdout, would be none.
-pub fn places_apart(targets: &[Target]) -> Result<(), UsageError> {
+pub fn places_apart(targets: &[Destination]) -> Result<(), UsageError> {
     if targets.iter().filter(|target| target.is_stdout()).count() > 1 {
         return Err(UsageError("only one target can be standard output".into()));
     }
@@ -33,7 +33,7 @@ pub fn places_apart(targets: &[Target]) -> Result<(), UsageError> {
 }
 
 /// Checks the targets of a recording whose report has standard output, and says what must be known of them.
-pub fn beside_a_report(targets: &[Target], quiet: bool) -> Result<(), UsageError> {
+pub fn beside_a_report(targets: &[Destination], quiet: bool) -> Result<(), UsageError> {
     places_apart(targets)?;
     if let Some(target) = targets.iter().find(|target| target.is_stdout()) {
         return Err(UsageError(format!("{target}: standard output has the report; name a file")));
@@ -43,15 +43,15 @@ pub fn beside_a_report(targets: &[Target], quiet: bool) -> Result<(), UsageError
 }
 
 /// Says what must be known of targets.
-pub fn remarks(targets: &[Target], quiet: bool) {
-    for remark in targets.iter().filter_map(Target::remark).filter(|_| !quiet) {
+pub fn remarks(targets: &[Destination], quiet: bool) {
+    for remark in targets.iter().filter_map(Destination::remark).filter(|_| !quiet) {
         output::talk(remark);
     }
 }
 
 /// The targets as a recording's outputs.
-pub fn of_recording(targets: &[Target]) -> Vec<Output<'static>> {
-    let output = |target: &Target| {
+pub fn of_recording(targets: &[Destination]) -> Vec<Output<'static>> {
+    let output = |target: &Destination| {
         let own = target.clone();
         Output::new(target.to_string(), move || Ok(own.open(Pace::Live)?))
     };
@@ -59,7 +59,7 @@ pub fn of_recording(targets: &[Target]) -> Vec<Output<'static>> {
 }
 
 /// Says what became of each output of a recording: in any case where something was lost.
-pub fn tell(targets: &[Target], delivered: &[Delivered], quiet: bool) -> Exit {
+pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Exit {
     let mut exit = Exit::Ok;
     for (target, Delivered { delivery, error, .. }) in targets.iter().zip(delivered) {
         let lost = delivery.lost > 0 || error.is_some();
@@ -79,11 +79,11 @@ pub fn told_by_target(error: SinkError) -> anyhow::Error {
 }
 
 /// What became of a target's rows, in a line.
-pub fn told(target: &Target, delivery: &Delivery) -> String {
+pub fn told(target: &Destination, delivery: &Delivery) -> String {
     let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = match target {
-        Target::Parquet { .. } => format!("{target}: {}", counted(*delivered, "table")),
+        Destination::Parquet { .. } => format!("{target}: {}", counted(*delivered, "table")),
         _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
         _ => format!("{target}: {} sent, whether they arrived is unknown", counted(*delivered, "row")),
     };

@@ -101,7 +101,7 @@ pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Store(StoreError::Label { .. })
-        | RecordError::Target(_)
+        | RecordError::Follow(_)
         | RecordError::NobodyBelongs { .. } => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
         RecordError::NothingToWatch { .. } => UnavailableError(error.to_string()).into(),

@@ -1,8 +1,7 @@
 //! `report --chart` and `report --html`: a run's charts as files, and its page.
 
-use super::audit_text;
+use super::scope::evidence_of;
 use super::stall::redacted;
-use super::tune_words::evidence_of;
 use crate::exit::UsageError;
 use crate::output;
 use crate::places::Places;
@@ -19,7 +18,7 @@ use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Setting};
-use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall};
+use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall, tuning};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -269,8 +268,8 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
             finding: finding.clone(),
             title: knob.map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
             win: win.map(|win| match redact.on {
-                true => audit_text::won(&win),
-                false => format!("{}: {}", audit_text::won(&win), named(&win.culprits)),
+                true => tuning::won(&win),
+                false => format!("{}: {}", tuning::won(&win), named(&win.culprits)),
             }),
         }
     };

@@ -4,7 +4,7 @@ use super::gate::Gates;
 use crate::reading::ClockArgs;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, ValueEnum};
-use jitterscope_export::Target;
+use jitterscope_export::Destination;
 use jitterscope_model::Nanos;
 use jitterscope_recording::pipeline::ScheduleChoice;
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ pub struct PipelineArgs {
     pub interval: Nanos,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long, visible_alias = "to", value_name = "TARGET", help_heading = "Output")]
-    pub output: Vec<Target>,
+    pub output: Vec<Destination>,
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
     pub fail_above: Option<Nanos>,

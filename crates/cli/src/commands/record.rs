@@ -18,7 +18,7 @@ use crate::signals;
 use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use jitterscope_export::Target;
+use jitterscope_export::Destination;
 use jitterscope_model::{CpuId, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
@@ -179,7 +179,7 @@ pub struct MeasureArgs {
     pub trace_limit: u64,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
-    pub output: Vec<Target>,
+    pub output: Vec<Destination>,
     /// End with code 4 unless this source is available (see doctor); may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,

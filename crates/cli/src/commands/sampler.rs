@@ -13,7 +13,7 @@ use crate::signals;
 use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
-use jitterscope_export::{CsvRows, Formulas, Target};
+use jitterscope_export::{CsvRows, Destination, Formulas};
 use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
@@ -49,7 +49,7 @@ pub struct SamplerArgs {
     pub reading: ReadingArgs,
     /// Where to, and in which format; may be repeated [default: the series as CSV on standard output]
     #[arg(short, long = "output", value_name = "TARGET")]
-    pub output: Vec<Target>,
+    pub output: Vec<Destination>,
     /// Name of this configuration, a tag of what is written
     #[arg(long, short, default_value = "sampler", value_name = "NAME")]
     pub label: String,
@@ -77,7 +77,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 /// Wrong arguments, a target that cannot be opened or written, or nothing could be measured.
 pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut asked = args.output.clone();
-    let lines = Target::Json { path: "-".into() };
+    let lines = Destination::Json { path: "-".into() };
     if args.json && !asked.contains(&lines) {
         asked.push(lines);
     }
@@ -109,7 +109,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut front = Front {
         args,
         remarks: Remarks(told_of_cpus),
-        stdout_taken: targets.iter().any(Target::is_stdout),
+        stdout_taken: targets.iter().any(Destination::is_stdout),
         printed: Ok(()),
     };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
@@ -171,9 +171,9 @@ pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
 }
 
 /// What to open: a CSV file without a choice of rows is the series, and beside it the stalls.
-fn targets(asked: &[Target]) -> Result<Vec<Target>, UsageError> {
+fn targets(asked: &[Destination]) -> Result<Vec<Destination>, UsageError> {
     if asked.is_empty() {
-        return Ok(vec![Target::Csv {
+        return Ok(vec![Destination::Csv {
             path: "-".into(),
             rows: Some(CsvRows::Series),
             formulas: Formulas::Keep,
@@ -182,8 +182,9 @@ fn targets(asked: &[Target]) -> Result<Vec<Target>, UsageError> {
     let mut targets = Vec::new();
     for target in asked {
         match target {
-            Target::Csv { path, rows: None, formulas } => {
-                let of = |path: PathBuf, rows| Target::Csv { path, rows: Some(rows), formulas: *formulas };
+            Destination::Csv { path, rows: None, formulas } => {
+                let of =
+                    |path: PathBuf, rows| Destination::Csv { path, rows: Some(rows), formulas: *formulas };
                 targets.push(of(path.clone(), CsvRows::Series));
                 if path != Path::new("-") {
                     targets.push(of(stalls_beside(path), CsvRows::Stalls));
@@ -209,11 +210,11 @@ mod tests {
 
     #[test]
     fn a_csv_file_is_the_series_with_the_stalls_beside_it() {
-        let asked: Vec<Target> =
+        let asked: Vec<Destination> =
             ["csv://a/j.csv", "csv://b?rows=stalls", "csv://-"].iter().map(|t| t.parse().unwrap()).collect();
         let shown: Vec<String> = targets(&asked).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["csv://a/j.csv", "csv://a/j-stalls.csv", "csv://b", "csv://-"]);
-        let twice: Vec<Target> = ["csv://-", "json://-"].iter().map(|t| t.parse().unwrap()).collect();
+        let twice: Vec<Destination> = ["csv://-", "json://-"].iter().map(|t| t.parse().unwrap()).collect();
         assert!(targets(&twice).unwrap_err().0.contains("only one"));
     }
 }

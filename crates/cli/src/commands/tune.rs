@@ -1,11 +1,10 @@
 //! `tune plan|apply|rollback|status`: the only commands that change the machine's settings.
 
 use super::audit::goal_error;
-use super::tune_text;
-use super::tune_words::{Scope, counted, named};
+use super::scope::Scope;
 use crate::ask::ask;
 use crate::exit::{Exit, UsageError};
-use crate::output;
+use crate::output::{self, style};
 use crate::places::Places;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_platform::Machine;
@@ -13,6 +12,7 @@ use jitterscope_tune::{
     DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError, Profile,
     RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
 };
+use jitterscope_view::{counted, cpus_text, tuning};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -152,7 +152,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Plan(args) => {
             let (plan, _) = make(args, places)?;
             shown(args.json, &plan, || {
-                tune_text::plan(&plan) + &tune_text::how_to_apply(&plan, args.persist)
+                tuning::plan(&plan, style()) + &tuning::how_to_apply(&plan, args.persist, style())
             })?;
             Ok(Exit::Ok)
         }
@@ -162,7 +162,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
-            shown(args.json, &status, || tune_text::status(&status))?;
+            shown(args.json, &status, || tuning::status(&status, style()))?;
             Ok(Exit::Ok)
         }
     }
@@ -179,7 +179,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
     let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("{}: {why} (choose with --cpus)", named(&goal.isolated)));
+        output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
     }
     let select = match (args.profile, args.only.is_empty(), evidence) {
         (Some(ProfileName::Isolation), ..) => Select::Profile(Profile::Isolation),
@@ -187,7 +187,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
         (Some(ProfileName::Power), ..) => Select::Profile(Profile::Power),
         (Some(ProfileName::All), ..) => Select::All,
         (None, false, _) => Select::Only(args.only.clone()),
-        (None, true, Some(measured)) => Select::Evidence(measured.evidence),
+        (None, true, Some(measured)) => Select::RunEvidence(measured.evidence),
         (None, true, None) => {
             let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
             return Err(UsageError(text.into()).into());
@@ -205,7 +205,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     if plan.changes.is_empty() {
         output::talk("nothing to change");
     } else if !args.yes {
-        output::talk_page(&tune_text::plan(&plan));
+        output::talk_page(&tuning::plan(&plan, style()));
         if !ask(&format!("Apply {}?", counted(plan.changes.len(), "change")))? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
@@ -214,8 +214,8 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
     let mut hands = MachineHands::new(&machine);
     let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
-    shown(args.plan.json, &report, || tune_text::applied(&plan, &report))?;
-    let refused = tune_text::refused(&report)
+    shown(args.plan.json, &report, || tuning::applied(&plan, &report, style()))?;
+    let refused = tuning::refused(&report)
         .into_iter()
         .chain(denied(&args.plan, &plan))
         .chain((report.not_tried > 0).then(|| format!("{} not tried", counted(report.not_tried, "change"))));
@@ -240,7 +240,7 @@ fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let before = look()?;
     std::thread::sleep(args.wait);
     let diff = before.until(&look()?, &goal.isolated);
-    shown(args.json, &diff, || tune_text::interrupts(&diff))?;
+    shown(args.json, &diff, || tuning::interrupts(&diff))?;
     Ok(Exit::Ok)
 }
 
@@ -265,7 +265,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if !args.yes && now.active {
-        output::talk_page(&tune_text::status(&now));
+        output::talk_page(&tuning::status(&now, style()));
         let question = match args.only.as_slice() {
             [] => "Put all of it back?".to_owned(),
             only => format!("Put back what {} changed?", only.join(", ")),
@@ -303,7 +303,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
             RollbackError::State(e) => anyhow::Error::from(e),
         })?,
     };
-    shown(args.json, &report, || tune_text::rolled_back(&report))?;
+    shown(args.json, &report, || tuning::rolled_back(&report, style()))?;
     Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
 }
 

@@ -1,7 +1,7 @@
 //! Who belongs on a watched CPU: named by the user, or found by a look.
 
 use super::settings::Owners;
-use crate::threads::{Target, TargetError, threads_of};
+use crate::threads::{FollowError, Followed, threads_of};
 use jitterscope_attribute::{Belonging, Shares, Start};
 use jitterscope_model::{ChosenThread, Comm, CpuId, Nanos, ThreadRef, TickRate, Ticks};
 use jitterscope_platform::Machine;
@@ -12,11 +12,11 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 const FLAGS: usize = 6;
 
 /// The threads that the user named, as they are now. One of a name need not be there yet.
-pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, TargetError> {
+pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, FollowError> {
     let target = match owners {
         Owners::Largest => return Ok(Vec::new()),
-        Owners::Process(pid) => Target::Process(*pid),
-        Owners::Named(name) => Target::Named(name.clone()),
+        Owners::Process(pid) => Followed::Process(*pid),
+        Owners::Named(name) => Followed::Named(name.clone()),
     };
     let found = threads_of(machine, &target)?.into_iter().map(|found| Belonging {
         thread: found.following.thread,

@@ -1,9 +1,9 @@
 //! Following the threads of others for a while.
 
 use super::follow::Follow;
+use super::followed::{self, FollowError, Started};
 use super::rows::{EpisodeRows, INTERVAL};
-use super::settings::{AttachSettings, Target};
-use super::target::{self, Started, TargetError};
+use super::settings::{AttachSettings, Followed};
 use crate::after;
 use crate::engine::{
     Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
@@ -65,9 +65,9 @@ impl<'a> Subject for Attaching<'a> {
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let clock = choose_clock(machine, self.settings.clock)?;
-        let first = target::threads(machine, &settings.target)?;
-        if let (Target::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
-            return Err(TargetError::NoSuchName(name.clone()).into());
+        let first = followed::threads(machine, &settings.target)?;
+        if let (Followed::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
+            return Err(FollowError::NoSuchName(name.clone()).into());
         }
         let theirs: CpuSet =
             first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
@@ -159,12 +159,12 @@ impl Running for Attached<'_> {
         self.rows = EpisodeRows::new(settings.threshold, rate, start);
         self.follow.measure(start, self.end);
         // Again: what began since is followed from here, what ended is gone.
-        for found in target::threads(&self.machine, &settings.target)? {
+        for found in followed::threads(&self.machine, &settings.target)? {
             self.follow.follow(found.following, None, start);
         }
         self.command = start_command(&settings.target, &mut self.follow, start)?;
         self.awaited = match &settings.target {
-            Target::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
+            Followed::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
             _ => None,
         };
         if self.awaited.is_some() {
@@ -272,10 +272,10 @@ fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSetti
         rate,
         join_within: rate.ticks(JOIN_WITHIN),
         remember: Ticks(0),
-        new_threads: !matches!(settings.target, Target::Thread(_)),
+        new_threads: !matches!(settings.target, Followed::Thread(_)),
         children: settings.children,
         names: match &settings.target {
-            Target::Named(name) => vec![Comm::new(name)],
+            Followed::Named(name) => vec![Comm::new(name)],
             _ => Vec::new(),
         },
         most_threads: MOST_THREADS,
@@ -291,8 +291,12 @@ fn no_events(why: NoEvents) -> RecordError {
 
 /// Starts the command, if that is the target. It is followed from before its birth on: its first record
 /// is that it is made.
-fn start_command(target: &Target, follow: &mut Follow, start: Ticks) -> Result<Option<Started>, RecordError> {
-    let Target::Command { line, to_stderr } = target else { return Ok(None) };
+fn start_command(
+    target: &Followed,
+    follow: &mut Follow,
+    start: Ticks,
+) -> Result<Option<Started>, RecordError> {
+    let Followed::Command { line, to_stderr } = target else { return Ok(None) };
     let started = Started::start(line, *to_stderr)?;
     let name = line.first().map(|program| program.rsplit('/').next().unwrap_or(program));
     let thread = ThreadRef { tid: started.pid(), comm: Comm::new(name.unwrap_or_default()) };
@@ -301,12 +305,12 @@ fn start_command(target: &Target, follow: &mut Follow, start: Ticks) -> Result<O
 }
 
 /// Whether there is nobody left to follow.
-fn is_over(machine: &Machine, target: &Target, command: Option<&mut Started>, follow: &Follow) -> bool {
+fn is_over(machine: &Machine, target: &Followed, command: Option<&mut Started>, follow: &Follow) -> bool {
     match (target, command) {
         // Processes that it leaves behind are followed until they end.
-        (Target::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower().is_idle(),
-        (Target::Process(pid), _) => follow.follower().is_idle() && !target::is_alive(machine, *pid),
-        (Target::Thread(_), _) => follow.follower().is_idle(),
+        (Followed::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower().is_idle(),
+        (Followed::Process(pid), _) => follow.follower().is_idle() && !followed::is_alive(machine, *pid),
+        (Followed::Thread(_), _) => follow.follower().is_idle(),
         // One of the name may begin at any time.
         _ => false,
     }

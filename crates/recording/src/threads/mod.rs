@@ -2,14 +2,14 @@
 
 mod attach;
 mod follow;
+mod followed;
 mod rows;
 mod settings;
-mod target;
 
 pub use attach::{attach, attach_to};
-pub use settings::{AttachSettings, Target};
-pub use target::TargetError;
+pub use followed::FollowError;
+pub use settings::{AttachSettings, Followed};
 
 pub(crate) use follow::{Follow, InOrder, TakesRecords};
+pub(crate) use followed::threads as threads_of;
 pub(crate) use rows::EpisodeRows;
-pub(crate) use target::threads as threads_of;

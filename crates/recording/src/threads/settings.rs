@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Whose threads are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Followed {
     /// All threads of a process.
     Process(i32),
     /// One thread.
@@ -25,7 +25,7 @@ pub enum Target {
 #[derive(Clone, Debug)]
 pub struct AttachSettings {
     /// Whose threads.
-    pub target: Target,
+    pub target: Followed,
     /// Whether the processes that a followed process makes are followed, too.
     pub children: bool,
     /// Whether to wait for a thread of the name when there is none yet.

@@ -1,6 +1,6 @@
 //! Attributions: one row a part.
 
-use super::{ATTRIBUTIONS, Batch, Rows};
+use super::{ATTRIBUTIONS, Batch, TableRows};
 use crate::legacy::{self, Wording};
 use arrow_array::builder::{Int32Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{Array, ArrayRef, Int32Array, StringArray, UInt32Array, UInt64Array};
@@ -24,7 +24,7 @@ macro_rules! attribution_rows {
             flat: Flat,
         }
 
-        impl Rows for AttributionRows {
+        impl TableRows for AttributionRows {
             const FILE: &'static str = ATTRIBUTIONS;
 
             fn len(&self) -> usize {

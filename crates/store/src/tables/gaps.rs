@@ -1,6 +1,6 @@
 //! Stalls.
 
-use super::{Batch, GAPS, Realtime, Rows};
+use super::{Batch, GAPS, Realtime, TableRows};
 use arrow_array::builder::{Int32Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{ArrayRef, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{Comm, CpuId, Stall, StallId, ThreadRef, TickRate, Ticks};
@@ -31,7 +31,7 @@ impl GapRows {
     }
 }
 
-impl Rows for GapRows {
+impl TableRows for GapRows {
     const FILE: &'static str = GAPS;
 
     fn len(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Intervals.
 
-use super::{Batch, INTERVALS, Realtime, Rows};
+use super::{Batch, INTERVALS, Realtime, TableRows};
 use arrow_array::builder::{UInt32Builder, UInt64Builder};
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use jitterscope_model::{CpuId, IntervalRow, Nanos, Ticks};
@@ -29,7 +29,7 @@ impl IntervalRows {
     }
 }
 
-impl Rows for IntervalRows {
+impl TableRows for IntervalRows {
     const FILE: &'static str = INTERVALS;
 
     fn len(&self) -> usize {

@@ -143,7 +143,7 @@ pub(crate) fn schema(file: &str) -> Arc<Schema> {
 }
 
 /// Rows on their way into a table.
-pub(crate) trait Rows: Default {
+pub(crate) trait TableRows: Default {
     const FILE: &'static str;
     fn len(&self) -> usize;
     fn columns(&mut self) -> Vec<ArrayRef>;

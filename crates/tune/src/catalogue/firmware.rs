@@ -1,9 +1,9 @@
 //! Firmware and the host below.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::in_force::InForce;
-use crate::knob::{Control, Fact, Group, Knob, Risk, Weight};
+use crate::knob::{Fact, Group, Knob, Mechanism, Risk, Weight};
 use jitterscope_model::{CulpritKind, Verdict};
 
 /// Time without any kernel event, and at the edges of what the kernel recorded, where a host may have run something
@@ -17,11 +17,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Firmware,
         title: "System management interrupts",
         removes: "Firmware that stops all CPUs at once, unseen by the kernel.",
-        control: Control::Look(observed::system_management),
+        mechanism: Mechanism::Look(observed::system_management),
         boot: &[],
         answers: &[
-            Answer::removes(Target::VerdictsOf(CulpritKind::Firmware)),
-            Answer::perhaps(Target::Verdicts(&[Verdict::OutsideThisKernel])),
+            Answer::removes(CulpritPattern::VerdictsOf(CulpritKind::Firmware)),
+            Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::OutsideThisKernel])),
         ],
         profiles: &[],
         risk: Risk::High,
@@ -40,11 +40,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Firmware,
         title: "The host's scheduling of this virtual machine",
         removes: "Time in which the host runs something else in place of this CPU, and interrupts that it delivers late.",
-        control: Control::Look(observed::host),
+        mechanism: Mechanism::Look(observed::host),
         boot: &[],
         answers: &[
-            Answer::removes(Target::VerdictsOf(CulpritKind::Hypervisor)),
-            Answer::perhaps(Target::Verdicts(UNSEEN)),
+            Answer::removes(CulpritPattern::VerdictsOf(CulpritKind::Hypervisor)),
+            Answer::perhaps(CulpritPattern::Verdicts(UNSEEN)),
         ],
         profiles: &[],
         risk: Risk::Low,
@@ -63,11 +63,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Firmware,
         title: "This machine as a KVM host",
         removes: "Periodic exits that KVM forces on its guests.",
-        control: Control::Look(observed::kvm_host),
+        mechanism: Mechanism::Look(observed::kvm_host),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Threads(&["CPU */KVM"])),
-            Answer::lessens(Target::Work(&["kvmclock_*"])),
+            Answer::removes(CulpritPattern::Threads(&["CPU */KVM"])),
+            Answer::lessens(CulpritPattern::Work(&["kvmclock_*"])),
         ],
         profiles: &[],
         risk: Risk::Medium,

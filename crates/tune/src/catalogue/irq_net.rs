@@ -1,10 +1,12 @@
 //! Interrupts, softirqs, network and block devices.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
-use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Setting, Shown, Want, Weight};
+use crate::knob::{
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Setting, Shown, Want, Weight,
+};
 use crate::value::ValueKind;
 
 /// Other programs that write interrupt affinities.
@@ -25,7 +27,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Device interrupts elsewhere",
         removes: "Device interrupts and the softirqs that follow in their tail.",
-        control: Control::Files(&[Setting {
+        mechanism: Mechanism::Files(&[Setting {
             place: Place::Files("/proc/irq/*/smp_affinity_list"),
             kind: ValueKind::CpuList,
             want: Want::OffIsolated,
@@ -34,8 +36,10 @@ pub(super) const KNOBS: &[Knob] = &[
         }]),
         boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::removes(Target::Devices(&["*"])),
-            Answer::lessens(Target::Softirqs(&["NET_RX", "NET_TX", "BLOCK", "TASKLET", "HI", "IRQ_POLL"])),
+            Answer::removes(CulpritPattern::Devices(&["*"])),
+            Answer::lessens(CulpritPattern::Softirqs(&[
+                "NET_RX", "NET_TX", "BLOCK", "TASKLET", "HI", "IRQ_POLL",
+            ])),
         ],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
@@ -57,13 +61,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Interrupts still to come",
         removes: "Interrupts of devices that are set up later (a driver loaded, a queue added).",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/irq/default_smp_affinity",
             ValueKind::CpuMask,
             Want::OffIsolated,
         )]),
         boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
-        answers: &[Answer::lessens(Target::Devices(&["*"]))],
+        answers: &[Answer::lessens(CulpritPattern::Devices(&["*"]))],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
         loses: "Nothing but the CPUs' share of new interrupts.",
@@ -81,11 +85,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "irqbalance",
         removes: "A daemon that moves interrupts back onto the CPUs.",
-        control: Control::Look(observed::irqbalance),
+        mechanism: Mechanism::Look(observed::irqbalance),
         boot: &[],
         answers: &[
-            Answer::lessens(Target::Devices(&["*"])),
-            Answer::removes(Target::Threads(&["irqbalance"])),
+            Answer::lessens(CulpritPattern::Devices(&["*"])),
+            Answer::removes(CulpritPattern::Threads(&["irqbalance"])),
         ],
         profiles: &[],
         risk: Risk::Low,
@@ -106,11 +110,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "As many queues as housekeeping CPUs",
         removes: "Receive queues that interrupt isolated CPUs because there are more queues than other CPUs.",
-        control: Control::Look(observed::nic_queues),
+        mechanism: Mechanism::Look(observed::nic_queues),
         boot: &[],
         answers: &[
-            Answer::lessens(Target::Softirqs(&["NET_RX", "NET_TX"])),
-            Answer::lessens(Target::Devices(&["*"])),
+            Answer::lessens(CulpritPattern::Softirqs(&["NET_RX", "NET_TX"])),
+            Answer::lessens(CulpritPattern::Devices(&["*"])),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -129,14 +133,14 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Receive packet steering",
         removes: "Packets handed to an isolated CPU by software: an interrupt from another CPU and a NET_RX softirq.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::file("/sys/class/net/*/queues/rx-*/rps_cpus", ValueKind::CpuMask, Want::OffIsolated),
             Setting::file("/proc/sys/net/core/rps_default_mask", ValueKind::CpuMask, Want::OffIsolated),
         ]),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Calls(&["rps_trigger_softirq"])),
-            Answer::removes(Target::Softirqs(&["NET_RX"])),
+            Answer::removes(CulpritPattern::Calls(&["rps_trigger_softirq"])),
+            Answer::removes(CulpritPattern::Softirqs(&["NET_RX"])),
         ],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
@@ -158,13 +162,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Transmit queues",
         removes: "Transmit completions that come to the CPU a queue is tied to.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/class/net/*/queues/tx-*/xps_cpus",
             ValueKind::CpuMask,
             Want::OffIsolated,
         )]),
         boot: &[],
-        answers: &[Answer::removes(Target::Softirqs(&["NET_TX"]))],
+        answers: &[Answer::removes(CulpritPattern::Softirqs(&["NET_TX"]))],
         profiles: &[Profile::Network],
         risk: Risk::Low,
         loses: "A program that sends from the isolated CPU itself uses a housekeeping CPU's queue.",
@@ -182,15 +186,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Threaded NAPI",
         removes: "Packet processing in the tail of an interrupt: it becomes threads that can be pinned.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/class/net/*/threaded",
             ValueKind::Number,
             Want::OneOf(&["1"]),
         )]),
         boot: &[],
         answers: &[
-            Answer::lessens(Target::Softirqs(&["NET_RX"])),
-            Answer::lessens(Target::Threads(&["ksoftirqd/*"])),
+            Answer::lessens(CulpritPattern::Softirqs(&["NET_RX"])),
+            Answer::lessens(CulpritPattern::Threads(&["ksoftirqd/*"])),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -214,15 +218,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Where block I/O completes",
         removes: "Completions sent to the CPU (or a sibling) that submitted the request.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/block/*/queue/rq_affinity",
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
         answers: &[
-            Answer::lessens(Target::Softirqs(&["BLOCK"])),
-            Answer::removes(Target::Calls(&["__blk_mq_complete_request_remote", "*blk*complete*"])),
+            Answer::lessens(CulpritPattern::Softirqs(&["BLOCK"])),
+            Answer::removes(CulpritPattern::Calls(&["__blk_mq_complete_request_remote", "*blk*complete*"])),
         ],
         profiles: &[],
         risk: Risk::Low,
@@ -244,9 +248,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Interrupts,
         title: "Threaded interrupt handlers",
         removes: "Long hard interrupt handlers: they become irq/N threads with a priority and an affinity.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "threadirqs", value: BootValue::Flag }],
-        answers: &[Answer::lessens(Target::Devices(&["*"]))],
+        answers: &[Answer::lessens(CulpritPattern::Devices(&["*"]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Latency of each device: a thread must be woken first.",

@@ -1,11 +1,11 @@
 //! Keeping others off the CPUs.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
-    Conflict, Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
 };
 use crate::value::ValueKind;
 
@@ -55,13 +55,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Isolated cpuset",
         removes: "Other tasks and the scheduler's load balancing: the CPUs leave the scheduling domains, without a reboot.",
-        control: Control::Partition,
+        mechanism: Mechanism::Partition,
         boot: &[],
         answers: &[
-            Answer::removes(Target::Threads(&["*"])).but_not(BOUND_KTHREADS),
-            Answer::removes(Target::Softirqs(&["SCHED"])),
-            Answer::lessens(Target::Threads(&["migration/*"])),
-            Answer::lessens(Target::Calls(&["reschedule"])),
+            Answer::removes(CulpritPattern::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(CulpritPattern::Softirqs(&["SCHED"])),
+            Answer::lessens(CulpritPattern::Threads(&["migration/*"])),
+            Answer::lessens(CulpritPattern::Calls(&["reschedule"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -93,11 +93,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "isolcpus: no scheduling domain",
         removes: "Other tasks and load balancing, from boot on.",
-        control: Control::Boot(Shown::CpuFile("/sys/devices/system/cpu/isolated")),
+        mechanism: Mechanism::Boot(Shown::CpuFile("/sys/devices/system/cpu/isolated")),
         boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("domain") }],
         answers: &[
-            Answer::removes(Target::Threads(&["*"])).but_not(BOUND_KTHREADS),
-            Answer::removes(Target::Softirqs(&["SCHED"])),
+            Answer::removes(CulpritPattern::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(CulpritPattern::Softirqs(&["SCHED"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -121,9 +121,12 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "isolcpus: managed interrupts",
         removes: "Queue interrupts of NVMe and network devices whose affinity the kernel manages itself and no one may write.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("managed_irq") }],
-        answers: &[Answer::lessens(Target::Devices(&["*"])), Answer::lessens(Target::Softirqs(&["BLOCK"]))],
+        answers: &[
+            Answer::lessens(CulpritPattern::Devices(&["*"])),
+            Answer::lessens(CulpritPattern::Softirqs(&["BLOCK"])),
+        ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Best effort only: a queue whose mask holds no housekeeping CPU still interrupts an isolated one when I/O is submitted there.",
@@ -143,17 +146,17 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Full dynticks",
         removes: "The periodic timer tick while a single task runs on the CPU.",
-        control: Control::Boot(Shown::CpuFile("/sys/devices/system/cpu/nohz_full")),
+        mechanism: Mechanism::Boot(Shown::CpuFile("/sys/devices/system/cpu/nohz_full")),
         boot: &[BootParam { key: "nohz_full", value: BootValue::Isolated }],
         answers: &[
-            Answer::removes(Target::Timers(&[
+            Answer::removes(CulpritPattern::Timers(&[
                 "tick_nohz_handler",
                 "tick_sched_timer",
                 "tick_nohz_highres_handler",
                 "tick_periodic",
                 "local_timer",
             ])),
-            Answer::lessens(Target::Softirqs(&["TIMER", "SCHED", "RCU"])),
+            Answer::lessens(CulpritPattern::Softirqs(&["TIMER", "SCHED", "RCU"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -172,9 +175,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "What keeps the tick",
         removes: "A tick that full dynticks could not stop because something on the CPU needs it.",
-        control: Control::Look(observed::tick_dependency),
+        mechanism: Mechanism::Look(observed::tick_dependency),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The CPU timer, performance event or second task that needed it.",
@@ -192,11 +195,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "RCU callbacks elsewhere",
         removes: "Running RCU callbacks on the CPU: the RCU softirq and the rcuc threads. The rcuo threads that do it instead are moved to housekeeping CPUs.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "rcu_nocbs", value: BootValue::Isolated }],
         answers: &[
-            Answer::removes(Target::Softirqs(&["RCU"])),
-            Answer::removes(Target::Threads(&["rcuc/*"])),
+            Answer::removes(CulpritPattern::Softirqs(&["RCU"])),
+            Answer::removes(CulpritPattern::Threads(&["rcuc/*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -215,7 +218,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "RCU callback threads poll",
         removes: "Wake-ups that an isolated CPU must send to the rcuo threads.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "rcu_nocb_poll", value: BootValue::Flag }],
         answers: &[],
         profiles: &[],
@@ -235,13 +238,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "No expedited RCU",
         removes: "Interrupts from other CPUs that hurry an RCU grace period.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/kernel/rcu_normal",
             ValueKind::Number,
             Want::OneOf(&["1"]),
         )]),
         boot: &[BootParam { key: "rcupdate.rcu_normal_after_boot", value: BootValue::Is("1") }],
-        answers: &[Answer::removes(Target::Calls(&["rcu_exp_handler", "*rcu_exp*"]))],
+        answers: &[Answer::removes(CulpritPattern::Calls(&["rcu_exp_handler", "*rcu_exp*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "What waits for a grace period (network changes, module or cgroup removal) takes milliseconds longer.",
@@ -262,13 +265,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "RCU waits before it asks for a tick",
         removes: "Ticks that RCU forces on a full-dynticks CPU which is slow to report.",
-        control: Control::Boot(Shown::Reads(
+        mechanism: Mechanism::Boot(Shown::Reads(
             "/sys/module/rcutree/parameters/nohz_full_patience_delay",
             ValueKind::Number,
             &["1000"],
         )),
         boot: &[BootParam { key: "rcutree.nohz_full_patience_delay", value: BootValue::Is("1000") }],
-        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Grace periods may last a second longer.",
@@ -286,9 +289,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Kernel threads that may move",
         removes: "RCU's grace-period and callback threads, memory reclaim, compaction, audit and file-system threads.",
-        control: Control::Threads(ThreadFamily::Kernel),
+        mechanism: Mechanism::Threads(ThreadFamily::Kernel),
         boot: &[],
-        answers: &[Answer::removes(Target::Threads(FREE_KTHREADS))],
+        answers: &[Answer::removes(CulpritPattern::Threads(FREE_KTHREADS))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "They compete for the housekeeping CPUs.",
@@ -311,9 +314,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Daemons and shells off the CPUs",
         removes: "Every other program's threads, now by their affinity, lasting by systemd's CPUAffinity=.",
-        control: Control::Threads(ThreadFamily::User),
+        mechanism: Mechanism::Threads(ThreadFamily::User),
         boot: &[],
-        answers: &[Answer::removes(Target::Threads(&["*"])).but_not(FREE_KTHREADS).but_not(BOUND_KTHREADS)],
+        answers: &[Answer::removes(CulpritPattern::Threads(&["*"]))
+            .but_not(FREE_KTHREADS)
+            .but_not(BOUND_KTHREADS)],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "All other programs share the housekeeping CPUs. Children inherit the affinity; a program may widen it again.",

@@ -1,10 +1,10 @@
 //! Memory, calls between CPUs, security.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::InForce;
-use crate::knob::{Control, Fact, Group, Knob, Risk, Setting, Shown, Want, Weight};
+use crate::knob::{Fact, Group, Knob, Mechanism, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
 
@@ -16,9 +16,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Memory locked and touched beforehand",
         removes: "Page faults of the program itself.",
-        control: Control::Look(observed::program_only),
+        mechanism: Mechanism::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(Target::PageFaults)],
+        answers: &[Answer::removes(CulpritPattern::PageFaults)],
         profiles: &[],
         risk: Risk::Low,
         loses: "Memory that is locked is not there for others.",
@@ -36,13 +36,16 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Swapping",
         removes: "kswapd working for anonymous memory, and faults that wait for a disk.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/vm/swappiness",
             ValueKind::Number,
             Want::By("at most 10 (written: 1), or no swap in use", observed::swappiness),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(Target::Threads(&["kswapd*"])), Answer::lessens(Target::PageFaults)],
+        answers: &[
+            Answer::lessens(CulpritPattern::Threads(&["kswapd*"])),
+            Answer::lessens(CulpritPattern::PageFaults),
+        ],
         profiles: &[],
         risk: Risk::Medium,
         loses: "The machine runs out of memory sooner and the OOM killer comes earlier.",
@@ -60,9 +63,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "TLB shootdowns of the program's own threads",
         removes: "Interrupts by which a thread that unmaps or protects memory makes its siblings flush their TLBs.",
-        control: Control::Look(observed::program_only),
+        mechanism: Mechanism::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(Target::Calls(&[
+        answers: &[Answer::removes(CulpritPattern::Calls(&[
             "flush_tlb_func*",
             "flush_tlb_*",
             "do_flush_tlb_all",
@@ -85,9 +88,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Patching of kernel text",
         removes: "Interrupts that make every CPU see patched kernel code: tracing or BPF switched on and off, modules loaded, static keys flipped.",
-        control: Control::Look(observed::program_only),
+        mechanism: Mechanism::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(Target::Calls(&["do_sync_core", "*text_poke*", "patch_map_all_stubs"]))],
+        answers: &[Answer::removes(CulpritPattern::Calls(&[
+            "do_sync_core",
+            "*text_poke*",
+            "patch_map_all_stubs",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Tracing and observability tools must be started before, and not stopped during, the critical time.",
@@ -105,9 +112,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Tools that read model-specific registers",
         removes: "Interrupts by which turbostat, PCM and their like read a register on each CPU.",
-        control: Control::Look(observed::msr_pollers),
+        mechanism: Mechanism::Look(observed::msr_pollers),
         boot: &[],
-        answers: &[Answer::removes(Target::Calls(&[
+        answers: &[Answer::removes(CulpritPattern::Calls(&[
             "__rdmsr_on_cpu",
             "__wrmsr_on_cpu",
             "__rdmsr_safe_on_cpu",
@@ -130,9 +137,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "membarrier",
         removes: "Interrupts by which one thread of a process, or a system-wide call, issues a memory barrier on all CPUs that run it.",
-        control: Control::Look(observed::program_only),
+        mechanism: Mechanism::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(Target::Calls(&["ipi_mb", "ipi_sync_core", "ipi_rseq"]))],
+        answers: &[Answer::removes(CulpritPattern::Calls(&["ipi_mb", "ipi_sync_core", "ipi_rseq"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The runtime that uses it (Java, .NET, liburcu) falls back to slower means.",
@@ -150,7 +157,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Mitigations of processor flaws",
         removes: "Part of the cost of every entry to and exit from the kernel.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "mitigations", value: BootValue::Is("off") }],
         answers: &[],
         profiles: &[],
@@ -170,7 +177,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Split-lock mitigation",
         removes: "The delay of 10 ms or more that the kernel imposes on a program whose atomic operation crosses a cache line.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/split_lock_mitigate",
             ValueKind::Number,
             Want::OneOf(&["0"]),
@@ -194,9 +201,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Memory,
         title: "Cache ways of one's own",
         removes: "Stalls without any event, from others who evict the program's cache lines.",
-        control: Control::Look(observed::cache_allocation),
+        mechanism: Mechanism::Look(observed::cache_allocation),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Verdicts(&[Verdict::UnderOneMicrosecond]))],
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::UnderOneMicrosecond]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Cache for everybody else.",

@@ -56,7 +56,7 @@ pub fn similar(id: &str) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::answer::Effect;
-    use crate::knob::{Control, Place, Risk};
+    use crate::knob::{Mechanism, Place, Risk};
     use jitterscope_model::{About, Name, Quota, Subject, Task, Verdict, Work};
     use std::collections::BTreeSet;
 
@@ -91,10 +91,10 @@ mod tests {
                     ["irqbalance", "tuned", "systemd", "container runtimes"].contains(&conflict.with);
                 assert!(daemon || find(conflict.with).is_some(), "{}: no knob {}", knob.id, conflict.with);
             }
-            if let Control::Boot(_) = knob.control {
+            if let Mechanism::Boot(_) = knob.mechanism {
                 assert!(!knob.boot.is_empty(), "{} is set at boot by what?", knob.id);
             }
-            if let Control::Files(settings) = knob.control {
+            if let Mechanism::Files(settings) = knob.mechanism {
                 assert!(!settings.is_empty());
                 for setting in settings {
                     let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;

@@ -1,11 +1,11 @@
 //! Frequency and idle states.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
-    Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
@@ -21,16 +21,19 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Frequency governor",
         removes: "Frequency changes while the program runs, and running slowly after a pause.",
-        control: Control::Files(&[Setting::new(
+        mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", Scope::All),
             ValueKind::Text,
             Want::OneOf(&["performance"]),
         )]),
         boot: &[BootParam { key: "cpufreq.default_governor", value: BootValue::Is("performance") }],
         answers: &[
-            Answer::removes(Target::Threads(&["sugov:*"])),
-            Answer::perhaps(Target::Verdicts(&[Verdict::FrequencyChange, Verdict::OutsideThisKernel])),
-            Answer::lessens(Target::Devices(&["*cpufreq*"])),
+            Answer::removes(CulpritPattern::Threads(&["sugov:*"])),
+            Answer::perhaps(CulpritPattern::Verdicts(&[
+                Verdict::FrequencyChange,
+                Verdict::OutsideThisKernel,
+            ])),
+            Answer::lessens(CulpritPattern::Devices(&["*cpufreq*"])),
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
@@ -49,7 +52,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Lowest frequency and preference",
         removes: "Ramping up from a low frequency, and a processor that chooses by itself to save power.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::new(
                 Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_min_freq", Scope::Isolated),
                 ValueKind::Number,
@@ -70,7 +73,7 @@ pub(super) const KNOBS: &[Knob] = &[
             ),
         ]),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Verdicts(&[
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
@@ -91,7 +94,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Turbo",
         removes: "Frequency transitions as the turbo budget comes and goes.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::file(
                 "/sys/devices/system/cpu/intel_pstate/no_turbo",
                 ValueKind::Number,
@@ -100,7 +103,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Setting::file("/sys/devices/system/cpu/cpufreq/boost", ValueKind::Number, Want::OneOf(&["0"])),
         ]),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Verdicts(&[
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
@@ -121,9 +124,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Frequency driver",
         removes: "Autonomous frequency choices of the processor, where the vendor's driver lets it.",
-        control: Control::Look(observed::frequency_driver),
+        mechanism: Mechanism::Look(observed::frequency_driver),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Verdicts(&[
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
@@ -146,7 +149,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Deep idle states",
         removes: "Wake-up latency from deep sleep, for threads that sleep; and late timer interrupts after it.",
-        control: Control::Files(&[Setting::new(
+        mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable", Scope::Isolated),
             ValueKind::Number,
             Want::By("1 for states with more than 2 us of exit latency", observed::deep_idle_states),
@@ -156,9 +159,12 @@ pub(super) const KNOBS: &[Knob] = &[
             BootParam { key: "processor.max_cstate", value: BootValue::Is("1") },
         ],
         answers: &[
-            Answer::lessens(Target::Verdicts(IDLE)),
-            Answer::lessens(Target::Threads(&["swapper/*"])),
-            Answer::perhaps(Target::Verdicts(&[Verdict::FrequencyChange, Verdict::OutsideThisKernel])),
+            Answer::lessens(CulpritPattern::Verdicts(IDLE)),
+            Answer::lessens(CulpritPattern::Threads(&["swapper/*"])),
+            Answer::perhaps(CulpritPattern::Verdicts(&[
+                Verdict::FrequencyChange,
+                Verdict::OutsideThisKernel,
+            ])),
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
@@ -179,13 +185,16 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "No idle latency for these CPUs",
         removes: "The same, asked for through the CPU's own quality-of-service file.",
-        control: Control::Files(&[Setting::new(
+        mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us", Scope::Isolated),
             ValueKind::Text,
             Want::OneOf(&["n/a"]),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(Target::Verdicts(IDLE)), Answer::lessens(Target::Threads(&["swapper/*"]))],
+        answers: &[
+            Answer::lessens(CulpritPattern::Verdicts(IDLE)),
+            Answer::lessens(CulpritPattern::Threads(&["swapper/*"])),
+        ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
         loses: "Power, on these CPUs only.",
@@ -203,7 +212,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Idle by polling",
         removes: "The last microsecond of leaving idle.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "idle", value: BootValue::Is("poll") }],
         answers: &[],
         profiles: &[],
@@ -223,13 +232,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "Uncore frequency",
         removes: "Drift of memory and cache latency as the rest of the chip changes its frequency.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz",
             ValueKind::Number,
             Want::SameAs("max_freq_khz"),
         )]),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Verdicts(&[
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
@@ -250,7 +259,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Power,
         title: "PCIe link power saving",
         removes: "Waiting for a sleeping link when a device is accessed.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/module/pcie_aspm/parameters/policy",
             ValueKind::Choice,
             Want::OneOf(&["performance"]),

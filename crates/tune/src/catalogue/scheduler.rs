@@ -1,10 +1,12 @@
 //! What the scheduler itself does on the CPUs: throttling, balancing memory, timers, quotas, siblings.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
-use crate::knob::{Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Want, Weight};
+use crate::knob::{
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Want, Weight,
+};
 use crate::value::ValueKind;
 use jitterscope_model::{Nanos, Verdict};
 
@@ -14,13 +16,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Real-time throttling",
         removes: "The 50 ms in each second that the scheduler takes from real-time threads which never sleep.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/sched_rt_runtime_us",
             ValueKind::Number,
             Want::OneOf(&["-1"]),
         )]),
         boot: &[],
-        answers: &[Answer::removes(Target::Throttling)],
+        answers: &[Answer::removes(CulpritPattern::Throttling)],
         profiles: &[],
         risk: Risk::High,
         loses: "A runaway real-time thread hangs its CPU for good.",
@@ -38,13 +40,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Fair server",
         removes: "The share that the scheduler reserves for ordinary tasks on CPUs where real-time threads never sleep.",
-        control: Control::Files(&[Setting::new(
+        mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime", Scope::Isolated),
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
-        answers: &[Answer::lessens(Target::Throttling)],
+        answers: &[Answer::lessens(CulpritPattern::Throttling)],
         profiles: &[],
         risk: Risk::High,
         loses: "Ordinary tasks on the CPU starve, kernel workers among them: the machine can hang.",
@@ -62,16 +64,16 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Automatic NUMA balancing",
         removes: "Page faults planted to learn who uses which memory, and the migrations that follow.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/numa_balancing",
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
         answers: &[
-            Answer::lessens(Target::PageFaults),
-            Answer::lessens(Target::Threads(&["migration/*"])),
-            Answer::lessens(Target::Work(&["task_numa_work"])),
+            Answer::lessens(CulpritPattern::PageFaults),
+            Answer::lessens(CulpritPattern::Threads(&["migration/*"])),
+            Answer::lessens(CulpritPattern::Work(&["task_numa_work"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -94,13 +96,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "Timers of idle CPUs",
         removes: "Timers that other CPUs, when idle, hand to a busy one: yours.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/timer_migration",
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
-        answers: &[Answer::perhaps(Target::Softirqs(&["TIMER", "HRTIMER"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Softirqs(&["TIMER", "HRTIMER"]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Idle CPUs wake for timers of their own. With nohz_full the opposite value, 1, lets an isolated CPU's timers move away.",
@@ -121,12 +123,12 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "CPU quotas",
         removes: "Throttling of a group that used up its quota, and the timer that refills it.",
-        control: Control::Look(observed::cpu_quota),
+        mechanism: Mechanism::Look(observed::cpu_quota),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Quotas),
-            Answer::removes(Target::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"])),
-            Answer::perhaps(Target::Verdicts(&[Verdict::RunnableIdle])),
+            Answer::removes(CulpritPattern::Quotas),
+            Answer::removes(CulpritPattern::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"])),
+            Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::RunnableIdle])),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -145,11 +147,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "CPU off and on again",
         removes: "Timers that were pinned to the CPU before you came and re-arm there for ever.",
-        control: Control::Blink,
+        mechanism: Mechanism::Blink,
         boot: &[],
         answers: &[
-            Answer::perhaps(Target::Softirqs(&["TIMER"])),
-            Answer::perhaps(Target::Timers(&["*"])).but_not(&["tick_*", "local_timer", "watchdog_timer_fn"]),
+            Answer::perhaps(CulpritPattern::Softirqs(&["TIMER"])),
+            Answer::perhaps(CulpritPattern::Timers(&["*"])).but_not(&[
+                "tick_*",
+                "local_timer",
+                "watchdog_timer_fn",
+            ]),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -169,13 +175,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Isolation,
         title: "SMT siblings",
         removes: "Sub-microsecond stalls without any kernel event, from the other hardware thread of the core.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/devices/system/cpu/smt/control",
             ValueKind::Text,
             Want::OneOf(&["off", "forceoff", "notsupported", "notimplemented"]),
         )]),
         boot: &[BootParam { key: "nosmt", value: BootValue::Flag }],
-        answers: &[Answer::perhaps(Target::Verdicts(&[Verdict::UnderOneMicrosecond]))],
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::UnderOneMicrosecond]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Half of the logical CPUs. Leaving the siblings of the isolated CPUs idle (isolate them too) costs less.",

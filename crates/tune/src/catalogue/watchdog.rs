@@ -1,11 +1,11 @@
 //! Watchdogs, clocks, error reporting.
 
 use super::observed;
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
-    Conflict, Control, Fact, Group, Knob, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
 };
 use crate::value::ValueKind;
 use jitterscope_model::Nanos;
@@ -16,16 +16,16 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Soft-lockup watchdog",
         removes: "A timer every 4 s that wakes the CPU's migration thread. (Kernels before 4.19 had threads watchdog/N in its place.)",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/watchdog_cpumask",
             ValueKind::CpuList,
             Want::By("no isolated CPU, or the watchdog off (kernel.watchdog = 0)", observed::watchdog_cpus),
         )]),
         boot: &[BootParam { key: "nosoftlockup", value: BootValue::Flag }],
         answers: &[
-            Answer::removes(Target::Timers(&["watchdog_timer_fn"])),
-            Answer::lessens(Target::Threads(&["migration/*"])),
-            Answer::removes(Target::Threads(&["watchdog/*"])),
+            Answer::removes(CulpritPattern::Timers(&["watchdog_timer_fn"])),
+            Answer::lessens(CulpritPattern::Threads(&["migration/*"])),
+            Answer::removes(CulpritPattern::Threads(&["watchdog/*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -44,13 +44,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Hard-lockup watchdog",
         removes: "Non-maskable interrupts of the hard-lockup detector, and the performance counter that it holds on each CPU.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/nmi_watchdog",
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[BootParam { key: "nmi_watchdog", value: BootValue::Is("0") }],
-        answers: &[Answer::lessens(Target::Nmis(&["*"]))],
+        answers: &[Answer::lessens(CulpritPattern::Nmis(&["*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "A CPU that hangs with interrupts off is not noticed.",
@@ -68,9 +68,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Clock-source watchdog",
         removes: "A timer every half second that wanders over all CPUs and compares clocks.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "tsc", value: BootValue::OneOf(&["nowatchdog", "reliable"]) }],
-        answers: &[Answer::removes(Target::Timers(&["clocksource_watchdog"]))],
+        answers: &[Answer::removes(CulpritPattern::Timers(&["clocksource_watchdog"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "An unstable TSC is not noticed. tsc=reliable does the same and skips further checks.",
@@ -88,7 +88,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Polling for corrected errors",
         removes: "A timer every 5 minutes (more often after errors) that reads the machine-check banks, and interrupts for corrected errors.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::new(
                 Place::PerCpu(
                     "/sys/devices/system/machinecheck/machinecheck{cpu}/check_interval",
@@ -108,8 +108,8 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[BootParam { key: "mce", value: BootValue::Is("ignore_ce") }],
         answers: &[
-            Answer::removes(Target::Timers(&["mce_timer_fn"])),
-            Answer::lessens(Target::MachineChecks),
+            Answer::removes(CulpritPattern::Timers(&["mce_timer_fn"])),
+            Answer::lessens(CulpritPattern::MachineChecks),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -128,15 +128,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Memory-error polling by drivers",
         removes: "Work of EDAC drivers that poll the memory controller, every second by default, and firmware error sources that are polled.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/module/edac_core/parameters/edac_mc_poll_msec",
             ValueKind::Number,
             Want::AtLeast { enough: 60_000, write: 60_000 },
         )]),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Work(&["edac_mc_workq_function"])),
-            Answer::removes(Target::Timers(&["ghes_poll*"])),
+            Answer::removes(CulpritPattern::Work(&["edac_mc_workq_function"])),
+            Answer::removes(CulpritPattern::Timers(&["ghes_poll*"])),
         ],
         profiles: &[],
         risk: Risk::Medium,
@@ -158,9 +158,9 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Ticks apart from each other",
         removes: "All CPUs' ticks at the same instant, and their fight for the same locks.",
-        control: Control::Boot(Shown::Cmdline),
+        mechanism: Mechanism::Boot(Shown::Cmdline),
         boot: &[BootParam { key: "skew_tick", value: BootValue::Is("1") }],
-        answers: &[Answer::perhaps(Target::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Some power: CPUs wake at different times.",
@@ -181,11 +181,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Watchdogs,
         title: "Programs that count hardware events",
         removes: "Counter-overflow NMIs and interrupts, and a tick kept alive for performance events.",
-        control: Control::Look(observed::perf_users),
+        mechanism: Mechanism::Look(observed::perf_users),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Nmis(&["perf_event_nmi_handler"])),
-            Answer::lessens(Target::Calls(&["*perf*", "remote_function"])),
+            Answer::removes(CulpritPattern::Nmis(&["perf_event_nmi_handler"])),
+            Answer::lessens(CulpritPattern::Calls(&["*perf*", "remote_function"])),
         ],
         profiles: &[],
         risk: Risk::Low,

@@ -1,9 +1,9 @@
 //! Workqueues and kernel daemons.
 
-use crate::answer::{Answer, Target};
+use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
-use crate::knob::{Control, Fact, Group, Knob, Profile, Risk, Setting, Shown, Want, Weight};
+use crate::knob::{Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, Want, Weight};
 use crate::value::ValueKind;
 use jitterscope_model::Nanos;
 
@@ -33,15 +33,16 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Unbound kernel workers",
         removes: "Work of unbound workqueues (kworker/u*).",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/devices/virtual/workqueue/cpumask",
             ValueKind::CpuMask,
             Want::OffIsolated,
         )]),
         boot: &[BootParam { key: "workqueue.unbound_cpus", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::lessens(Target::Work(&["*"])).but_not(&["vmstat_update", "lru_add_drain_per_cpu"]),
-            Answer::removes(Target::Work(&["kworker/u*"])),
+            Answer::lessens(CulpritPattern::Work(&["*"]))
+                .but_not(&["vmstat_update", "lru_add_drain_per_cpu"]),
+            Answer::removes(CulpritPattern::Work(&["kworker/u*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -63,15 +64,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Workqueues with a mask of their own",
         removes: "Writeback and the other workqueues that sysfs shows by name.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/devices/virtual/workqueue/*/cpumask",
             ValueKind::CpuMask,
             Want::OffIsolated,
         )]),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Work(&["wb_workfn", "wb_update_bandwidth_workfn"])),
-            Answer::lessens(Target::Work(&["blkcg_*"])),
+            Answer::removes(CulpritPattern::Work(&["wb_workfn", "wb_update_bandwidth_workfn"])),
+            Answer::lessens(CulpritPattern::Work(&["blkcg_*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -93,13 +94,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Power-efficient workqueues",
         removes: "Some work that would be bound to the CPU which queued it: it becomes unbound.",
-        control: Control::Boot(Shown::Reads(
+        mechanism: Mechanism::Boot(Shown::Reads(
             "/sys/module/workqueue/parameters/power_efficient",
             ValueKind::Switch,
             &["Y"],
         )),
         boot: &[BootParam { key: "workqueue.power_efficient", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(Target::Work(POWER_EFFICIENT))],
+        answers: &[Answer::lessens(CulpritPattern::Work(POWER_EFFICIENT))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Cache locality of that work.",
@@ -117,13 +118,13 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Memory statistics",
         removes: "Most runs of the bound worker that folds each CPU's memory counters into the global ones: one a minute is left of one a second.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/vm/stat_interval",
             ValueKind::Number,
             Want::AtLeast { enough: 10, write: 60 },
         )]),
         boot: &[],
-        answers: &[Answer::removes(Target::Work(&["vmstat_update", "vmstat_shepherd"]))],
+        answers: &[Answer::removes(CulpritPattern::Work(&["vmstat_update", "vmstat_shepherd"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Counters in /proc/vmstat and /proc/meminfo may be stale by that many seconds; memory reclaim works with less exact numbers.",
@@ -146,7 +147,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Small and early writeback",
         removes: "Long bursts of writing dirty pages, by writing less at a time and earlier.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::file(
                 "/proc/sys/vm/dirty_background_ratio",
                 ValueKind::Number,
@@ -159,7 +160,7 @@ pub(super) const KNOBS: &[Knob] = &[
             ),
         ]),
         boot: &[],
-        answers: &[Answer::lessens(Target::Work(&["wb_workfn"]))],
+        answers: &[Answer::lessens(CulpritPattern::Work(&["wb_workfn"]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "I/O throughput; writers are held back sooner. Values set in bytes (dirty_bytes) read as ratio 0 and are left alone.",
@@ -177,15 +178,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Same-page merging",
         removes: "The ksmd thread and the TLB shootdowns of the pages that it merges.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/kernel/mm/ksm/run",
             ValueKind::Number,
             Want::OneOf(&["0", "2"]),
         )]),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Threads(&["ksmd"])),
-            Answer::lessens(Target::Calls(&["flush_tlb_func"])),
+            Answer::removes(CulpritPattern::Threads(&["ksmd"])),
+            Answer::lessens(CulpritPattern::Calls(&["flush_tlb_func"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -204,7 +205,7 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Transparent huge pages",
         removes: "khugepaged, page faults that clear or assemble 2 MiB, and the drains on all CPUs that compaction asks for.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::file(
                 "/sys/kernel/mm/transparent_hugepage/enabled",
                 ValueKind::Choice,
@@ -218,9 +219,9 @@ pub(super) const KNOBS: &[Knob] = &[
         ]),
         boot: &[BootParam { key: "transparent_hugepage", value: BootValue::Is("madvise") }],
         answers: &[
-            Answer::removes(Target::Threads(&["khugepaged"])),
-            Answer::lessens(Target::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
-            Answer::lessens(Target::PageFaults),
+            Answer::removes(CulpritPattern::Threads(&["khugepaged"])),
+            Answer::lessens(CulpritPattern::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
+            Answer::lessens(CulpritPattern::PageFaults),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -240,14 +241,14 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Memory compaction",
         removes: "kcompactd working ahead of need, and drains of per-CPU page lists on every CPU.",
-        control: Control::Files(&[
+        mechanism: Mechanism::Files(&[
             Setting::file("/proc/sys/vm/compaction_proactiveness", ValueKind::Number, Want::OneOf(&["0"])),
             Setting::file("/proc/sys/vm/compact_unevictable_allowed", ValueKind::Number, Want::OneOf(&["0"])),
         ]),
         boot: &[],
         answers: &[
-            Answer::removes(Target::Threads(&["kcompactd*"])),
-            Answer::lessens(Target::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
+            Answer::removes(CulpritPattern::Threads(&["kcompactd*"])),
+            Answer::lessens(CulpritPattern::Work(&["lru_add_drain_per_cpu", "drain_local_pages_wq"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -266,15 +267,15 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "KFENCE sampling",
         removes: "A sampling memory checker that patches kernel text on all CPUs as it switches itself on and off.",
-        control: Control::Files(&[Setting::file(
+        mechanism: Mechanism::Files(&[Setting::file(
             "/sys/module/kfence/parameters/sample_interval",
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
         boot: &[BootParam { key: "kfence.sample_interval", value: BootValue::Is("0") }],
         answers: &[
-            Answer::lessens(Target::Calls(&["do_sync_core"])),
-            Answer::removes(Target::Work(&["toggle_allocation_gate"])),
+            Answer::lessens(CulpritPattern::Calls(&["do_sync_core"])),
+            Answer::removes(CulpritPattern::Work(&["toggle_allocation_gate"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -298,11 +299,11 @@ pub(super) const KNOBS: &[Knob] = &[
         group: Group::Workqueues,
         title: "Pressure stall information",
         removes: "A worker that averages pressure figures every 2 s, and accounting in every context switch.",
-        control: Control::Boot(Shown::Gone("/proc/pressure")),
+        mechanism: Mechanism::Boot(Shown::Gone("/proc/pressure")),
         boot: &[BootParam { key: "psi", value: BootValue::Is("0") }],
         answers: &[
-            Answer::removes(Target::Work(&["psi_avgs_work"])),
-            Answer::removes(Target::Threads(&["psimon"])),
+            Answer::removes(CulpritPattern::Work(&["psi_avgs_work"])),
+            Answer::removes(CulpritPattern::Threads(&["psimon"])),
         ],
         profiles: &[],
         risk: Risk::Medium,

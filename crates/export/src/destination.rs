@@ -1,7 +1,7 @@
 //! Where an export goes, as the user writes it.
 
 use crate::csv::{CsvRows, Formulas};
-use crate::error::TargetError;
+use crate::error::DestinationError;
 use crate::influx::{Credentials, Dialect, HttpPlace};
 use jitterscope_model::CpuId;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// One target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Destination {
     /// Comma-separated values; `None` when the user left the choice of rows to the command.
     Csv {
         /// The file.
@@ -53,12 +53,12 @@ pub enum Target {
     InfluxHttp(HttpPlace),
 }
 
-impl Target {
+impl Destination {
     /// What the user should know before relying on it.
     #[must_use]
     pub fn remark(&self) -> Option<String> {
         match self {
-            Target::InfluxUdp { address } => Some(format!(
+            Destination::InfluxUdp { address } => Some(format!(
                 "influx://{address} is UDP: whether anything arrives cannot be known (influx+http:// can tell)"
             )),
             _ => None,
@@ -69,33 +69,33 @@ impl Target {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Target::Csv { path, .. }
-            | Target::Json { path }
-            | Target::Hlog { path }
-            | Target::Hgrm { path, .. }
-            | Target::Parquet { folder: path } => Some(path),
-            Target::InfluxUdp { .. } | Target::InfluxHttp(_) => None,
+            Destination::Csv { path, .. }
+            | Destination::Json { path }
+            | Destination::Hlog { path }
+            | Destination::Hgrm { path, .. }
+            | Destination::Parquet { folder: path } => Some(path),
+            Destination::InfluxUdp { .. } | Destination::InfluxHttp(_) => None,
         }
     }
 
     /// Whether it writes to standard output.
     #[must_use]
     pub fn is_stdout(&self) -> bool {
-        !matches!(self, Target::Parquet { .. }) && self.path() == Some(Path::new("-"))
+        !matches!(self, Destination::Parquet { .. }) && self.path() == Some(Path::new("-"))
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Destination {
     /// Its kind and place, without options.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Csv { path, .. } => write!(f, "csv://{}", path.display()),
-            Target::Json { path } => write!(f, "json://{}", path.display()),
-            Target::Hlog { path } => write!(f, "hlog://{}", path.display()),
-            Target::Hgrm { path, .. } => write!(f, "hgrm://{}", path.display()),
-            Target::Parquet { folder } => write!(f, "parquet://{}", folder.display()),
-            Target::InfluxUdp { address } => write!(f, "influx://{address}"),
-            Target::InfluxHttp(place) => {
+            Destination::Csv { path, .. } => write!(f, "csv://{}", path.display()),
+            Destination::Json { path } => write!(f, "json://{}", path.display()),
+            Destination::Hlog { path } => write!(f, "hlog://{}", path.display()),
+            Destination::Hgrm { path, .. } => write!(f, "hgrm://{}", path.display()),
+            Destination::Parquet { folder } => write!(f, "parquet://{}", folder.display()),
+            Destination::InfluxUdp { address } => write!(f, "influx://{address}"),
+            Destination::InfluxHttp(place) => {
                 let version = match place.dialect {
                     Dialect::One { .. } => "",
                     Dialect::Two { .. } => "2",
@@ -107,11 +107,12 @@ impl fmt::Display for Target {
     }
 }
 
-impl FromStr for Target {
-    type Err = TargetError;
+impl FromStr for Destination {
+    type Err = DestinationError;
 
-    fn from_str(text: &str) -> Result<Target, TargetError> {
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| TargetError::NoScheme(text.to_owned()))?;
+    fn from_str(text: &str) -> Result<Destination, DestinationError> {
+        let (scheme, rest) =
+            text.split_once("://").ok_or_else(|| DestinationError::NoScheme(text.to_owned()))?;
         let parts = Parts::split(text, rest);
         parts.each_once()?;
         match scheme {
@@ -133,7 +134,7 @@ impl FromStr for Target {
                         _ => return Err(parts.unknown(key, CSV_OPTIONS)),
                     }
                 }
-                Ok(Target::Csv { path, rows, formulas })
+                Ok(Destination::Csv { path, rows, formulas })
             }
             "hgrm" => {
                 let path = parts.path()?;
@@ -145,17 +146,17 @@ impl FromStr for Target {
                         _ => return Err(parts.unknown(key, "cpu=N, of=TAG")),
                     }
                 }
-                Ok(Target::Hgrm { path, cpu, of })
+                Ok(Destination::Hgrm { path, cpu, of })
             }
-            "json" => parts.plain().map(|path| Target::Json { path }),
-            "hlog" => parts.plain().map(|path| Target::Hlog { path }),
-            "parquet" => parts.plain().map(|folder| Target::Parquet { folder }),
+            "json" => parts.plain().map(|path| Destination::Json { path }),
+            "hlog" => parts.plain().map(|path| Destination::Hlog { path }),
+            "parquet" => parts.plain().map(|folder| Destination::Parquet { folder }),
             "influx" => {
                 parts.none()?;
                 let address = parts.place.trim_end_matches('/');
                 match address.rsplit_once(':') {
                     Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0) => {
-                        Ok(Target::InfluxUdp { address: address.to_owned() })
+                        Ok(Destination::InfluxUdp { address: address.to_owned() })
                     }
                     _ => {
                         Err(parts.incomplete("write influx://HOST:PORT, for example influx://localhost:8089"))
@@ -165,7 +166,7 @@ impl FromStr for Target {
             "influx+http" | "influx+https" => http(&parts, scheme, Version::One),
             "influx2+http" | "influx2+https" => http(&parts, scheme, Version::Two),
             "influx3+http" | "influx3+https" => http(&parts, scheme, Version::Three),
-            other => Err(TargetError::Scheme(other.to_owned())),
+            other => Err(DestinationError::Scheme(other.to_owned())),
         }
     }
 }
@@ -180,7 +181,7 @@ enum Version {
     Three,
 }
 
-fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Target, TargetError> {
+fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Destination, DestinationError> {
     let known = match version {
         Version::One => "db=, rp=, user=, password_file=",
         Version::Two => "org=, bucket=, token_file=",
@@ -230,7 +231,7 @@ fn http(parts: &Parts<'_>, scheme: &str, version: Version) -> Result<Target, Tar
         },
         _ => Credentials::Token { file: found.remove("token_file").map(PathBuf::from) },
     };
-    Ok(Target::InfluxHttp(HttpPlace { base: format!("{tls}://{authority}"), dialect, credentials }))
+    Ok(Destination::InfluxHttp(HttpPlace { base: format!("{tls}://{authority}"), dialect, credentials }))
 }
 
 /// `HOST` or `HOST:PORT`; a HOST with colons is in brackets. No user: secrets are on no command line.
@@ -265,16 +266,19 @@ impl<'a> Parts<'a> {
         Parts { whole, place, options }
     }
 
-    fn each_once(&self) -> Result<(), TargetError> {
+    fn each_once(&self) -> Result<(), DestinationError> {
         for (index, (key, _)) in self.options.iter().enumerate() {
             if self.options[..index].iter().any(|(earlier, _)| earlier == key) {
-                return Err(TargetError::OptionTwice { target: self.whole.into(), option: (*key).into() });
+                return Err(DestinationError::OptionTwice {
+                    target: self.whole.into(),
+                    option: (*key).into(),
+                });
             }
         }
         Ok(())
     }
 
-    fn path(&self) -> Result<PathBuf, TargetError> {
+    fn path(&self) -> Result<PathBuf, DestinationError> {
         if self.place.is_empty() {
             return Err(self.incomplete("name a file behind ://, or - for standard output"));
         }
@@ -282,28 +286,28 @@ impl<'a> Parts<'a> {
     }
 
     /// A file and no options.
-    fn plain(&self) -> Result<PathBuf, TargetError> {
+    fn plain(&self) -> Result<PathBuf, DestinationError> {
         self.none()?;
         self.path()
     }
 
-    fn none(&self) -> Result<(), TargetError> {
+    fn none(&self) -> Result<(), DestinationError> {
         match self.options.first() {
             Some((key, _)) => Err(self.unknown(key, "none")),
             None => Ok(()),
         }
     }
 
-    fn incomplete(&self, missing: &'static str) -> TargetError {
-        TargetError::Incomplete { target: self.whole.into(), missing }
+    fn incomplete(&self, missing: &'static str) -> DestinationError {
+        DestinationError::Incomplete { target: self.whole.into(), missing }
     }
 
-    fn unknown(&self, option: &str, known: &'static str) -> TargetError {
-        TargetError::Option { target: self.whole.into(), option: option.into(), known }
+    fn unknown(&self, option: &str, known: &'static str) -> DestinationError {
+        DestinationError::Option { target: self.whole.into(), option: option.into(), known }
     }
 
-    fn value(&self, option: &'static str, value: &str) -> TargetError {
-        TargetError::Value { target: self.whole.into(), option, value: value.into() }
+    fn value(&self, option: &'static str, value: &str) -> DestinationError {
+        DestinationError::Value { target: self.whole.into(), option, value: value.into() }
     }
 }
 
@@ -327,25 +331,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn target(text: &str) -> Result<Target, TargetError> {
+    fn target(text: &str) -> Result<Destination, DestinationError> {
         text.parse()
     }
 
     #[test]
     fn each_scheme_is_read() {
-        let csv = |path: &str, rows, formulas| Ok(Target::Csv { path: path.into(), rows, formulas });
+        let csv = |path: &str, rows, formulas| Ok(Destination::Csv { path: path.into(), rows, formulas });
         assert_eq!(target("csv://a/b.csv"), csv("a/b.csv", None, Formulas::Keep));
         assert_eq!(target("csv://b?rows=series"), csv("b", Some(CsvRows::Series), Formulas::Keep));
         assert_eq!(target("csv://b?formulas=escape"), csv("b", None, Formulas::Escape));
         assert_eq!(
             target("hgrm:///x?cpu=3"),
-            Ok(Target::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)), of: None })
+            Ok(Destination::Hgrm { path: "/x".into(), cpu: Some(CpuId(3)), of: None })
         );
-        assert_eq!(target("influx://[::1]:8089"), Ok(Target::InfluxUdp { address: "[::1]:8089".into() }));
+        assert_eq!(
+            target("influx://[::1]:8089"),
+            Ok(Destination::InfluxUdp { address: "[::1]:8089".into() })
+        );
         for authority in ["h", "h:1", "h/a/path", "[::1]", "[::1]:8086", "10.0.0.1:8086"] {
             assert!(target(&format!("influx+http://{authority}/?db=a")).is_ok(), "{authority}");
         }
-        let Ok(Target::InfluxHttp(place)) = target("influx2+https://h:1/?org=my%20org&bucket=b") else {
+        let Ok(Destination::InfluxHttp(place)) = target("influx2+https://h:1/?org=my%20org&bucket=b") else {
             panic!("not read");
         };
         assert_eq!(place.base, "https://h:1");
@@ -387,7 +394,7 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_targets_never_panic(text in "(csv|hgrm|influx|influx2[+]http)://[a-z0-9:/?&=%]{0,30}") {
-            let _ = text.parse::<Target>();
+            let _ = text.parse::<Destination>();
         }
     }
 }

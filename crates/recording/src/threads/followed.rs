@@ -1,6 +1,6 @@
 //! The threads of a target, as `/proc` lists them.
 
-use super::settings::Target;
+use super::settings::Followed;
 use jitterscope_attribute::{Following, Start};
 use jitterscope_model::{Comm, CpuList, CpuSet, StoppedBy, ThreadRef};
 use jitterscope_platform::Machine;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Why a target cannot be followed.
 #[derive(Debug, thiserror::Error)]
-pub enum TargetError {
+pub enum FollowError {
     /// No such process or thread.
     #[error("there is no {what} {id}: it has ended, or the number is of another PID namespace")]
     Gone {
@@ -43,18 +43,18 @@ pub(crate) struct Found {
 }
 
 /// The threads that a target has now. Those of a command are none yet.
-pub(crate) fn threads(machine: &Machine, target: &Target) -> Result<Vec<Found>, TargetError> {
+pub(crate) fn threads(machine: &Machine, target: &Followed) -> Result<Vec<Found>, FollowError> {
     match target {
-        Target::Process(pid) => {
+        Followed::Process(pid) => {
             let found: Vec<Found> =
                 tasks(machine, *pid).into_iter().filter_map(|tid| look_at(machine, *pid, tid)).collect();
-            if found.is_empty() { Err(TargetError::Gone { what: "process", id: *pid }) } else { Ok(found) }
+            if found.is_empty() { Err(FollowError::Gone { what: "process", id: *pid }) } else { Ok(found) }
         }
-        Target::Thread(tid) => match look_at(machine, *tid, *tid) {
+        Followed::Thread(tid) => match look_at(machine, *tid, *tid) {
             Some(found) => Ok(vec![found]),
-            None => Err(TargetError::Gone { what: "thread", id: *tid }),
+            None => Err(FollowError::Gone { what: "thread", id: *tid }),
         },
-        Target::Named(name) => {
+        Followed::Named(name) => {
             let wanted = Comm::new(name);
             Ok(processes(machine)
                 .into_iter()
@@ -63,7 +63,7 @@ pub(crate) fn threads(machine: &Machine, target: &Target) -> Result<Vec<Found>, 
                 .filter(|found| found.following.thread.comm == wanted)
                 .collect())
         }
-        Target::Command { .. } => Ok(Vec::new()),
+        Followed::Command { .. } => Ok(Vec::new()),
     }
 }
 
@@ -119,8 +119,8 @@ pub(super) struct Started {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Started {
-    pub(super) fn start(line: &[String], to_stderr: bool) -> Result<Started, TargetError> {
-        let (program, arguments) = line.split_first().ok_or(TargetError::NoCommand)?;
+    pub(super) fn start(line: &[String], to_stderr: bool) -> Result<Started, FollowError> {
+        let (program, arguments) = line.split_first().ok_or(FollowError::NoCommand)?;
         let mut command = Command::new(program);
         command.args(arguments);
         if to_stderr {
@@ -128,7 +128,7 @@ impl Started {
         }
         // A recorder that is killed cannot end it.
         jitterscope_platform::end_with_parent(&mut command);
-        let failed = |source| TargetError::Start { program: program.clone(), source };
+        let failed = |source| FollowError::Start { program: program.clone(), source };
         Ok(Started { child: command.spawn().map_err(failed)?, status: None })
     }
 
@@ -196,7 +196,7 @@ mod tests {
             (40, 40, "halted", "T (stopped)"),
             (40, 41, "halted", "t (tracing stop)"),
         ]);
-        let told = |target: Target| -> Vec<(i32, Start)> {
+        let told = |target: Followed| -> Vec<(i32, Start)> {
             let mut found: Vec<_> = threads(&machine, &target)
                 .unwrap()
                 .iter()
@@ -205,13 +205,13 @@ mod tests {
             found.sort_by_key(|(tid, _)| *tid);
             found
         };
-        assert_eq!(told(Target::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
-        assert_eq!(told(Target::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
+        assert_eq!(told(Followed::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
+        assert_eq!(told(Followed::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
         let stopped = [(40, Start::Stopped(StoppedBy::Signal)), (41, Start::Stopped(StoppedBy::Tracer))];
-        assert_eq!(told(Target::Process(40)), stopped);
-        assert!(threads(&machine, &Target::Process(30)).is_err(), "a zombie has nothing to follow");
-        assert!(threads(&machine, &Target::Process(99)).is_err());
-        let found = threads(&machine, &Target::Process(20)).unwrap();
+        assert_eq!(told(Followed::Process(40)), stopped);
+        assert!(threads(&machine, &Followed::Process(30)).is_err(), "a zombie has nothing to follow");
+        assert!(threads(&machine, &Followed::Process(99)).is_err());
+        let found = threads(&machine, &Followed::Process(20)).unwrap();
         assert_eq!(found[0].allowed.to_string(), "0-1,3");
     }
 

@@ -1,15 +1,14 @@
-//! What audit and tune have in common: which CPUs, which run, where the state lies, how wide a text is.
+//! What audit and tune have in common: which CPUs, and which run.
 
 use crate::completion;
 use crate::exit::{UnavailableError, UsageError};
-use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, doubts_text, visible};
+use jitterscope_model::{CpuList, CpuSet, doubts_text};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, resolve};
-use jitterscope_tune::{Evidence, Goal, online_cpus};
+use jitterscope_tune::{Goal, RunEvidence, online_cpus};
 use std::path::PathBuf;
 
 /// Which CPUs and which run.
@@ -32,7 +31,7 @@ pub struct Measured {
     /// Its id.
     pub run: String,
     /// What it measured, by culprit.
-    pub evidence: Evidence,
+    pub evidence: RunEvidence,
     /// On which CPUs.
     pub cpus: CpuSet,
 }
@@ -84,7 +83,7 @@ impl Scope {
                 }
                 Ok((set, None))
             }
-            (None, Some(set)) => Ok((set.clone(), Some("measured by the run".into()))),
+            (None, Some(set)) => Ok((set.clone(), Some("as the run measured".into()))),
             (None, None) => {
                 let (set, why) = Goal::default_cpus(machine)?;
                 Ok((set, Some(why.to_owned())))
@@ -97,64 +96,6 @@ impl Scope {
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn evidence_of(reader: &RunReader) -> anyhow::Result<Evidence> {
-    Ok(Evidence::gather(reader.manifest(), || reader.attributions())?)
-}
-
-/// What every text fits into.
-pub const LEAST_WIDTH: usize = 80;
-
-/// Columns that texts take: those of the terminal.
-pub fn width() -> usize {
-    if cfg!(test) { LEAST_WIDTH } else { output::style().width }
-}
-
-/// `text` broken at white space into lines of at most [`width`] columns: `first` starts the first line,
-/// blanks of the same width the others. Names that somebody else gave may be in it: they are spelt out.
-pub fn wrapped(first: &str, text: &str) -> String {
-    let indent = first.rsplit('\n').next().unwrap_or(first).chars().count();
-    let room = width().saturating_sub(indent).max(20);
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
-    for word in visible(text).split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    let mut out = String::new();
-    for (i, line) in lines.iter().enumerate() {
-        let start = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
-        out.push_str(format!("{start}{line}").trim_end());
-        out.push('\n');
-    }
-    out
-}
-
-/// `CPU 1`, `CPUs 1-3`.
-pub fn named(cpus: &CpuSet) -> String {
-    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
-}
-
-/// `1 change`, `2 changes`.
-pub fn counted(n: usize, thing: &str) -> String {
-    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_line_is_wider_than_the_screen_unless_a_word_is() {
-        let text = wrapped("      now   ", &"word ".repeat(60));
-        assert!(text.lines().all(|l| l.len() <= LEAST_WIDTH));
-        assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
-        assert_eq!(wrapped("a ", ""), "a\n");
-        assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb\\nc \\u{9b}d\n");
-    }
+pub fn evidence_of(reader: &RunReader) -> anyhow::Result<RunEvidence> {
+    Ok(RunEvidence::gather(reader.manifest(), || reader.attributions())?)
 }

@@ -1,13 +1,14 @@
-//! Plans, their outcomes, rollbacks and states as text of 80 columns.
+//! Plans, their outcomes, rollbacks and states as text.
 
-use super::tune_words::{counted, named, wrapped};
+use crate::lines::{Lines, counted, cpus_text};
+use crate::number::utc;
+use crate::style::Style;
 use jitterscope_model::visible;
 use jitterscope_tune::{
     ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, Outcome, Plan, RollbackReport, Status,
     Undoing, called,
 };
 use std::fmt::Write;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Threads named at most; the rest is counted.
 const SHOWN_OF_A_KIND: usize = 3;
@@ -24,18 +25,18 @@ fn family(path: &str) -> Option<&'static str> {
 }
 
 /// A plan.
-pub fn plan(plan: &Plan) -> String {
-    let mut out = format!(
-        "Plan for {} (housekeeping: {}): {}\n",
-        named(&plan.goal.isolated),
+#[must_use]
+pub fn plan(plan: &Plan, style: Style) -> String {
+    let mut out = Lines::new(style);
+    let _ = writeln!(
+        out,
+        "Plan for {} (housekeeping: {}): {}",
+        cpus_text(&plan.goal.isolated),
         plan.goal.housekeeping,
         counted(plan.changes.len(), "change")
     );
     for competitor in &plan.competitors {
-        out.push_str(&wrapped(
-            "! ",
-            &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why),
-        ));
+        out.wrapped("! ", &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why));
     }
     let mut knob = "";
     let mut alike = 0;
@@ -45,7 +46,7 @@ pub fn plan(plan: &Plan) -> String {
             alike = 0;
             knob = change.knob;
             let _ = write!(out, "\n{knob}  (risk {})\n", change.risk.as_str());
-            out.push_str(&wrapped("  ", &change.why));
+            out.wrapped("  ", &change.why);
         }
         if family(&change.op.what()).is_some() {
             alike += 1;
@@ -53,10 +54,10 @@ pub fn plan(plan: &Plan) -> String {
                 continue;
             }
         }
-        out.push_str(&wrapped(
+        out.wrapped(
             "  - ",
             &format!("{}: {} -> {}", change.op.what(), change.op.from_text(), change.op.to_text()),
-        ));
+        );
         if let Op::PutFile { to, .. } = &change.op {
             for line in to.lines().filter(|line| !line.starts_with('#')) {
                 let _ = writeln!(out, "      {}", visible(line));
@@ -70,45 +71,52 @@ pub fn plan(plan: &Plan) -> String {
     listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
     listed(&mut out, "Not changed", plan.skipped.iter().map(|s| (s.knob, s.why.as_str())));
     for note in &plan.notes {
-        out.push_str(&wrapped("\nNote: ", note));
+        out.wrapped("\nNote: ", note);
     }
-    out
+    out.into_text()
 }
 
 /// What to do with a plan that was only shown.
-pub fn how_to_apply(plan: &Plan, persist: bool) -> String {
+#[must_use]
+pub fn how_to_apply(plan: &Plan, persist: bool, style: Style) -> String {
+    let mut out = Lines::new(style);
     if plan.changes.is_empty() {
-        return String::new();
+        return out.into_text();
     }
     let last = if persist { "" } else { " (so that it lasts: --persist)" };
-    wrapped("\n", &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."))
+    out.wrapped(
+        "\n",
+        &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."),
+    );
+    out.into_text()
 }
 
-fn more(out: &mut String, alike: usize) {
+fn more(out: &mut Lines, alike: usize) {
     if alike > SHOWN_OF_A_KIND {
         let _ = writeln!(out, "  - and {} more like these (all of them: --json)", alike - SHOWN_OF_A_KIND);
     }
 }
 
-fn boot(out: &mut String, line: &BootLine) {
+fn boot(out: &mut Lines, line: &BootLine) {
     out.push_str("\nKernel command line\n");
     let _ = writeln!(out, "  + {}", visible(&line.add.join(" ")));
-    out.push_str(&wrapped("  ", &line.how));
+    out.wrapped("  ", &line.how);
 }
 
-fn listed<'a>(out: &mut String, title: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
+fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut first = true;
     for (what, why) in items {
         if first {
             let _ = write!(out, "\n{title}\n");
             first = false;
         }
-        out.push_str(&wrapped("  - ", &format!("{what}: {why}")));
+        out.wrapped("  - ", &format!("{what}: {why}"));
     }
 }
 
 /// How an apply ended.
-pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
+#[must_use]
+pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let count = |wanted: fn(&Outcome) -> bool| report.applied.iter().filter(|a| wanted(&a.outcome)).count();
     let done = count(|o| matches!(o, Outcome::Applied { .. }));
     let pending = count(|o| matches!(o, Outcome::Pending { .. }));
@@ -126,14 +134,13 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
     .filter(|(n, _)| *n > 0)
     .map(|(n, what)| format!("{n} {what}"))
     .collect();
-    let cpus = named(&plan.goal.isolated);
-    let mut out = match counts.as_slice() {
-        [] => format!("Nothing was applied for {cpus}: there was nothing to change.\n"),
-        _ => {
-            let merged = if report.merged { " (added to what was applied before)" } else { "" };
-            wrapped("", &format!("Changes for {cpus}: {}{merged}", counts.join(", ")))
-        }
-    };
+    let cpus = cpus_text(&plan.goal.isolated);
+    let mut out = Lines::new(style);
+    let merged = if report.merged { " (added to what was applied before)" } else { "" };
+    match counts.as_slice() {
+        [] => out.wrapped("", &format!("Nothing was applied for {cpus}: there was nothing to change.")),
+        _ => out.wrapped("", &format!("Changes for {cpus}: {}{merged}", counts.join(", "))),
+    }
     let mut knobs: Vec<(&str, usize, usize)> = Vec::new();
     for a in &report.applied {
         let ok = usize::from(a.outcome.is_success());
@@ -169,17 +176,17 @@ pub fn applied(plan: &Plan, report: &ApplyReport) -> String {
         boot(&mut out, line);
     }
     for note in &plan.notes {
-        out.push_str(&wrapped("\nNote: ", note));
+        out.wrapped("\nNote: ", note);
     }
     if !report.applied.is_empty() {
         out.push_str("\nBack to what was: tune rollback. What holds: tune status.\n");
     }
-    out
+    out.into_text()
 }
 
 /// Knobs whose values are in force only later, each with when.
 fn later_in_force<'a>(
-    out: &mut String,
+    out: &mut Lines,
     title: &str,
     changes: impl Iterator<Item = (&'a str, Option<&'a InForceBy>)>,
 ) {
@@ -202,9 +209,9 @@ fn when(by: &InForceBy) -> String {
     match by {
         InForceBy::Now => "now".into(),
         InForceBy::AtLatest { at_realtime_ns, within_ns, shown_by } => {
-            let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(*at_realtime_ns));
+            let at = utc(*at_realtime_ns);
             let shown = if shown_by.is_empty() { String::new() } else { format!("; {shown_by} shows it") };
-            format!("by {at}, within {within_ns}: what is queued keeps its old delay{shown}")
+            format!("by {at} UTC, within {within_ns}: what is queued keeps its old delay{shown}")
         }
         InForceBy::AtEvent { event } => format!("when {event}"),
         InForceBy::AfterReboot => "at the next boot".into(),
@@ -213,6 +220,7 @@ fn when(by: &InForceBy) -> String {
 }
 
 /// What an apply did not get, a text each.
+#[must_use]
 pub fn refused(report: &ApplyReport) -> Vec<String> {
     let failures: Vec<_> = report.refused().collect();
     let mut texts: Vec<String> = failures
@@ -235,9 +243,10 @@ fn refusal(outcome: &Outcome) -> String {
 }
 
 /// A rollback.
-pub fn rolled_back(report: &RollbackReport) -> String {
+#[must_use]
+pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     let count = |wanted: fn(&Undoing) -> bool| report.steps.iter().filter(|s| wanted(&s.undoing)).count();
-    let mut out = format!("Rolled back: {} restored", count(|u| *u == Undoing::Restored));
+    let mut done = format!("Rolled back: {} restored", count(|u| *u == Undoing::Restored));
     for (n, words) in [
         (count(|u| *u == Undoing::WasOriginal), "were as before"),
         (count(|u| *u == Undoing::UndoneByReboot), "undone by the reboot"),
@@ -245,13 +254,14 @@ pub fn rolled_back(report: &RollbackReport) -> String {
         (report.inherited_freed, "younger threads freed as well"),
     ] {
         if n > 0 {
-            let _ = write!(out, ", {n} {words}");
+            let _ = write!(done, ", {n} {words}");
         }
     }
     if report.stays > 0 {
-        let _ = write!(out, "; {} stay applied", counted(report.stays, "change"));
+        let _ = write!(done, "; {} stay applied", counted(report.stays, "change"));
     }
-    let mut out = wrapped("", &out);
+    let mut out = Lines::new(style);
+    out.wrapped("", &done);
     let steps = report.steps.iter().map(|s| (s.knob.as_str(), s.in_force_by.as_ref()));
     later_in_force(&mut out, "In force again later", steps);
     listed(
@@ -295,31 +305,31 @@ pub fn rolled_back(report: &RollbackReport) -> String {
     if report.update_boot_loader {
         out.push_str("\nThe boot loader's drop-in is gone: run update-grub.\n");
     }
-    out
+    out.into_text()
 }
 
 /// What is in force.
-pub fn status(status: &Status) -> String {
-    let mut out = String::new();
+#[must_use]
+pub fn status(status: &Status, style: Style) -> String {
+    let mut out = Lines::new(style);
     if !status.active {
         out.push_str("Nothing is applied.\n");
         settling(&mut out, status);
-        return out;
+        return out.into_text();
     }
     for apply in &status.applies {
-        let at =
-            humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(apply.who.at_realtime_ns));
+        let at = utc(apply.who.at_realtime_ns);
         let ended = if apply.finished { "" } else { "; it was cut off: roll back" };
         let boot = if apply.before_reboot { "; the machine was rebooted since" } else { "" };
-        out.push_str(&wrapped(
+        out.wrapped(
             "",
             &format!(
-                "Applied {at} for {} by {}{ended}{boot}: {}",
-                named(&apply.isolated),
+                "Applied {at} UTC for {} by {}{ended}{boot}: {}",
+                cpus_text(&apply.isolated),
                 called(&apply.who),
                 apply.who.command
             ),
-        ));
+        );
     }
     let mut alike: Vec<(String, &'static str, usize)> = Vec::new();
     let mut rows: Vec<(String, String)> = Vec::new();
@@ -357,7 +367,7 @@ pub fn status(status: &Status) -> String {
     }
     listed(&mut out, "Changes", rows.iter().map(|(a, b)| (a.as_str(), b.as_str())));
     if !status.rolled_back.is_empty() {
-        out.push_str(&wrapped("\n", &format!("Rolled back by itself: {}", status.rolled_back.join(", "))));
+        out.wrapped("\n", &format!("Rolled back by itself: {}", status.rolled_back.join(", ")));
     }
     settling(&mut out, status);
     let drifted = status.drifted().count();
@@ -365,19 +375,20 @@ pub fn status(status: &Status) -> String {
         let _ = write!(out, "\n{} changed by somebody else since.\n", counted(drifted, "value"));
     }
     out.push_str("\nBack to what was: tune rollback.\n");
-    out
+    out.into_text()
 }
 
 /// What was rolled back and has its effect still.
-fn settling(out: &mut String, status: &Status) {
+fn settling(out: &mut Lines, status: &Status) {
     let rows = status.settling.iter().map(|s| (s.knob.as_str(), Some(&s.in_force_by)));
     later_in_force(out, "Rolled back, in force again later", rows);
 }
 
 /// Interrupts before and after: `before->after` where a CPU's count rose.
+#[must_use]
 pub fn interrupts(diff: &InterruptDiff) -> String {
     if diff.rose.is_empty() {
-        return format!("No interrupt reached {}.\n", named(&diff.cpus));
+        return format!("No interrupt reached {}.\n", cpus_text(&diff.cpus));
     }
     let cell = |c: &jitterscope_tune::Counted| match c.after > c.before {
         true => format!("{}->{}", c.before, c.after),

@@ -1,32 +1,30 @@
-//! An audit, and a knob's page, as text of 80 columns.
+//! An audit, and a knob's page, as text.
 
-use super::tune_words::{counted, named, wrapped};
+use crate::lines::{Lines, counted, cpus_text};
+use crate::style::Style;
+use crate::text::Step;
 use jitterscope_model::CpuSet;
-use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Audit, AuditEntry, Because, Effect, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Scene, Win, rows,
+    Audit, AuditEntry, Because, Effect, Examination, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Win, rows,
 };
-use jitterscope_view::text::Step;
 use std::fmt::Write;
 
 /// The whole audit.
-pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
-    let mut out = String::new();
+#[must_use]
+pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> String {
+    let mut out = Lines::new(style);
     let housekeeping = if audit.goal.housekeeping.is_empty() {
         "none".to_owned()
     } else {
         audit.goal.housekeeping.to_string()
     };
-    let _ = writeln!(out, "Knobs for {} (housekeeping: {housekeeping})", named(&audit.goal.isolated));
+    let _ = writeln!(out, "Knobs for {} (housekeeping: {housekeeping})", cpus_text(&audit.goal.isolated));
     match &audit.run {
-        Some(run) => out.push_str(&wrapped("", &format!("ranked by what run {run} measured"))),
+        Some(run) => out.wrapped("", &format!("ranked by what run {run} measured")),
         None => out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n"),
     }
     for competitor in &audit.competitors {
-        out.push_str(&wrapped(
-            "! ",
-            &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why),
-        ));
+        out.wrapped("! ", &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why));
     }
     let (wrong, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) = audit
         .knobs
@@ -35,7 +33,7 @@ pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
         .partition(|k| all || k.win.is_some() || !k.profiles.is_empty());
     let _ = writeln!(out, "\nWrong for these CPUs: {}", wrong.len());
     for (i, knob) in wrong.iter().enumerate() {
-        out.push_str(&entry(i + 1, knob));
+        entry(&mut out, i + 1, knob);
     }
     if !optional.is_empty() {
         let _ = writeln!(
@@ -44,13 +42,13 @@ pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
             optional.len()
         );
         let ids: Vec<&str> = optional.iter().map(|k| k.id).collect();
-        out.push_str(&wrapped("  ", &format!("{} (in full: --all)", ids.join(", "))));
+        out.wrapped("  ", &format!("{} (in full: --all)", ids.join(", ")));
     }
     let fine: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| k.state == KnobState::Fine).collect();
     let _ = writeln!(out, "\nFine: {}", fine.len());
     if all {
         for knob in &fine {
-            out.push_str(&wrapped(
+            out.wrapped(
                 &format!("  {:<17}", knob.id),
                 &[knob.current.as_str(), knob.note.as_str()]
                     .iter()
@@ -58,10 +56,10 @@ pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
                     .copied()
                     .collect::<Vec<_>>()
                     .join("; "),
-            ));
+            );
         }
     } else if !fine.is_empty() {
-        out.push_str(&wrapped("  ", &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", ")));
+        out.wrapped("  ", &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", "));
     }
     others(&mut out, audit, "Not for this user to read", all, |s| match s {
         KnobState::Unreadable(why) => Some(why),
@@ -76,28 +74,36 @@ pub fn text(audit: &Audit, all: bool, run: Option<&str>) -> String {
         _ => None,
     });
     if !audit.unanswered.is_empty() {
-        out.push_str(&wrapped("\nMeasured, and no knob answers it: ", &audit.unanswered.join(", ")));
+        out.wrapped("\nMeasured, and no knob answers it: ", &audit.unanswered.join(", "));
     }
     let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
-    out.push_str(&wrapped("\n", &format!("One of them: audit --explain ID. Changes: tune plan {which}.")));
-    out
+    out.wrapped("\n", &format!("One of them: audit --explain ID. Changes: tune plan {which}."));
+    out.into_text()
 }
 
 /// The end of a report: what a plan by this run would take, the time that each could win back, and the
 /// command. `audit` is for the CPUs of `plan`; `run` is the run's id.
-pub fn advice(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>, most: usize) -> String {
+#[must_use]
+pub fn advice(
+    audit: &Audit,
+    plan: &Plan,
+    run: &str,
+    left_out: Option<&CpuSet>,
+    most: usize,
+    style: Style,
+) -> String {
     let useful = useful(audit, plan);
-    let mut out = String::new();
+    let mut out = Lines::new(style);
     if let Some(left_out) = left_out {
         let text = format!(
             "{} left out of this advice: somebody must do the machine's own work.",
             if left_out.len() == 1 {
-                format!("{} is", named(left_out))
+                format!("{} is", cpus_text(left_out))
             } else {
-                format!("{} are", named(left_out))
+                format!("{} are", cpus_text(left_out))
             }
         );
-        out.push_str(&wrapped("", &text));
+        out.wrapped("", &text);
     }
     if useful.is_empty() {
         out.push_str("No knob that is turned wrong answers what was measured.\n");
@@ -107,24 +113,25 @@ pub fn advice(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>, 
     for knob in useful.iter().take(most) {
         let Some(win) = &knob.win else { continue };
         let text = format!("{}: {} ({}, risk {})", knob.title, won(win), knob.how, knob.risk.as_str());
-        out.push_str(&wrapped(&format!("  {:<17}", knob.id), &text));
+        out.wrapped(&format!("  {:<17}", knob.id), &text);
     }
     if useful.len() > most {
         let _ = writeln!(out, "  and {} more", useful.len() - most);
     }
     let negligible = skipped(plan, Because::Negligible);
     if !negligible.is_empty() {
-        out.push_str(&wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", "))));
+        out.wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", ")));
     }
     if !useful.is_empty() {
         let options = options(plan, run, left_out);
         let _ = writeln!(out, "See the changes: jitterscope tune plan {options}");
         let _ = writeln!(out, "Make them:       sudo jitterscope tune apply {options}");
     }
-    out
+    out.into_text()
 }
 
 /// The same in one command: what it would change, and what the first of it could win back.
+#[must_use]
 pub fn first_step(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> Option<Step> {
     let useful = useful(audit, plan);
     let first = useful.first()?;
@@ -164,21 +171,23 @@ fn is_wrong(knob: &AuditEntry) -> bool {
             && knob.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps))
 }
 
-fn entry(number: usize, knob: &AuditEntry) -> String {
+fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
     let verified = if knob.verified { "" } else { ", unverified" };
     let how = format!("{}, {} risk{verified}", knob.how, knob.risk.as_str());
     let head = format!("{number:>3}. {:<17}{}", knob.id, knob.title);
     let room = 80usize.saturating_sub(head.chars().count());
-    let mut out =
-        if how.len() + 2 <= room { format!("{head}{how:>room$}\n") } else { format!("{head}\n{how:>80}\n") };
+    let _ = match how.len() + 2 <= room {
+        true => writeln!(out, "{head}{how:>room$}"),
+        false => writeln!(out, "{head}\n{how:>80}"),
+    };
     if !knob.current.is_empty() {
-        out.push_str(&wrapped("     now   ", &knob.current));
+        out.wrapped("     now   ", &knob.current);
     }
     if !knob.wanted.is_empty() {
-        out.push_str(&wrapped("     want  ", &knob.wanted));
+        out.wrapped("     want  ", &knob.wanted);
     }
     if let KnobState::NotApplicable(why) = &knob.state {
-        out.push_str(&wrapped("     note  ", why));
+        out.wrapped("     note  ", why);
     }
     if let Some(win) = &knob.win {
         let text = format!(
@@ -186,12 +195,11 @@ fn entry(number: usize, knob: &AuditEntry) -> String {
             won(win),
             win.culprits.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
         );
-        out.push_str(&wrapped("     wins  ", &text));
+        out.wrapped("     wins  ", &text);
     }
     if !knob.left.is_empty() {
-        out.push_str(&wrapped("     stays ", &format!("{} cannot move", counted(knob.left.len(), "thread"))));
+        out.wrapped("     stays ", &format!("{} cannot move", counted(knob.left.len(), "thread")));
     }
-    out
 }
 
 fn amount(win: &Win) -> String {
@@ -203,7 +211,8 @@ fn amount(win: &Win) -> String {
 }
 
 /// How much a knob would win back.
-pub(super) fn won(win: &Win) -> String {
+#[must_use]
+pub fn won(win: &Win) -> String {
     let much = amount(win);
     format!(
         "{much}, {}, {}.{:03}/s",
@@ -214,7 +223,7 @@ pub(super) fn won(win: &Win) -> String {
 }
 
 fn others<'a>(
-    out: &mut String,
+    out: &mut Lines,
     audit: &'a Audit,
     title: &str,
     all: bool,
@@ -236,21 +245,22 @@ fn others<'a>(
     let _ = writeln!(out, "\n{title}: {count}");
     if all {
         for (reason, ids) in groups {
-            out.push_str(&wrapped("  ", &format!("{}: {reason}", ids.join(", "))));
+            out.wrapped("  ", &format!("{}: {reason}", ids.join(", ")));
         }
     } else {
         let ids: Vec<&str> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
-        out.push_str(&wrapped("  ", &format!("{} (why: --all)", ids.join(", "))));
+        out.wrapped("  ", &format!("{} (why: --all)", ids.join(", ")));
     }
 }
 
 /// A knob's page, with how it stands here.
-pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
-    let mut out = format!("{}: {}\n\n", knob.id, knob.title);
+#[must_use]
+pub fn explanation(knob: &Knob, found: &Examination, goal: &Goal, style: Style) -> String {
+    let mut out = Lines::new(style);
+    let _ = writeln!(out, "{}: {}\n", knob.id, knob.title);
     for (heading, text) in rows(knob) {
-        out.push_str(&wrapped(&format!("{heading:<14}"), &text.replace('`', "")));
+        out.wrapped(&format!("{heading:<14}"), &text.replace('`', ""));
     }
-    let found = Scene::new(machine, goal).examine(knob);
     let state = match &found.state {
         KnobState::Wrong => "wrong".to_owned(),
         KnobState::Fine => "fine".to_owned(),
@@ -258,27 +268,28 @@ pub fn explanation(machine: &Machine, goal: &Goal, knob: &Knob) -> String {
         KnobState::NotApplicable(why) => format!("not applicable: {why}"),
         KnobState::Unreadable(why) => format!("cannot be read: {why}"),
     };
-    let _ = writeln!(out, "\nHere, for {}:", named(&goal.isolated));
-    out.push_str(&wrapped(&format!("{:<14}", "state"), &state));
+    let _ = writeln!(out, "\nHere, for {}:", cpus_text(&goal.isolated));
+    out.wrapped(&format!("{:<14}", "state"), &state);
     for (heading, text) in [("now", &found.current), ("wanted", &found.wanted), ("note", &found.note)] {
         if !text.is_empty() {
-            out.push_str(&wrapped(&format!("{heading:<14}"), text));
+            out.wrapped(&format!("{heading:<14}"), text);
         }
     }
     if !found.ops.is_empty() {
-        out.push_str(&wrapped(
+        out.wrapped(
             &format!("{:<14}", "changes"),
             &format!("{}: tune plan --only {}", found.ops.len(), knob.id),
-        ));
+        );
     }
-    out
+    out.into_text()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use jitterscope_model::{Nanos, Subject, Work};
-    use jitterscope_tune::{Evidence, MeasuredCulprit, Select, audit, catalogue, plan};
+    use jitterscope_platform::Machine;
+    use jitterscope_tune::{Inspection, MeasuredCulprit, RunEvidence, Select, audit, catalogue, plan};
     use std::fs;
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -302,7 +313,7 @@ mod tests {
     fn evidence_leads_and_every_line_fits() {
         let (_dir, machine) = machine();
         let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
-        let evidence = Evidence {
+        let evidence = RunEvidence {
             run: "r1 (BASELINE)".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![MeasuredCulprit {
@@ -314,15 +325,15 @@ mod tests {
         let audit = audit(&machine, &goal, Some(&evidence));
         assert_eq!(audit.knobs[0].id, "vmstat");
         for all in [false, true] {
-            let text = text(&audit, all, Some("r1"));
+            let text = super::audit(&audit, all, Some("r1"), Style::default());
             assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
             assert!(
                 text.contains("wins  up to 123 us, 10 times, 1.000/s from kworker vmstat_update"),
                 "{text}"
             );
         }
-        let plan = plan(&machine, &goal, &Select::Evidence(evidence), &[], false).unwrap();
-        let advice = advice(&audit, &plan, "r1", None, 3);
+        let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false).unwrap();
+        let advice = advice(&audit, &plan, "r1", None, 3, Style::default());
         assert!(advice.ends_with("sudo jitterscope tune apply --run r1\n"), "{advice}");
         assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
     }
@@ -332,7 +343,8 @@ mod tests {
         let (_dir, machine) = machine();
         let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
         for knob in catalogue::all() {
-            let page = explanation(&machine, &goal, knob);
+            let page =
+                explanation(knob, &Inspection::new(&machine, &goal).examine(knob), &goal, Style::default());
             for line in page.lines().filter(|l| l.split_whitespace().all(|word| word.len() < 60)) {
                 assert!(line.chars().count() <= 80, "{line}");
             }

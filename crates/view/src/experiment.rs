@@ -1,11 +1,11 @@
 //! What an experiment will take, and what it came to, in words.
 
-use super::tune_words::{counted, wrapped};
+use crate::compare::render;
+use crate::lines::{Lines, counted};
+use crate::style::Style;
 use jitterscope_analyze::compare::Verdict;
 use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
-use jitterscope_view::Style;
-use jitterscope_view::compare::render;
 
 /// A time in minutes.
 fn minutes(time: Nanos) -> String {
@@ -16,8 +16,10 @@ fn minutes(time: Nanos) -> String {
 }
 
 /// What it will take and could find.
-pub fn estimate(of: &Estimate, change: &str) -> String {
-    let mut text = wrapped("", &format!("Experiment: {change}"));
+#[must_use]
+pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
+    let mut text = Lines::new(style);
+    text.wrapped("", &format!("Experiment: {change}"));
     let [first, last] = of.takes_ns.map(minutes);
     let how = if of.interleaved {
         format!(
@@ -30,15 +32,15 @@ pub fn estimate(of: &Estimate, change: &str) -> String {
             of.runs[0], of.runs[1]
         )
     };
-    text.push_str(&wrapped("  time    ", &how));
+    text.wrapped("  time    ", &how);
     if of.wait_ns > Nanos::ZERO {
-        text.push_str(&wrapped(
+        text.wrapped(
             "  waits   ",
             &format!(
                 "up to {} each time that it is undone, until what was there before is in force again.",
                 minutes(of.wait_ns)
             ),
-        ));
+        );
     }
     let scatter = if of.known_from > 0 {
         format!(
@@ -56,16 +58,20 @@ pub fn estimate(of: &Estimate, change: &str) -> String {
         ),
         None => format!("{scatter}: no effect on the total could be found."),
     };
-    text.push_str(&wrapped("  finds   ", &found));
-    text
+    text.wrapped("  finds   ", &found);
+    text.into_text()
 }
 
 /// What it came to.
+#[must_use]
 pub fn outcome(of: &Outcome, style: Style) -> String {
-    let mut text = of.diff.as_ref().map_or_else(String::new, |diff| render(diff, style));
+    let mut text = Lines::new(style);
+    if let Some(diff) = &of.diff {
+        text.push_str(&render(diff, style));
+    }
     text.push_str("\nEXPERIMENT\n");
     let mut say = |words: String| {
-        text.push_str(&wrapped("", &words));
+        text.wrapped("", &words);
     };
     let pairs = counted(of.pairs, "pair");
     say(match of.ended {
@@ -102,12 +108,19 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
             None => "No culprit was predicted that was there; total undecided.".into(),
         },
     });
-    text
+    text.into_text()
 }
 
 /// What became of the candidates, and what to do.
-pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(String, String)]) -> String {
-    let mut text = String::from("\nCANDIDATES\n");
+#[must_use]
+pub fn sifted(
+    candidates: &[Screened],
+    needs_reboot: &[&str],
+    not_tried: &[(String, String)],
+    style: Style,
+) -> String {
+    let mut text = Lines::new(style);
+    text.push_str("\nCANDIDATES\n");
     for of in candidates {
         let [before, after] = of.events_per_sec;
         let end = match &of.why {
@@ -115,13 +128,10 @@ pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(Stri
             Some(why) => format!("reverted: {why}"),
         };
         let first = format!("  {:<16}", of.knob);
-        text.push_str(&wrapped(
-            &first,
-            &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"),
-        ));
+        text.wrapped(&first, &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"));
     }
     for (knob, why) in not_tried {
-        text.push_str(&wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}")));
+        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}"));
     }
     if candidates.is_empty() && not_tried.is_empty() {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
@@ -135,16 +145,16 @@ pub fn sifted(candidates: &[Screened], needs_reboot: &[&str], not_tried: &[(Stri
             "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {}. What it is worth is what the pairs above say of all of them together.",
             kept.join(",")
         );
-        text.push_str(&wrapped("", &words));
+        text.wrapped("", &words);
     }
     if !needs_reboot.is_empty() {
-        text.push_str(&wrapped(
+        text.wrapped(
             "",
             &format!(
                 "Only a reboot can try: {} (jitterscope tune plan --only ID --persist).",
                 needs_reboot.join(", ")
             ),
-        ));
+        );
     }
-    text
+    text.into_text()
 }

@@ -1,0 +1,151 @@
+//! What a machine lets us see, and what was changed on it.
+
+use crate::lines::{Lines, counted, cpus_text};
+use crate::style::{Style, Tone};
+use jitterscope_model::{SourceReport, SourceStatus, visible};
+use jitterscope_tune::{NowIs, Status, called};
+use std::fmt::Write;
+
+/// More changes than these are counted rather than listed: moving threads makes hundreds.
+const MOST_CHANGES: usize = 12;
+
+/// What `tune apply` changed and nothing has put back yet, a line for each apply and each value that somebody
+/// else has changed since; empty when there is nothing.
+#[must_use]
+pub fn changed_by_tune(tuned: &Status) -> String {
+    let mut text = String::new();
+    if !tuned.active {
+        return text;
+    }
+    for apply in &tuned.applies {
+        let (cpus, who) = (cpus_text(&apply.isolated), called(&apply.who));
+        let cut = if apply.finished { "" } else { ", and was cut off" };
+        let boot = if apply.before_reboot { ", before the last reboot" } else { "" };
+        let _ = writeln!(text, "changed by tune: for {cpus}, by {}{boot}{cut}", visible(&who));
+    }
+    for change in &tuned.changes {
+        let what = match &change.standing {
+            NowIs::Drifted { reads } => format!("drifted: somebody made it {reads}"),
+            NowIs::Forbidden { why } => format!("in the journal, but not tune's: {why}"),
+            NowIs::InForce | NowIs::Pending { .. } if tuned.changes.len() <= MOST_CHANGES => {
+                format!("{} instead of {}", change.asked, change.original)
+            }
+            _ => continue,
+        };
+        let _ = writeln!(text, "  {} {}: {}", visible(&change.knob), visible(&change.path), visible(&what));
+    }
+    let _ = writeln!(
+        text,
+        "  {} in all; jitterscope tune status shows them, tune rollback puts them back",
+        counted(tuned.changes.len(), "change")
+    );
+    text
+}
+
+/// What all of it comes to, in a sentence or two.
+#[must_use]
+pub fn verdict(sources: &[SourceReport]) -> String {
+    let lacks = |name: &str| sources.iter().find(|s| s.name == name && s.status != SourceStatus::Available);
+    let lacking: Vec<&str> =
+        sources.iter().filter(|s| s.status != SourceStatus::Available).map(|s| s.name.as_str()).collect();
+    let named = match lacks("tracefs") {
+        Some(tracefs) => format!(
+            "Stalls can be measured here, but not who causes them: {}. To have it: {}.",
+            tracefs.reason, tracefs.fix
+        ),
+        None if lacking.is_empty() => {
+            "Stalls can be measured here, and all that names their causes is there.".into()
+        }
+        None => format!(
+            "Stalls can be measured here and their causes named; {} not all that there could be: {}.",
+            if lacking.len() == 1 { "one source is" } else { "some sources are" },
+            lacking.join(", ")
+        ),
+    };
+    match lacks("tsc") {
+        Some(tsc) => format!("{named} Short ones go unseen: {}.", tsc.reason),
+        None => named,
+    }
+}
+
+/// The verdict, then the sources: what is fine on one line each, what is not with what is lost and what to do.
+#[must_use]
+pub fn render(sources: &[SourceReport], style: Style) -> String {
+    let mut text = Lines::new(style);
+    text.wrapped("", &verdict(sources));
+    text.push_str("\n");
+    for source in sources {
+        let tone = match source.status {
+            SourceStatus::Available => Tone::Good,
+            SourceStatus::Degraded => Tone::Warning,
+            SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => Tone::Bad,
+        };
+        let status = style.paint(tone, &format!("{:<10}", visible(source.status.as_str())));
+        let name = style.paint(Tone::Strong, &format!("{:<12}", visible(&source.name)));
+        let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
+        for (what, value) in [("why", &source.reason), ("lost", &source.loses), ("fix", &source.fix)] {
+            if !value.is_empty() {
+                text.wrapped(&format!("{:>17} ", format!("{what}:")), value);
+            }
+        }
+    }
+    text.into_text()
+}
+
+/// What a source is for.
+fn purpose(name: &str) -> &'static str {
+    match name {
+        "tsc" => "the clock that probes read",
+        "tracefs" => "kernel events: who ran instead",
+        "senders" => "who sent the IPI, woke the thread, queued the work",
+        "trace-clock" => "events stamped on the probe's own clock",
+        "symbols" => "names of kernel functions",
+        "interrupts" => "/proc/interrupts: counts of interrupts",
+        "softirqs" => "/proc/softirqs: counts of softirqs",
+        "steal" => "/proc/stat: time that the hypervisor took",
+        "schedstat" => "/proc/schedstat: run-queue delays",
+        "smi" => "count of system management interrupts",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_what_can_be_done_here_before_what_is_missing() {
+        let source = |name: &str, status| SourceReport {
+            name: name.into(),
+            status,
+            reason: "it is not mounted".into(),
+            loses: String::new(),
+            fix: "run as root".into(),
+            lost: 0,
+        };
+        let (there, not) = (SourceStatus::Available, SourceStatus::Denied);
+        let all = [source("tsc", there.clone()), source("tracefs", there.clone())];
+        assert_eq!(verdict(&all), "Stalls can be measured here, and all that names their causes is there.");
+        let blind = verdict(&[source("tsc", there.clone()), source("tracefs", not.clone())]);
+        assert!(
+            blind.contains("not who causes them: it is not mounted. To have it: run as root."),
+            "{blind}"
+        );
+        let smi = verdict(&[source("tsc", there.clone()), source("tracefs", there), source("smi", not)]);
+        assert!(smi.contains("causes named; one source is not all that there could be: smi."), "{smi}");
+    }
+
+    #[test]
+    fn long_reasons_wrap_at_80_columns() {
+        let source = SourceReport {
+            name: "smi".into(),
+            status: SourceStatus::Absent,
+            reason: "word ".repeat(60),
+            loses: String::new(),
+            fix: String::new(),
+            lost: 0,
+        };
+        let text = render(&[source], Style::default());
+        assert!(text.lines().count() > 5 && text.lines().all(|line| line.len() <= 80), "{text}");
+    }
+}
