@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -262,6 +262,25 @@ try {
     await page.screenshot({ path: join(out, "stall-light-1280.png") });
     assert.deepEqual(said, []);
     await page.close();
+  });
+
+  await check("a doubtful run says so beside each stall's culprits, and a sound one does not", async () => {
+    const folder = join(runs, "doubtful");
+    cpSync(join(root, "crates/recording/tests/fixtures/spin"), folder, { recursive: true });
+    const file = join(folder, "manifest.json");
+    const manifest = JSON.parse(readFileSync(file, "utf8"));
+    manifest.events_in_gaps.inside = Math.floor(manifest.events_in_gaps.events / 2);
+    writeFileSync(file, JSON.stringify(manifest));
+    for (const [name, doubted] of [["fixture-spin", false], ["doubtful", true]]) {
+      const { page, said } = await open(browser, page_of(folder.replace("doubtful", name), `${name}-doubt`));
+      await page.locator("#worst tbody a").first().click();
+      await settled(page);
+      const told = await page.locator(".panel").textContent();
+      assert.match(told, /Whose time it became/);
+      assert.equal(/Who did it cannot be said: only \d+\.\d % of/.test(told), doubted, told);
+      assert.deepEqual(said, []);
+      await page.close();
+    }
   });
 
   await check("names that are markup are text", async () => {

@@ -54,6 +54,8 @@ interface Head {
     duration_ns: number;
     threshold_ns: number;
     stalls: number;
+    /** Why who did it cannot be said, where the evidence of the run fails its own proof. */
+    doubt?: string;
   };
   lanes: string[];
   culprits: Culprit[];

@@ -73,11 +73,17 @@ export class Panel implements Part {
     return [
       element("h3", {}, `Stall ${stall}: ${ns(told.length_ns)}`),
       element("p", { class: "note" }, `${told.victim}, CPU ${told.cpu}, ${moment(told.start_ns, 1)} since the start. It is not drawn in the timeline, which has a sample.`),
-      element("h4", {}, "Whose time it became"),
-      list,
+      ...this.whose(list),
       element("h4", {}, "Frame by frame"),
       this.frames(stall),
     ];
+  }
+
+  /** Whose time a stall became, and above it, where that cannot be relied on, why not. */
+  private whose(parts: HTMLElement): Node[] {
+    const { doubt } = this.app.run.head.run;
+    const head = element("h4", {}, "Whose time it became");
+    return doubt === undefined ? [head, parts] : [head, element("p", { class: "warning" }, doubt), parts];
   }
 
   private elsewhere(stall: number): HTMLElement {
@@ -120,8 +126,7 @@ export class Panel implements Part {
         " link ",
         copier("a link to this stall", link),
       ),
-      element("h4", {}, "Whose time it became"),
-      this.parts(row, length),
+      ...this.whose(this.parts(row, length)),
       element("h4", {}, "Frame by frame"),
       this.frames(id),
     ];

@@ -4,7 +4,7 @@
 //! throttled if a group above the thread was, in a turn that the window touches.
 
 use jitterscope_model::{DrainTurn, Name, Nanos, Quota, QuotaLimit, ThrottledGroup, TickRate, Ticks};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Turns with throttling that are remembered: at one every 50 ms the last minutes.
 const MOST_TURNS: usize = 4096;
@@ -37,13 +37,17 @@ pub struct Bandwidth {
     turns: VecDeque<Turn>,
     /// The groups with a quota that threads are in, innermost first.
     members: HashMap<i32, Vec<Name>>,
+    /// Threads whose groups were read at the end of the turn that is handed over: no record of it is newer.
+    told: HashSet<i32>,
     sums: BTreeMap<Name, GroupThrottled>,
 }
 
 impl Bandwidth {
     /// Takes in the counts of a turn. `counts`: whether the measurement has begun, so that they belong to it.
     pub fn turn(&mut self, turn: &DrainTurn, counts: bool) {
+        self.told.clear();
         for (tid, groups) in &turn.members {
+            self.told.insert(*tid);
             if self.members.len() >= MOST_THREADS {
                 self.members.clear();
             }
@@ -77,6 +81,9 @@ impl Bandwidth {
 
     /// A thread begins, in the groups of the one that made it. Whoever had its id before is forgotten.
     pub(crate) fn begun(&mut self, tid: i32, maker: i32) {
+        if self.told.contains(&tid) {
+            return;
+        }
         match self.members.get(&maker).cloned() {
             Some(groups) => self.members.insert(tid, groups),
             None => self.members.remove(&tid),
@@ -160,6 +167,19 @@ mod tests {
         known.begun(7, 1);
         let of = |tid| known.quota(tid, Ticks(150), Ticks(160)).is_some();
         assert_eq!([of(70), of(7)], [true, false]);
+    }
+
+    #[test]
+    fn groups_that_were_read_after_a_thread_was_made_are_its_own_and_not_its_makers() {
+        let mut known = Bandwidth::default();
+        let joined = vec![(70, vec!["/a".into()])];
+        known.turn(&DrainTurn { members: joined, ..turn(100, &[]) }, true);
+        // The record of the same turn: it was made before it was read where it belongs.
+        known.begun(70, 1);
+        known.turn(&turn(200, &["/a"]), true);
+        assert!(known.quota(70, Ticks(150), Ticks(160)).is_some());
+        known.begun(70, 1);
+        assert!(known.quota(70, Ticks(150), Ticks(160)).is_none());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
-#[command(name = "jitterscope", version, max_term_width = 100)]
+#[command(name = "jitterscope", version)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
                         4 something required is not available; attach -- COMMAND ends with the code of a \
                         COMMAND that failed.")]

@@ -1,5 +1,7 @@
 //! `influx+https`: only a server that proves who it is gets anything.
 
+#![cfg(feature = "tls")]
+
 use jitterscope_testing::turn;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -6,6 +6,7 @@ mod live;
 use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -381,5 +382,88 @@ fn a_followed_real_time_thread_is_told_as_throttled() {
     // All but what more urgent threads took, and interrupts.
     assert!(throttled * 10 > waited * 8, "waited for {waited} ns: {told:?}");
     assert!(!told.iter().any(|(_, name, _)| name == "idle exit"), "{told:?}");
+    assert_replays(runs.path(), &report);
+}
+
+/// A thread with 2 ms in each 10 ms that never stops asking for more. `None`, and why on stderr, where the kernel
+/// refuses.
+fn deadline_spinner() -> Option<Owned> {
+    let parameters =
+        ["--sched-runtime", "2000000", "--sched-deadline", "10000000", "--sched-period", "10000000"];
+    let spawned = Command::new("chrt")
+        .arg("-d")
+        .args(parameters)
+        .args(["0", "sh", "-c", "while :; do :; done"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(spawned) = spawned else {
+        eprintln!("skipped: there is no chrt");
+        return None;
+    };
+    let mut spinner = Owned(spawned);
+    std::thread::sleep(Duration::from_millis(500));
+    if let Some(status) = spinner.0.try_wait().unwrap() {
+        let mut said = String::new();
+        spinner.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        eprintln!("skipped: no thread of the deadline class can be had here ({status}): {}", said.trim());
+        return None;
+    }
+    // The policy is the 39th field behind the name; 6 is SCHED_DEADLINE.
+    let stat = fs::read_to_string(format!("/proc/{}/stat", spinner.0.id())).unwrap();
+    let policy = stat.rsplit(')').next().unwrap().split_whitespace().nth(38);
+    assert_eq!(policy, Some("6"), "it spins in another class");
+    Some(spinner)
+}
+
+#[test]
+fn a_followed_deadline_thread_is_told_to_have_used_up_its_own_budget() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(spinner) = deadline_spinner() else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let pid = spinner.0.id().to_string();
+    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"]);
+    drop(spinner);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let told = culprits(&report);
+    let thread = &report["threads"][0];
+    let (waited, ran) = (thread["waiting_ns"].as_u64().unwrap(), thread["running_ns"].as_u64().unwrap());
+    println!("ran for {ran} ns, waited for {waited} ns: {told:?}");
+    assert!(waited > ran, "it was not throttled: {thread:#}");
+    let budget: u64 = told.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
+    // All but interrupts, which are told as what they are.
+    assert!(budget * 10 > waited * 8, "waited for {waited} ns: {told:?}");
+    assert!(!told.iter().any(|(_, name, _)| name == "idle exit" || name == "runnable but idle"), "{told:?}");
+    assert_eq!(total(&told, "quota"), 0, "{told:?}");
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn a_deadline_thread_beside_a_probe_is_named_with_its_class() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(spinner) = deadline_spinner() else { return };
+    let runs = tempfile::tempdir().unwrap();
+    // A thread of this class may not be pinned: wherever it goes, a probe is there.
+    let output = jitterscope(runs.path(), &["record", "--cpus", "all", "-d", "2s", "--json", "-q"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let tid = u64::from(spinner.0.id());
+    let rows = report["attribution"]["culprits"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["kind"] == "thread" && row["tid"] == tid);
+    let row = row.unwrap_or_else(|| panic!("{:#}", report["attribution"]));
+    println!("{row}");
+    assert_eq!(row["class"], "deadline", "{row:#}");
+    let measured = report["probe"]["total"]["measured_ns"].as_u64().unwrap();
+    let share = row["total_ns"].as_u64().unwrap() as f64 / measured as f64;
+    // 2 ms of 10 on one of the CPUs, as its parameters grant and no more.
+    let of_one = share * report["probe"]["cpus"].as_array().unwrap().len() as f64;
+    assert!((0.1..0.3).contains(&of_one), "{of_one}: {row:#}");
     assert_replays(runs.path(), &report);
 }

@@ -105,7 +105,7 @@ impl Change for KnobChange {
         let mut hands = MachineHands::new(&self.machine);
         let who = Who { at_realtime_ns: realtime_ns(), ..self.who.clone() };
         let report = apply(&mut hands, &self.dir, &self.plan, who, OnRefusal::Stop)?;
-        if let Some(failed) = report.failures().next() {
+        if let Some(failed) = report.refused().next() {
             let what = serde_json::to_string(&failed.outcome).unwrap_or_default();
             return Err(ExperimentError::NotApplied(format!("{} ({}): {what}", failed.knob, failed.path)));
         }

@@ -80,6 +80,15 @@ pub enum ExportError {
         /// What the resolver said.
         source: io::Error,
     },
+    /// It was left out of this build.
+    #[error(
+        "{url} needs TLS, which this jitterscope was built without (--no-default-features): build it with \
+         --features tls"
+    )]
+    WithoutTls {
+        /// Where.
+        url: String,
+    },
     /// The server cannot be reached.
     #[error("{url} cannot be reached: {why}{hint}")]
     Unreachable {

@@ -99,6 +99,7 @@ impl Sink for Hlog {
         let mut builder = IntervalLogWriterBuilder::new();
         builder
             .add_comment("[Logged with jitterscope: stalls, values in nanoseconds]")
+            .add_comment(jitterscope_model::LENGTHS_REMARK)
             .add_comment("[Histogram log format version 1.3]")
             .with_start_time(started)
             .with_base_time(started);

@@ -67,7 +67,7 @@ pub use pipeline_result::{
 pub use price::{EventClass, EventPrice, RecordCost};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
-pub use rows::{Delivery, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
+pub use rows::{Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use thread_account::{CpuShare, RanInstead, StoppedBy, ThreadAccount};

@@ -12,6 +12,11 @@ use hdrhistogram::Histogram;
 use std::error::Error;
 use std::fmt;
 
+/// What whoever writes the lengths of intervals' stalls into a file says there: a probe counts and sums up every
+/// stall, but keeps the length of each only where its queue has room.
+pub const LENGTHS_REMARK: &str =
+    "[Stalls without a record of their own are in an interval's histogram with their mean length]";
+
 /// What is known of a run before its first row: whose rows they are, and the clock to date them with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {

@@ -1,14 +1,16 @@
 //! Why a recording failed as a whole. What fails in part is a warning of the run instead.
 
 use jitterscope_model::{CpuId, Nanos};
-use jitterscope_platform::PinError;
+use jitterscope_platform::{ClockError, PinError};
 
 impl RecordError {
-    /// Whether the kernel refused this user a real-time priority.
+    /// Whether what was asked for cannot be had here: a real-time priority that the kernel refuses this user, or a
+    /// clock that cannot be trusted on this machine.
     #[must_use]
-    pub fn is_refused_priority(&self) -> bool {
+    pub fn is_unavailable_here(&self) -> bool {
         match self {
             RecordError::Probe { source, .. } => source.pin().is_some_and(is_refused_priority),
+            RecordError::Clock(ClockError::TscUnusable(_)) => true,
             _ => false,
         }
     }
@@ -24,7 +26,7 @@ pub(crate) fn is_refused_priority(error: &PinError) -> bool {
 pub enum RecordError {
     /// No clock as asked.
     #[error(transparent)]
-    Clock(#[from] jitterscope_platform::ClockError),
+    Clock(#[from] ClockError),
     /// The run directory cannot be written.
     #[error(transparent)]
     Store(#[from] jitterscope_store::StoreError),

@@ -169,7 +169,8 @@ impl Source for KernelEvents {
         let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
-                let (feed, names, price) = (&mut self.feed, &self.names, &mut self.price);
+                let (feed, names) = (&mut self.feed, &self.names);
+                let (price, quotas) = (&mut self.price, &mut self.quotas);
                 let mut page = |bytes: &[u8]| {
                     let info = feed.page(role, cpu, bytes, |record| {
                         match &record {
@@ -180,6 +181,7 @@ impl Source for KernelEvents {
                             Record::Local(event) => {
                                 price.event(event);
                                 names.learn(event, false);
+                                quotas.event(event);
                             }
                             Record::Lost(..) | Record::SendersLost(..) | Record::Setup(_) => {}
                         }

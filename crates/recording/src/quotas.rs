@@ -1,20 +1,25 @@
 //! The CPU quotas above measured and followed threads, and what the kernel counts of them turn by turn.
 
-use jitterscope_model::{ClockKind, DrainTurn, Name, ThrottledGroup, Ticks};
+use jitterscope_model::{ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks};
 use jitterscope_platform::{CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether threads are in other groups by now, and whether those have other quotas.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Threads that are looked at again.
 const LOOKED_AT: usize = 64;
+/// Threads whose groups are read in a turn because they were found runnable and did not run.
+const MOST_DOUBTED: usize = 64;
 /// Groups with a quota that are watched.
 const MOST_GROUPS: usize = 256;
 /// Threads whose groups are remembered.
 const MOST_THREADS: usize = 1 << 16;
 /// Sets of groups that are remembered.
 const MOST_SETS: usize = 1024;
+
+/// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
+const TASK_STATES: u64 = 0xff;
 
 struct Group {
     folder: String,
@@ -31,8 +36,13 @@ pub(crate) struct QuotaWatch {
     sets: HashMap<String, Vec<Name>>,
     /// Those of threads, as they were told.
     threads: HashMap<i32, Vec<Name>>,
-    /// The first threads that were watched.
+    /// All threads that were watched.
+    watched: HashSet<i32>,
+    /// The first of them.
     again: Vec<i32>,
+    /// Those that left their CPU though they could run, in the turn under way: where they belong decides whether
+    /// a quota did that, and a thread may join a group at any time.
+    doubted: BTreeSet<i32>,
     looked: Instant,
     /// Not yet told.
     members: Vec<(i32, Vec<Name>)>,
@@ -46,7 +56,9 @@ impl QuotaWatch {
             groups: BTreeMap::new(),
             sets: HashMap::new(),
             threads: HashMap::new(),
+            watched: HashSet::new(),
             again: Vec::new(),
+            doubted: BTreeSet::new(),
             looked: Instant::now(),
             members: Vec::new(),
         }
@@ -57,7 +69,22 @@ impl QuotaWatch {
         if self.again.len() < LOOKED_AT && !self.again.contains(&tid) {
             self.again.push(tid);
         }
+        if self.watched.len() >= MOST_THREADS {
+            self.watched.clear();
+        }
+        self.watched.insert(tid);
         self.look(tid);
+    }
+
+    /// Takes in a record of the turn under way.
+    pub(crate) fn event(&mut self, event: &KernelEvent) {
+        if let EventKind::SchedSwitch { prev, prev_state, .. } = &event.kind
+            && prev_state & TASK_STATES == 0
+            && self.doubted.len() < MOST_DOUBTED
+            && self.watched.contains(&prev.tid)
+        {
+            self.doubted.insert(prev.tid);
+        }
     }
 
     fn look(&mut self, tid: i32) {
@@ -97,12 +124,19 @@ impl QuotaWatch {
 
     /// What was counted since the last call, into what is kept of a turn.
     pub(crate) fn read(&mut self, turn: &mut DrainTurn) {
-        if self.looked.elapsed() >= LOOK_AGAIN {
-            self.looked = Instant::now();
+        let due = self.looked.elapsed() >= LOOK_AGAIN;
+        let doubted = std::mem::take(&mut self.doubted);
+        if due || !doubted.is_empty() {
             // Quotas are set and taken away while we look.
             self.sets.clear();
+        }
+        doubted.iter().for_each(|tid| self.look(*tid));
+        if due {
+            self.looked = Instant::now();
             for tid in std::mem::take(&mut self.again) {
-                self.look(tid);
+                if !doubted.contains(&tid) {
+                    self.look(tid);
+                }
                 self.again.push(tid);
             }
         }
@@ -135,6 +169,7 @@ impl QuotaWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{Comm, CpuId, ExecutionContext, TaskRef};
     use std::fs;
     use std::path::Path;
 
@@ -177,6 +212,37 @@ mod tests {
         let group = &second.throttled[0];
         assert_eq!((group.times, group.throttled_us, group.quota_us), (2, 140_000, 30_000));
         assert!(second.members.is_empty() && read().throttled.is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_was_found_runnable_and_not_running_is_looked_for_in_its_new_group_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
+        write(root, "sys/fs/cgroup/small/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        for tid in [42, 43, 44] {
+            write(root, &format!("proc/{tid}/cgroup"), "0::/\n");
+        }
+        let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        watch.watch(43);
+        let joined = |tid: i32| write(root, &format!("proc/{tid}/cgroup"), "0::/small\n");
+        let left = |tid, prev_state| {
+            let task = |tid| TaskRef { tid, comm: Comm::default(), prio: 120 };
+            let kind = EventKind::SchedSwitch { prev: task(tid), prev_state, next: task(0) };
+            KernelEvent { cpu: CpuId(1), time: Ticks(5), tid, context: ExecutionContext::Thread, kind }
+        };
+        let mut members = |events: &[KernelEvent]| {
+            events.iter().for_each(|event| watch.event(event));
+            let mut turn = DrainTurn::default();
+            watch.read(&mut turn);
+            turn.members
+        };
+        [42, 43, 44].into_iter().for_each(joined);
+        // Within the second in which nobody is looked for otherwise: 43 slept, 44 is nobody of ours.
+        assert_eq!(members(&[left(43, 1), left(44, 0)]), []);
+        assert_eq!(members(&[left(42, 0x100)]), [(42, vec!["/small".into()])]);
+        assert_eq!(members(&[left(42, 0)]), []);
     }
 
     #[test]

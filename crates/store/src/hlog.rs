@@ -36,6 +36,7 @@ impl Hlog {
         let mut builder = IntervalLogWriterBuilder::new();
         builder
             .add_comment("[Logged with jitterscope: stalls, values in nanoseconds]")
+            .add_comment(jitterscope_model::LENGTHS_REMARK)
             .with_start_time(started)
             .with_base_time(started)
             .with_max_value_divisor(NANOS_PER_MS);

@@ -21,7 +21,7 @@
 //! | `gaps.parquet` | one row a stall |
 //! | `attributions.parquet` | one row a (stall, culprit) |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
-//! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns; then, of a pipeline, each of its histograms whole |
+//! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns, stalls that have no record with their mean length; then, of a pipeline, each of its histograms whole |
 //! | `journal.bin` | a pipeline's journal, records of 32 bytes, where none was named elsewhere |
 //! | `trace/context.json` | what is needed to decode the raw trace |
 //! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole), and behind those of each turn what else the recorder did in it, see [`DrainTurn`](jitterscope_model::DrainTurn) |

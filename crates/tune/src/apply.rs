@@ -88,6 +88,13 @@ impl ApplyReport {
     pub fn failures(&self) -> impl Iterator<Item = &Applied> {
         self.applied.iter().filter(|a| !a.outcome.is_success())
     }
+
+    /// Changes that were to be made and were not, of those that could be: what the kernel places itself is refused
+    /// by the attempt alone, and counts only where nothing else was done.
+    pub fn refused(&self) -> impl Iterator<Item = &Applied> {
+        let any = self.applied.iter().any(|applied| applied.outcome.is_success());
+        self.failures().filter(move |applied| !any || !applied.outcome.is_managed())
+    }
 }
 
 /// The kernel's id of this boot; empty where it cannot be read.
@@ -171,7 +178,8 @@ pub fn apply(
         let at = in_force::realtime_ns();
         let done = Record::Done { seq, outcome: outcome.clone(), at_realtime_ns: Some(at) };
         journal.append(&[done]).map_err(StateError::from)?;
-        let failed = !outcome.is_success();
+        // What the kernel places itself is nobody's failure, and only the attempt tells.
+        let failed = !outcome.is_success() && !outcome.is_managed();
         report.applied.push(Applied {
             knob: change.knob,
             path: change.op.what(),

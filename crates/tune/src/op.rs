@@ -124,6 +124,12 @@ impl Outcome {
     pub fn is_success(&self) -> bool {
         matches!(self, Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Gone { .. })
     }
+
+    /// Whether the kernel places what was to be changed itself, which only the attempt tells: nobody's failure.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        matches!(self, Outcome::Refused { class: Refusal::Managed, .. })
+    }
 }
 
 /// Why the kernel refused.

@@ -175,8 +175,15 @@ fn what_the_kernel_refuses_is_classified_and_the_rest_goes_on() {
 
     // Asked to stop, it stops; what was done before can be rolled back.
     let stopped = apply(&mut hands, &state, &plan, who(), OnRefusal::Stop).unwrap();
-    assert_eq!(stopped.applied.len(), 1);
-    assert_eq!(stopped.not_tried, plan.changes.len() - 1);
+    let (last, before) = stopped.applied.split_last().unwrap();
+    assert!(!last.outcome.is_success() && !last.outcome.is_managed(), "{last:?}");
+    assert_eq!(stopped.not_tried, plan.changes.len() - stopped.applied.len());
+    assert!(stopped.not_tried > 0);
+    // What the kernel places itself does not stop it.
+    assert_eq!(before.iter().filter(|a| a.outcome.is_managed()).count(), 2, "{before:?}");
+    assert!(before.iter().all(|a| a.outcome.is_success() || a.outcome.is_managed()), "{before:?}");
+    // Nothing was made: all three are told. Before that the managed two were nobody's failure.
+    assert_eq!((stopped.refused().count(), report.refused().count()), (3, 3));
 }
 
 #[test]

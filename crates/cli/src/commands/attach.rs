@@ -159,6 +159,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         }
         RecordError::Output(error) => told_by_target(error),
         RecordError::Blind { .. } => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

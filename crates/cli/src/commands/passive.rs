@@ -105,6 +105,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::NobodyBelongs { .. } => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
         RecordError::NothingToWatch { .. } => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

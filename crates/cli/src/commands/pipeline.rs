@@ -166,7 +166,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
         | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
         PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
-        error if error.is_refused_priority() => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

@@ -328,7 +328,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Threshold { .. }
         | RecordError::WouldHang => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
-        error if error.is_refused_priority() => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

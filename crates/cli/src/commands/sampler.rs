@@ -4,7 +4,7 @@
 use super::machine_tuning;
 use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by_target};
 use crate::completion;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured::{self, Remarks};
 use crate::output;
 use crate::places::Places;
@@ -165,6 +165,7 @@ pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         RecordError::Threshold { .. } => UsageError(format!("-t: {error}")).into(),
         RecordError::Store(StoreError::Label { .. }) => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
+        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
         other => other.into(),
     }
 }

@@ -87,6 +87,9 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
         SelftestError::Blind(_) => UnavailableError(error.to_string()).into(),
+        SelftestError::Record(ref refused) if refused.is_unavailable_here() => {
+            UnavailableError(error.to_string()).into()
+        }
         other => anyhow::Error::from(other),
     })?;
     if args.keep {

@@ -234,15 +234,21 @@ struct Server {
 
 impl Server {
     fn new(place: &HttpPlace, limits: Limits) -> Result<Server, ExportError> {
-        let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build();
-        let mut config = Agent::config_builder()
+        if !cfg!(feature = "tls") && place.base.starts_with("https:") {
+            return Err(ExportError::WithoutTls { url: place.base.clone() });
+        }
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             // A redirected write loses its body (301, 302) or takes its lines to a server that nobody named.
             .max_redirects(0)
             .timeout_global(Some(limits.request))
             .timeout_connect(Some(limits.request / 2))
-            .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls);
+            .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")));
+        #[cfg(feature = "tls")]
+        let config = config.tls_config(
+            ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build(),
+        );
+        let mut config = config;
         if is_here(&place.base) {
             // A proxy elsewhere cannot reach this machine's own loopback.
             config = config.proxy(None);

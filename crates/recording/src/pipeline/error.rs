@@ -108,11 +108,11 @@ fn list(misfits: &[Misfit]) -> String {
 }
 
 impl PipelineRecordError {
-    /// Whether the kernel refused this user a real-time priority.
+    /// As [`RecordError::is_unavailable_here`].
     #[must_use]
-    pub fn is_refused_priority(&self) -> bool {
+    pub fn is_unavailable_here(&self) -> bool {
         match self {
-            PipelineRecordError::Record(error) => error.is_refused_priority(),
+            PipelineRecordError::Record(error) => error.is_unavailable_here(),
             PipelineRecordError::Pipeline(PipelineError::Place { source, .. }) => is_refused_priority(source),
             _ => false,
         }

@@ -12,7 +12,7 @@ use jitterscope_analyze::compare::{
 };
 use jitterscope_model::Nanos;
 
-/// Culprits shown that were neither predicted nor decided.
+/// Undecided culprits shown, of those that were predicted and of the others.
 const UNDECIDED: usize = 8;
 /// Columns of a figure's or CPU's name.
 const NAME: usize = 18;
@@ -256,13 +256,14 @@ impl Page {
             format!("{b} stolen"),
             pad("", 9)
         ));
-        let mut undecided = 0;
+        let (mut undecided, mut predicted_undecided) = (0, 0);
         let mut left_out = 0;
         for row in culprits {
             let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse);
-            if !decided && !row.predicted {
-                undecided += 1;
-                if undecided > UNDECIDED {
+            if !decided {
+                let shown = if row.predicted { &mut predicted_undecided } else { &mut undecided };
+                *shown += 1;
+                if *shown > UNDECIDED {
                     left_out += 1;
                     continue;
                 }

@@ -8,6 +8,7 @@
 
 use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
+use crate::text::headline;
 use crate::words;
 use base64::Engine;
 use flate2::Compression;
@@ -60,6 +61,9 @@ struct Run {
     threshold_ns: u64,
     /// Stalls that were read, of which `rows` are here.
     stalls: u64,
+    /// Why who did it cannot be said, where the run's evidence fails its own proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doubt: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -215,6 +219,7 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
             duration_ns: picture.duration.0,
             threshold_ns: run.summary.probe.threshold_ns.0,
             stalls: picture.stalls_read,
+            doubt: headline::unproven(&run.summary),
         },
         lanes: picture.lanes.iter().map(chart_words::lane).collect(),
         culprits: picture

@@ -1,6 +1,7 @@
 //! An audit, and a knob's page, as text.
 
 use crate::lines::{Lines, counted, cpus_text};
+use crate::number;
 use crate::style::Style;
 use crate::text::Step;
 use jitterscope_model::CpuSet;
@@ -215,10 +216,9 @@ fn amount(win: &Win) -> String {
 pub fn won(win: &Win) -> String {
     let much = amount(win);
     format!(
-        "{much}, {}, {}.{:03}/s",
+        "{much}, {}, {}/s",
         counted(usize::try_from(win.count).unwrap_or(usize::MAX), "time"),
-        win.per_second_milli / 1000,
-        win.per_second_milli % 1000
+        number::rate(win.per_second_milli as f64 / 1000.0)
     )
 }
 
@@ -328,7 +328,7 @@ mod tests {
             let text = super::audit(&audit, all, Some("r1"), Style::default());
             assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
             assert!(
-                text.contains("wins  up to 123 us, 10 times, 1.000/s from kworker vmstat_update"),
+                text.contains("wins  up to 123 us, 10 times, 1.0/s from kworker vmstat_update"),
                 "{text}"
             );
         }

@@ -5,8 +5,8 @@ use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::visible;
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, Outcome, Plan, Refusal, RollbackReport,
-    Status, Undoing, called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, Outcome, Plan, RollbackReport, Status,
+    Undoing, called,
 };
 use std::fmt::Write;
 
@@ -121,7 +121,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let done = count(|o| matches!(o, Outcome::Applied { .. }));
     let pending = count(|o| matches!(o, Outcome::Pending { .. }));
     let gone = count(|o| matches!(o, Outcome::Gone { .. }));
-    let managed = count(|o| matches!(o, Outcome::Refused { class: Refusal::Managed, .. }));
+    let managed = count(Outcome::is_managed);
     let refused = report.failures().count() - managed;
     let counts: Vec<String> = [
         (done, "made"),
@@ -219,13 +219,10 @@ fn when(by: &InForceBy) -> String {
     }
 }
 
-/// What an apply did not get, a text each. What the kernel manages itself counts only where nothing else was
-/// done: it is nobody's failure that a disk's queues stay where they are.
+/// What an apply did not get, a text each.
 #[must_use]
 pub fn refused(report: &ApplyReport) -> Vec<String> {
-    let any = report.applied.iter().any(|a| a.outcome.is_success());
-    let managed = |o: &Outcome| matches!(o, Outcome::Refused { class: Refusal::Managed, .. });
-    let failures: Vec<_> = report.failures().filter(|a| !any || !managed(&a.outcome)).collect();
+    let failures: Vec<_> = report.refused().collect();
     let mut texts: Vec<String> = failures
         .iter()
         .take(SHOWN_OF_A_KIND)

@@ -86,10 +86,11 @@ echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/small
 echo "10000 100000" >/sys/fs/cgroup/small/cpu.max
 step quota jitterscope attach -q --json --threshold 10ms -- worker
+step replay jitterscope report latest --reattribute --json
 rmdir /sys/fs/cgroup/small
 "#;
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_12), script)?;
-    steps.ended(finding, &[("apply", 0), ("isolated", 0), ("rollback", 0), ("quota", 0)]);
+    steps.ended(finding, &[("apply", 0), ("isolated", 0), ("rollback", 0), ("quota", 0), ("replay", 0)]);
     let partition = steps.file("partition");
     finding
         .check(partition.trim() == "isolated", format!("the partition is isolated ({})", partition.trim()));
@@ -97,10 +98,14 @@ rmdir /sys/fs/cgroup/small
     let quota = steps.json("quota")?;
     let warned = quota["warnings"].to_string().contains("cpu-quota");
     finding.check(warned, "a warning tells of the quota");
-    let count = stalls_of(&quota, "quota", "") + stalls_of(&quota, "throttled", "");
-    let named = culprits(&quota);
-    let told = count > 0 || named.iter().any(|(kind, name)| kind.contains("quota") || name.contains("quota"));
-    finding.check(told, format!("the quota is named: {named:?}"));
+    let (by_quota, unnamed) =
+        (stalls_of(&quota, "quota", "CPU quota"), stalls_of(&quota, "unresolved", "runnable but idle"));
+    finding.check(
+        by_quota > 10 * unnamed,
+        format!("the quota is named from the first wait on ({by_quota} times, {unnamed} times not)"),
+    );
+    let (live, again) = (culprits(&quota), culprits(&steps.json("replay")?));
+    finding.check(live == again, format!("a replay says the same: {live:?}, {again:?}"));
     Ok(())
 }
 
