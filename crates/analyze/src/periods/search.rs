@@ -63,6 +63,12 @@ const NAMED_HIT: f64 = 0.5;
 /// A pulse that holds no more than this of what a tenth of the period holds by chance is nothing to act
 /// on: stalls that come in bursts are not as independent as the test takes them to be.
 const LEAST_EXCESS: f64 = 1.5;
+/// A fundamental has at least this share of the power of its strongest overtone: under noise the strongest of
+/// many is far above the mean...
+const LEAST_POWER: f64 = 0.25;
+/// ...and then so much power (Z², twice the logarithm of its chance) as a mere fraction has once in a thousand
+/// times.
+const LEAST_OWN: f64 = 14.0;
 /// Denominators up to which a frequency is a fraction of one already found: what is left of a pulse that
 /// was taken out beats with it.
 const FRACTIONS: i32 = 8;
@@ -176,7 +182,7 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
     let strongest = family.iter().map(|member| member.2).fold(0.0, f64::max);
     let (frequency, h) = family
         .iter()
-        .filter(|(_, _, own)| *own >= 0.5 * strongest)
+        .filter(|(_, _, own)| *own >= 0.5 * strongest || *own >= (LEAST_POWER * strongest).max(LEAST_OWN))
         .min_by(|a, b| a.0.total_cmp(&b.0))
         .map_or((top, top_h), |(f, h, _)| (*f, *h));
     let ln_corrected = ln_probability(h) + ln_trials;
