@@ -248,7 +248,9 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     assert!(stderr(&resumed).contains("going on after 1 pairs"), "{}", stderr(&resumed));
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
-    assert!(found["pairs"].as_u64() >= Some(8), "{found}");
+    // It may be given up as futile before the first look, but not at the pair where it was stopped.
+    let enough = if found["ended"] == "futile" { 2 } else { 8 };
+    assert!(found["pairs"].as_u64() >= Some(enough), "{found}");
     assert_eq!(found["diff"]["sides"][0]["runs"].as_array().unwrap().len() as u64, found["pairs"]);
     let total = &found["diff"]["against"][0]["figures"][0];
     assert_eq!((&total["figure"], &total["is_total"]), (&"lost".into(), &true.into()));

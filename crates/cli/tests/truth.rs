@@ -437,7 +437,11 @@ fn a_followed_deadline_thread_is_told_to_have_used_up_its_own_budget() {
     let budget: u64 = told.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
     // All but interrupts, which are told as what they are.
     assert!(budget * 10 > waited * 8, "waited for {waited} ns: {told:?}");
-    assert!(!told.iter().any(|(_, name, _)| name == "idle exit" || name == "runnable but idle"), "{told:?}");
+    assert!(!told.iter().any(|(_, name, _)| name == "runnable but idle"), "{told:?}");
+    // Where the CPU is idle meanwhile it is left once a period, when the budget is there again: microseconds of
+    // the 8 ms.
+    let idle: u64 = told.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
+    assert!(idle * 50 < waited, "waited for {waited} ns: {told:?}");
     assert_eq!(total(&told, "quota"), 0, "{told:?}");
     assert_replays(runs.path(), &report);
 }
