@@ -7,7 +7,6 @@ use crate::evidence::RunEvidence;
 use crate::examine::{Examination, Inspection, KnobState, Left};
 use crate::goal::Goal;
 use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
-use crate::negligible::NEGLIGIBLE;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use jitterscope_model::SCHEMA_VERSION;
@@ -228,13 +227,13 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
             for knob in catalogue::all() {
                 let Some(win) = evidence.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
                 let why = format!(
-                    "measured: {} took {}, {} times",
+                    "measured: {} took {}, {} {}",
                     win.culprits.iter().take(3).cloned().collect::<Vec<_>>().join(", "),
                     win.total_ns,
-                    win.count
+                    win.count,
+                    if win.count == 1 { "time" } else { "times" }
                 );
                 if evidence.is_negligible(win.total_ns) {
-                    let why = format!("{why}: negligible ({NEGLIGIBLE}); name it with --only");
                     skipped.push(Skipped { knob: knob.id, because: Because::Negligible, why });
                 } else if knob.is_tame() {
                     out.push((knob, why));

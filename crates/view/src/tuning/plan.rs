@@ -5,8 +5,8 @@ use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::visible;
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, Outcome, Plan, RollbackReport, Status,
-    Undoing, called,
+    ApplyReport, Because, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, Outcome, Plan,
+    RollbackReport, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
@@ -69,7 +69,14 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         boot(&mut out, line);
     }
     listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
-    listed(&mut out, "Not changed", plan.skipped.iter().map(|s| (s.knob, s.why.as_str())));
+    let (little, skipped): (Vec<&Skipped>, Vec<&Skipped>) =
+        plan.skipped.iter().partition(|s| s.because == Because::Negligible);
+    listed(&mut out, "Not changed", skipped.iter().map(|s| (s.knob, s.why.as_str())));
+    listed(
+        &mut out,
+        &format!("Not changed, for it is {NEGLIGIBLE} (name it with --only)"),
+        little.iter().map(|s| (s.knob, s.why.as_str())),
+    );
     for note in &plan.notes {
         out.wrapped("\nNote: ", note);
     }
