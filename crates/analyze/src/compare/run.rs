@@ -35,6 +35,8 @@ pub struct ComparedRun {
     pub seconds: f64,
     /// CPUs measured.
     pub cpus: CpuSet,
+    /// CPUs that were asked for; `None` where it is all of the run.
+    pub only: Option<CpuSet>,
     /// Records that were lost: stalls and kernel events.
     pub lost: u64,
     /// What its verdicts on culprits fail by: nobody is named then.
@@ -228,6 +230,7 @@ impl<'m> ComparedRunBuilder<'m> {
             duration_ns: manifest.duration(),
             seconds: seconds.as_secs_f64(),
             cpus: jitterscope_model::RunHead::of(manifest).figures.cpus,
+            only: None,
             lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
             doubts: summary.trust.doubts.clone(),
             conditions: Conditions::of(manifest),

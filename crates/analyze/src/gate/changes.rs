@@ -3,7 +3,7 @@
 use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
 use super::quantities::is_meant;
-use crate::compare::{Against, Comparison, CulpritDiff, Verdict};
+use crate::compare::{Against, Comparison, CulpritDiff, Undecided, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.
 #[must_use]
@@ -16,6 +16,8 @@ pub fn evaluate_changes(conditions: &[Condition], against: &Against) -> Vec<Gate
         })
         .collect()
 }
+
+const NOBODY_IS_NAMED: &str = "not every run names culprits";
 
 fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult {
     let total =
@@ -34,18 +36,24 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     };
     let (verdict, why) = match change {
         Change::Total => judge(&total().collect::<Vec<_>>(), true),
+        // A pass says that nothing became worse: whatever is judged has to be known not to be.
         Change::Any => {
-            let judged = figures()
-                .chain(culprits.unwrap_or_default().iter().flat_map(|row| [&row.stolen, &row.events]));
-            let worse = judged.filter(|c| c.verdict == Verdict::Worse).count();
-            match worse {
-                // What was not found to be worse is as good as the total says.
-                0 => judge(&total().collect::<Vec<_>>(), true),
-                _ => (GateVerdict::Exceeded, None),
+            let mut all: Vec<&Comparison> = figures().collect();
+            let measured = !all.is_empty();
+            let of_culprits = of_culprits("*");
+            all.extend(of_culprits.iter().flatten());
+            match judge(&all, true) {
+                (GateVerdict::Kept, _) if !measured => {
+                    (GateVerdict::Undecided, Some("no figure could be compared".into()))
+                }
+                (GateVerdict::Kept, _) if of_culprits.is_none() => {
+                    (GateVerdict::Undecided, Some(NOBODY_IS_NAMED.into()))
+                }
+                other => other,
             }
         }
         Change::Culprit(pattern) => match of_culprits(pattern) {
-            None => (GateVerdict::Undecided, Some("not every run names culprits".into())),
+            None => (GateVerdict::Undecided, Some(NOBODY_IS_NAMED.into())),
             Some(rows) => judge(&rows, false),
         },
     };
@@ -66,14 +74,16 @@ fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<String>) 
     if all.is_empty() && needs_one {
         return (GateVerdict::Undecided, Some("nothing could be compared".into()));
     }
-    match all.iter().find(|comparison| !comparison.not_worse()) {
-        Some(open) => {
-            let why = match open.more_runs {
-                Some(more) => format!("it may be worse: {more} more runs of each might decide"),
-                None => "it may be worse".into(),
-            };
-            (GateVerdict::Undecided, Some(why))
-        }
-        None => (GateVerdict::Kept, None),
-    }
+    let open: Vec<&&Comparison> = all.iter().filter(|comparison| !comparison.not_worse()).collect();
+    let Some(first) = open.first() else { return (GateVerdict::Kept, None) };
+    let what = match all.len() {
+        1 => "it may be worse".to_owned(),
+        many => format!("{} of {many} figures may be worse", open.len()),
+    };
+    let why = match open.iter().map(|comparison| comparison.more_runs).max().flatten() {
+        _ if first.undecided == Some(Undecided::NotMeasured) => format!("{what}: not every run has them"),
+        Some(more) => format!("{what}: {more} more runs of each might decide"),
+        None => what,
+    };
+    (GateVerdict::Undecided, Some(why))
 }

@@ -5,6 +5,7 @@
 
 mod changes;
 mod condition;
+mod doubts;
 mod evaluate;
 mod parse;
 mod quantities;

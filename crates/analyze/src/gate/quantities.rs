@@ -1,10 +1,11 @@
 //! What a run says of a quantity, and how far that can be relied on.
 
 use super::condition::{Percentile, Quantity};
+use super::doubts::{doubts, proven};
 use crate::RunSummary;
 use crate::cpu::SUPPORT;
 use crate::summary::Percentiles;
-use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, SourceStatus, Subject, Verdict};
+use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject};
 
 /// A value, and why it may be too low; or why there is none.
 pub(super) struct Measured {
@@ -85,7 +86,8 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             supported(time.0 as f64, count as f64 * percentile.above(), "messages")
         }
         Quantity::Max => {
-            max(run).ok_or_else(|| "nothing was measured".to_owned()).and_then(|ns| whole(ns.0 as f64))
+            let longest = max(run).ok_or("nothing was measured")?;
+            Ok(Measured { value: longest.0 as f64, at_least: doubts(quantity, run) })
         }
         Quantity::Stolen => spun(run).and_then(|()| whole(total.stolen_fraction)),
         Quantity::Stalls => spun(run).and_then(|()| whole(total.stalls_per_sec)),
@@ -98,17 +100,17 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             if active == Nanos::ZERO && wanted(run) > Nanos::ZERO {
                 let stolen: Nanos = run.passive.iter().map(PassiveCpu::stolen_ns).sum();
                 let value = stolen.0 as f64 / wanted(run).0 as f64;
-                return Ok(Measured { value, at_least: doubts(run) });
+                return Ok(Measured { value, at_least: doubts(quantity, run) });
             }
             if active == Nanos::ZERO {
                 return Err("no thread was followed that had work".into());
             }
             let value = (waiting + interrupted).0 as f64 / active.0 as f64;
-            Ok(Measured { value, at_least: doubts(run) })
+            Ok(Measured { value, at_least: doubts(quantity, run) })
         }
         Quantity::Unexplained => {
             let attribution = attributed(run)?;
-            Ok(Measured { value: attribution.unexplained.share, at_least: doubts(run) })
+            Ok(Measured { value: attribution.unexplained.share, at_least: doubts(quantity, run) })
         }
         Quantity::Unresolved => {
             let attribution = attributed(run)?;
@@ -119,12 +121,14 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
                 .filter(|row| row.subject.kind() == CulpritKind::Unresolved);
             let time: Nanos = unresolved.map(|row| row.total_ns).sum();
             let value = time.0 as f64 / attribution.stalled_ns.0.max(1) as f64;
-            Ok(Measured { value, at_least: doubts(run) })
+            Ok(Measured { value, at_least: doubts(quantity, run) })
         }
-        Quantity::Hypervisor => of_culprits(run, &|subject| subject.kind() == CulpritKind::Hypervisor),
-        Quantity::Firmware => of_culprits(run, &|subject| subject.kind() == CulpritKind::Firmware),
+        Quantity::Hypervisor => {
+            of_culprits(quantity, run, &|subject| subject.kind() == CulpritKind::Hypervisor)
+        }
+        Quantity::Firmware => of_culprits(quantity, run, &|subject| subject.kind() == CulpritKind::Firmware),
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
-            .and_then(|()| of_culprits(run, &|subject| is_meant(pattern, subject))),
+            .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
         Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
         Quantity::Worse(_) => Err("only diff compares".into()),
     }
@@ -160,12 +164,14 @@ fn wanted(run: &RunSummary) -> Nanos {
 }
 
 fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, String> {
+    proven(run)?;
     run.attribution.as_ref().ok_or_else(|| "no kernel events were recorded, and nobody is named".to_owned())
 }
 
 /// What culprits took, of the measured time; of followed threads and of watched CPUs, of the time that there
 /// was work.
-fn of_culprits(run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
+fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
+    proven(run)?;
     let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
         let rows = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
         (rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum(), wanted(run))
@@ -189,28 +195,7 @@ fn of_culprits(run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
     if all == Nanos::ZERO {
         return Err("nothing was measured".into());
     }
-    Ok(Measured { value: taken.0 as f64 / all.0 as f64, at_least: doubts(run) })
-}
-
-/// Why somebody may have taken more than is seen.
-fn doubts(run: &RunSummary) -> Option<String> {
-    if run.trust.lost_records > 0 {
-        return Some(format!("{} kernel events were lost", run.trust.lost_records));
-    }
-    if run.trust.dropped_records > 0 {
-        return Some(format!("{} stalls have no record", run.trust.dropped_records));
-    }
-    let lost = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
-    if lost.into_iter().any(|row| row.subject.as_verdict() == Some(Verdict::TraceDataLost)) {
-        return Some("trace data was lost within stalls".into());
-    }
-    let events = run.sources.iter().find(|source| source.name == "tracefs");
-    match events {
-        Some(source) if source.status != SourceStatus::Available => {
-            Some(format!("kernel events were not all to be had: {}", source.reason))
-        }
-        _ => None,
-    }
+    Ok(Measured { value: taken.0 as f64 / all.0 as f64, at_least: doubts(quantity, run) })
 }
 
 #[cfg(test)]

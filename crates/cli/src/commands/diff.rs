@@ -12,7 +12,7 @@ use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
-use jitterscope_view::compare::render;
+use jitterscope_view::compare::{load_of_cpus, render};
 use jitterscope_view::load;
 use std::path::{Path, PathBuf};
 
@@ -112,9 +112,13 @@ fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
     }
     let runs = sides[1..].iter().flat_map(Side::runs);
     for run in runs.filter(|_| !of_runs.is_empty()) {
-        let (_, summary) = load(Path::new(&run.path))?;
+        let path = Path::new(&run.path);
+        let (summary, of) = match &run.only {
+            Some(cpus) => (load_of_cpus(path, cpus)?, format!("@{cpus}")),
+            None => (load(path)?.1, String::new()),
+        };
         let named = |result: GateResult| GateResult {
-            condition: format!("{} {}: {}", run.label, run.id, result.condition),
+            condition: format!("{} {}{of}: {}", run.label, run.id, result.condition),
             ..result
         };
         results.extend(evaluate(&of_runs, &summary).into_iter().map(named));

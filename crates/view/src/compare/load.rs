@@ -1,9 +1,9 @@
 //! From a stored run to what a comparison needs of it.
 
 use crate::load::{self, Row};
-use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
-use jitterscope_model::{CpuSet, Stall};
+use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
+use jitterscope_model::{CpuSet, RunManifest, Stall, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
@@ -56,20 +56,7 @@ pub fn load_compared_with(
     let reader = RunReader::open(path)?;
     let (mut manifest, machine) = load::facts(&reader, redactor)?;
     if let Some(cpus) = cpus {
-        if manifest.results.is_empty() && manifest.passive.is_empty() {
-            let (run, probe) = (manifest.id, manifest.probe.kind);
-            return Err(CompareError::NoCpus { run, probe, cpus: cpus.clone() });
-        }
-        let probed = manifest.results.iter().map(|result| result.cpu);
-        let measured: CpuSet = probed.chain(manifest.passive.iter().map(|of| of.cpu)).collect();
-        let missing = cpus.difference(&measured);
-        if !missing.is_empty() {
-            return Err(CompareError::NotMeasured { run: manifest.id, cpus: missing, measured });
-        }
-        manifest.results.retain(|result| cpus.contains(result.cpu));
-        manifest.wakeups.retain(|wakeup| cpus.contains(wakeup.cpu));
-        manifest.passive.retain(|of| cpus.contains(of.cpu));
-        manifest.probe.cpus = cpus.clone();
+        keep_only(&mut manifest, cpus)?;
     }
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
     let mut last: Option<Stall> = None;
@@ -81,6 +68,57 @@ pub fn load_compared_with(
             }
         }
         Row::Interval(interval) => builder.interval(interval),
+    })?;
+    let mut run = builder.finish();
+    run.only = cpus.cloned();
+    Ok(run)
+}
+
+/// Leaves of a manifest what is of some CPUs. Events that were lost stay those of the run: which CPU's they were is
+/// not stored.
+///
+/// # Errors
+/// It has no figures of these CPUs.
+fn keep_only(manifest: &mut RunManifest, cpus: &CpuSet) -> Result<(), CompareError> {
+    if manifest.results.is_empty() && manifest.passive.is_empty() {
+        let (run, probe) = (manifest.id.clone(), manifest.probe.kind.clone());
+        return Err(CompareError::NoCpus { run, probe, cpus: cpus.clone() });
+    }
+    let probed = manifest.results.iter().map(|result| result.cpu);
+    let measured: CpuSet = probed.chain(manifest.passive.iter().map(|of| of.cpu)).collect();
+    let missing = cpus.difference(&measured);
+    if !missing.is_empty() {
+        return Err(CompareError::NotMeasured { run: manifest.id.clone(), cpus: missing, measured });
+    }
+    manifest.results.retain(|result| cpus.contains(result.cpu));
+    manifest.wakeups.retain(|wakeup| cpus.contains(wakeup.cpu));
+    manifest.passive.retain(|of| cpus.contains(of.cpu));
+    manifest.probe.cpus = cpus.clone();
+    Ok(())
+}
+
+/// Sums up the run in a folder, of some of its CPUs only; memory does not grow with the run.
+///
+/// # Errors
+/// As [`load_compared`].
+pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareError> {
+    let reader = RunReader::open(path)?;
+    let (mut manifest, machine) = load::facts(&reader, &mut None)?;
+    keep_only(&mut manifest, cpus)?;
+    // Threads and messages go from CPU to CPU: what is told of them is not of these.
+    manifest.threads.clear();
+    manifest.pipeline = None;
+    let (level, worst) = (RowSums::STORED.0, RowSums::STORED.1);
+    let mut builder = SummaryBuilder::new(&manifest).machine(machine).path(path).worst(worst).level(level);
+    let mut last: Option<StallId> = None;
+    load::rows(&reader, &mut None, |row| match row {
+        Row::Stall(stall) if cpus.contains(stall.cpu) => {
+            last = Some(stall.id);
+            builder.stall(stall);
+        }
+        Row::Attribution(attribution) if last == Some(attribution.stall) => builder.attribution(attribution),
+        Row::Interval(interval) if cpus.contains(interval.cpu) => builder.interval(interval),
+        Row::Stall(_) | Row::Attribution(_) | Row::Interval(_) => {}
     })?;
     Ok(builder.finish())
 }
