@@ -97,6 +97,11 @@ fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_i
     let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
     assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
     assert!(interleaved.contains("removes kworker"), "{interleaved}");
+    // Nothing of it would be there to go on from.
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
+    let output = run(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("not interleaved"), "{}", stderr(&output));
 }
 
 fn highest_cpu() -> String {
@@ -241,6 +246,8 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     assert!(!file.exists(), "it is undone");
     let other = run(dir.path(), &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat());
     assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
+    let other = run(dir.path(), &[&args[..], &["--pairs", "9", "--resume", "-q"]].concat());
+    assert!(stderr(&other).contains("no such experiment"), "other looks: {}", stderr(&other));
     let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
     let _ = victim.kill();
     let _ = victim.wait();

@@ -18,7 +18,9 @@ mod session;
 
 pub use arm::{Arm, order};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
-pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, run};
+pub use engine::{
+    Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
+};
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
