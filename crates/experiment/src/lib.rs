@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod estimate;
 mod knobs;
+mod leader;
 mod note;
 mod screen;
 mod session;
@@ -24,6 +25,7 @@ pub use engine::{
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
+pub use leader::Leader;
 pub use note::{Note, NoteError, Notes};
 pub use screen::{Screened, screen};
 pub use session::{Header, Pair, SESSION_VERSION, Session};
