@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
 /// How long the guard of a killed experiment may take.
 const UNDONE: Duration = Duration::from_secs(60);
+/// Kills beyond those that are asked for, until one meets the change applied.
+const MORE_KILLS: u64 = 5;
 
 fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
@@ -97,6 +99,11 @@ fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_i
     let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
     assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
     assert!(interleaved.contains("removes kworker"), "{interleaved}");
+    // Nothing of it would be there to go on from.
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
+    let output = run(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("not interleaved"), "{}", stderr(&output));
 }
 
 fn highest_cpu() -> String {
@@ -162,12 +169,24 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
     let before = fs::read_to_string(STAT_INTERVAL).unwrap();
     let mut random = SplitMix64(before.len() as u64 + kills);
     let mut applied = 0;
-    for kill in 0..kills {
+    // At random first; then, where none met the change, as soon as it is there.
+    for kill in 0..kills + MORE_KILLS {
+        if kill >= kills && applied > 0 {
+            break;
+        }
         let dir = tempfile::tempdir().unwrap();
         let args = ["experiment", "--knob", "vmstat", "-d", "500ms", "-q"];
         let mut child =
             command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300 + random.below(9_000)));
+        if kill < kills {
+            std::thread::sleep(Duration::from_millis(300 + random.below(9_000)));
+        } else {
+            let begun = Instant::now();
+            while fs::read_to_string(STAT_INTERVAL).unwrap() == before && begun.elapsed() < UNDONE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::thread::sleep(Duration::from_millis(random.below(300)));
+        }
         let early = child.try_wait().unwrap();
         assert!(early.is_none(), "kill {kill}: it ended by itself: {early:?}");
         applied += usize::from(fs::read_to_string(STAT_INTERVAL).unwrap() != before);
@@ -184,7 +203,85 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
         let status: Value = serde_json::from_slice(&status.stdout).unwrap();
         assert_eq!(status["active"], false, "kill {kill}: {status}");
     }
-    eprintln!("{applied} of {kills} kills met the change applied");
+    assert!(applied > 0, "no kill met the change applied, so none shows that it is undone");
+}
+
+/// Killed while its command runs, which the guard, or without it the next start, has to end first.
+#[test]
+fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    for (noted, guard_too) in [(true, false), (true, true), (false, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let apply = "touch started; (sleep 2; touch y) & sleep 2; touch x";
+        let args =
+            ["experiment", "--apply", apply, "--revert", "touch undone; rm -f x y", "-d", "200ms", "-q"];
+        let mut child = command(dir.path(), &args);
+        child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        if !noted {
+            child.env("JITTERSCOPE_STATE", "/proc/no-place-for-a-note");
+        }
+        let mut child = child.spawn().unwrap();
+        let (at, begun) = (|name: &str| dir.path().join(name).exists(), Instant::now());
+        while !at("started") {
+            assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(), "noted: {noted}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        if guard_too {
+            let guard = rustix::process::Pid::from_raw(guard_of(&child)).unwrap();
+            rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if guard_too {
+            assert!(!at("undone"), "nobody is left to undo it");
+            let cleaned = run(dir.path(), &["doctor", "--clean", "--json"]);
+            assert!(at("undone"), "{}", stderr(&cleaned));
+        }
+        let killed = Instant::now();
+        // Longer than the command would have gone on.
+        while !at("undone") || killed.elapsed() < Duration::from_secs(4) {
+            assert!(killed.elapsed() < UNDONE, "noted: {noted}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!at("x") && !at("y"), "noted: {noted}, guard killed: {guard_too}");
+        assert!(!dir.path().join("state/experiment.json").exists());
+    }
+}
+
+/// By design one experiment in twenty takes chance for a difference of the total; two in a row are one in 400.
+#[test]
+fn two_arms_that_are_the_same_are_not_told_apart() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let cpu = highest_cpu();
+    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "300ms", "--cpus", &cpu];
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let dir = tempfile::tempdir().unwrap();
+        let output = run(dir.path(), &[&args[..], &["--json", "-q"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let totals = found["diff"]["against"][0]["figures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["is_total"] == true);
+        let verdicts = totals.map(|row| &row["comparison"]["verdict"]);
+        let decided = found["decisions"].as_array().unwrap().iter().map(|decision| &decision["verdict"]);
+        let all: Vec<&str> = verdicts.chain(decided).map(|verdict| verdict.as_str().unwrap()).collect();
+        assert!(!all.is_empty(), "{found}");
+        if all.iter().all(|verdict| ["equivalent", "inconclusive", "not_seen"].contains(verdict)) {
+            return;
+        }
+        told.push(all.join(", "));
+    }
+    panic!("told apart twice: {told:?}");
 }
 
 /// Reads what it says until a line has this in it.
@@ -241,6 +338,8 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     assert!(!file.exists(), "it is undone");
     let other = run(dir.path(), &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat());
     assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
+    let other = run(dir.path(), &[&args[..], &["--pairs", "9", "--resume", "-q"]].concat());
+    assert!(stderr(&other).contains("no such experiment"), "other looks: {}", stderr(&other));
     let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
     let _ = victim.kill();
     let _ = victim.wait();
@@ -322,6 +421,19 @@ fn children(pid: u32) -> Vec<i32> {
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
+/// The process that guards an experiment.
+fn guard_of(experiment: &Child) -> i32 {
+    let guards: Vec<i32> = children(experiment.id())
+        .into_iter()
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("experiment-guard")
+        })
+        .collect();
+    let [guard] = guards[..] else { panic!("one guard: {guards:?}") };
+    guard
+}
+
 #[test]
 fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     let _turn = turn();
@@ -340,14 +452,7 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
         assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
-    let guards: Vec<i32> = children(child.id())
-        .into_iter()
-        .filter(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("experiment-guard")
-        })
-        .collect();
-    let [guard] = guards[..] else { panic!("one guard: {guards:?}") };
+    let guard = guard_of(&child);
     let guard = rustix::process::Pid::from_raw(guard).unwrap();
     let doctor = |args: &[&str]| {
         let output = run(dir.path(), &[&["doctor", "--json"], args].concat());

@@ -1,10 +1,11 @@
 //! What one arm has and the other has not.
 
-use crate::{Arm, ExperimentError, Notes};
+use crate::leader::shell_in;
+use crate::{Arm, ExperimentError, Leader, Notes};
 use jitterscope_model::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,6 +43,18 @@ pub trait Change {
     /// # Errors
     /// It was not made, or only in part; reverting leaves the machine as it was found.
     fn apply(&mut self) -> Result<InForceIn, ExperimentError>;
+
+    /// Makes it, and tells of the process that does so before that begins, where there is one. Where that cannot be
+    /// told, it is not made.
+    ///
+    /// # Errors
+    /// As [`Change::apply`].
+    fn apply_telling(
+        &mut self,
+        _begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
+    ) -> Result<InForceIn, ExperimentError> {
+        self.apply()
+    }
 
     /// Undoes it; nothing where it is not made.
     ///
@@ -166,45 +179,48 @@ fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool
     }
 }
 
-/// Runs a command of the user's, here or in a folder.
-pub(crate) fn shell_in(command: &str, folder: Option<&Path>) -> Result<(), ExperimentError> {
-    let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
-    let mut shell = Command::new("sh");
-    // What it prints is no result of ours.
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null());
-    if let Some(folder) = folder {
-        shell.current_dir(folder);
-    }
-    let output = shell.output().map_err(|error| failed(format!("cannot be started: {error}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(failed(if said.is_empty() {
-        output.status.to_string()
-    } else {
-        format!("{}: {said}", output.status)
-    }))
+/// The folder that commands run in.
+fn here() -> Result<PathBuf, ExperimentError> {
+    std::env::current_dir().map_err(|error| {
+        ExperimentError::NotApplied(format!("the folder that the command runs in is gone: {error}"))
+    })
 }
 
 impl Change for CommandChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        if let Some(notes) = &self.notes {
-            let folder = std::env::current_dir().map_err(|error| {
-                ExperimentError::NotApplied(format!("the folder that the command runs in is gone: {error}"))
-            })?;
-            notes.write(&self.revert, &folder)?;
-        }
-        // Half of it may be done when it fails.
-        self.applied = true;
-        shell_in(&self.apply, None).map(|()| self.declared[Arm::B as usize].in_force())
+        self.apply_telling(&mut |_| Ok(()))
+    }
+
+    fn apply_telling(
+        &mut self,
+        begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
+    ) -> Result<InForceIn, ExperimentError> {
+        let folder = here()?;
+        let CommandChange { apply, revert, applied, notes, .. } = self;
+        let mut noted = |leader: &Leader| {
+            begins(leader)?;
+            if let Some(notes) = notes {
+                notes.write(revert, &folder, Some(leader))?;
+            }
+            // Half of it may be done when it fails.
+            *applied = true;
+            Ok(())
+        };
+        shell_in(apply, None, &mut noted)?;
+        Ok(self.declared[Arm::B as usize].in_force())
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
         if !self.applied {
             return Ok(InForceIn::Now);
         }
-        shell_in(&self.revert, None)?;
+        let mut noted = |leader: &Leader| {
+            if let (Some(notes), Ok(folder)) = (&self.notes, here()) {
+                notes.reverting(&self.revert, &folder, leader);
+            }
+            Ok(())
+        };
+        shell_in(&self.revert, None, &mut noted)?;
         self.applied = false;
         if let Some(notes) = &self.notes {
             notes.remove()?;

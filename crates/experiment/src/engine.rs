@@ -1,5 +1,6 @@
 //! Making pairs until they decide.
 
+mod judging;
 mod turning;
 
 use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
@@ -155,6 +156,17 @@ pub struct Experiment<'e> {
     pub stop: &'e AtomicBool,
 }
 
+/// Whether the arms take turns: its undoing takes no longer than is waited for. Where they do not, nothing is kept
+/// to go on from.
+#[must_use]
+pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
+    match change.undoing() {
+        InForceIn::Now => true,
+        InForceIn::Within(time) => time <= rules.longest_wait,
+        InForceIn::Unknown(_) => false,
+    }
+}
+
 /// Makes it. Whatever happens, the change is reverted when it returns.
 ///
 /// # Errors
@@ -165,6 +177,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         now: Arm::A,
         settles: None,
         runs: [Vec::new(), Vec::new()],
+        unsure: false,
         void: Vec::new(),
         decisions: Vec::new(),
     };
@@ -181,28 +194,24 @@ struct Engine<'e> {
     /// When that arm is in force, where it was not seen to be.
     settles: Option<InForceIn>,
     runs: [Vec<ComparedRun>; 2],
+    /// Whether the first of them is of the first pair, and its run without the change came after one with it.
+    unsure: bool,
     void: Vec<String>,
     decisions: Vec<Decision>,
 }
 
 impl Engine<'_> {
     fn make(&mut self) -> Result<Outcome, ExperimentError> {
-        let interleaved = match self.of.change.undoing() {
-            InForceIn::Now => true,
-            InForceIn::Within(time) => time <= self.of.rules.longest_wait,
-            InForceIn::Unknown(_) => false,
-        };
-        if !interleaved {
+        if !interleaves(&*self.of.change, &self.of.rules) {
             return self.one_after_the_other();
         }
         for at in 0..self.of.session.pairs.len() {
-            let Pair { a, b, void, .. } = self.of.session.pairs[at].clone();
+            let Pair { a, b, void, order, .. } = self.of.session.pairs[at].clone();
             match void {
                 Some(why) => self.void.push(why),
                 None => {
                     let (a, b) = (self.of.subject.load(&a)?, self.of.subject.load(&b)?);
-                    self.runs[0].push(a);
-                    self.runs[1].push(b);
+                    self.count(at, order, [a, b]);
                     // Looks of before are looks, whoever looked.
                     if self.of.rules.looks.at(self.runs[0].len()).is_some() {
                         self.look(self.runs[0].len(), true)?;
@@ -263,14 +272,15 @@ impl Engine<'_> {
             made[arm as usize] = Some(run);
         }
         let [Some(a), Some(b)] = made else { return Ok(false) };
-        let void = self.is_void(&a);
+        let void = self.is_void(&a, &b);
         let path = |run: &ComparedRun| PathBuf::from(&run.path);
         self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
         match &void {
             Some(why) => self.void.push(why.clone()),
             None => {
-                self.runs[0].push(a);
-                self.runs[1].push(b);
+                if let Some(why) = self.count(number, order, [a, b]) {
+                    self.of.observer.paired(self.runs[0].len(), Some(&why));
+                }
             }
         }
         self.of.observer.paired(self.runs[0].len(), void.as_deref());
@@ -279,17 +289,6 @@ impl Engine<'_> {
 
     fn stopped(&self) -> bool {
         self.of.stop.load(Ordering::Relaxed)
-    }
-
-    /// A culprit that was there without the change and has not come back: the undoing is not in force.
-    fn is_void(&self, a: &ComparedRun) -> Option<String> {
-        let knobs = self.of.change.knobs();
-        let answers = self.of.answers;
-        let predicted = |culprit: &Culprit| knobs.iter().any(|knob| answers(knob, culprit));
-        let was_there =
-            self.runs[0].iter().any(|run| run.events_of(&predicted).is_some_and(|events| events > 0));
-        let is_there = a.events_of(&predicted).is_none_or(|events| events > 0);
-        (was_there && !is_there).then(|| "what the change removes was not back without it".to_owned())
     }
 
     /// Compares what there is at the alpha that is due; with `spend`, what is decided stays so.
@@ -368,12 +367,18 @@ impl Engine<'_> {
                     return Ok(self.outcome(Ended::Void, false, None));
                 }
             }
-            for number in 0..runs {
-                self.of.observer.measuring(number, arm);
+            while self.runs[arm as usize].len() < runs {
+                self.of.observer.measuring(self.runs[arm as usize].len(), arm);
                 let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
                     return Ok(self.outcome(Ended::Stopped, false, None));
                 };
-                self.runs[arm as usize].push(run);
+                match self.names_nobody(arm, &run) {
+                    Some(why) => self.void.push(why),
+                    None => self.runs[arm as usize].push(run),
+                }
+                if self.void.len() > self.of.rules.most_void {
+                    return Ok(self.outcome(Ended::Void, false, None));
+                }
             }
         }
         let found = self.compare(Design::Unpaired, jitterscope_analyze::compare::ALPHA)?;

@@ -1,6 +1,6 @@
 //! What an experiment will take and could find, before anything is touched.
 
-use crate::{Change, InForceIn, Rules};
+use crate::{Change, InForceIn, Rules, interleaves};
 use jitterscope_analyze::compare::{Design, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
@@ -35,10 +35,10 @@ const AROUND: Nanos = Nanos(1_500_000_000);
 /// Estimates it. `totals` are of earlier runs of the same kind on this machine.
 #[must_use]
 pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) -> Estimate {
-    let (interleaved, wait) = match change.undoing() {
-        InForceIn::Now => (true, Nanos::ZERO),
-        InForceIn::Within(time) => (time <= rules.longest_wait, time),
-        InForceIn::Unknown(_) => (false, Nanos::ZERO),
+    let interleaved = interleaves(change, rules);
+    let wait = match change.undoing() {
+        InForceIn::Within(time) => time,
+        InForceIn::Now | InForceIn::Unknown(_) => Nanos::ZERO,
     };
     let (first, last) = (rules.looks.first(), rules.looks.last());
     let runs = if interleaved { [first.pairs, last.pairs] } else { [first.pairs, first.pairs] };

@@ -12,16 +12,20 @@ mod engine;
 mod error;
 mod estimate;
 mod knobs;
+mod leader;
 mod note;
 mod screen;
 mod session;
 
 pub use arm::{Arm, order};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
-pub use engine::{Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, run};
+pub use engine::{
+    Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
+};
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
+pub use leader::Leader;
 pub use note::{Note, NoteError, Notes};
 pub use screen::{Screened, screen};
 pub use session::{Header, Pair, SESSION_VERSION, Session};

@@ -3,8 +3,8 @@
 //!
 //! A note makes root run a command: it is believed only in a folder that nobody else can write to.
 
-use crate::ExperimentError;
-use crate::change::shell_in;
+use crate::leader::shell_in;
+use crate::{ExperimentError, Leader};
 use jitterscope_platform::{HeldLock, TrustError, TrustedFolder};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub struct Note {
     pub revert: String,
     /// Where.
     pub folder: PathBuf,
+    /// Who makes the change, or undoes it: it may still run.
+    #[serde(default)]
+    leader: Option<Leader>,
 }
 
 /// Why there is no note.
@@ -124,15 +127,26 @@ impl Notes {
     ///
     /// # Errors
     /// It cannot be written: then nothing may be changed.
-    pub fn write(&self, revert: &str, folder: &Path) -> Result<(), NoteError> {
+    pub fn write(&self, revert: &str, folder: &Path, leader: Option<&Leader>) -> Result<(), NoteError> {
         let failed = |source: io::Error| NoteError::Io { path: self.folder.path().join(NEW), source };
-        let note = Note { version: VERSION, revert: revert.to_owned(), folder: folder.to_owned() };
+        let note = Note {
+            version: VERSION,
+            revert: revert.to_owned(),
+            folder: folder.to_owned(),
+            leader: leader.cloned(),
+        };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
         self.folder.remove(NEW)?;
         let mut file = self.folder.make_file(NEW, OFlags::WRONLY, 0o600)?;
         file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;
         self.folder.rename(NEW, NOTE)?;
         Ok(self.folder.sync()?)
+    }
+
+    /// Adds who undoes it, where that can be written: what is not undone for a full disk would be worse.
+    pub(crate) fn reverting(&self, revert: &str, folder: &Path, leader: &Leader) {
+        // The note of before stays.
+        let _ = self.write(revert, folder, Some(leader));
     }
 
     /// It is undone.
@@ -143,13 +157,21 @@ impl Notes {
         Ok(self.folder.remove(NOTE)?)
     }
 
-    /// Undoes what the note says, if there is one, and removes it.
+    /// Undoes what the note says, if there is one, and removes it. Whoever still makes the change, or undoes it, is
+    /// ended first.
     ///
     /// # Errors
-    /// The command fails: the note stays.
+    /// Who makes the change cannot be ended, or the command fails: the note stays.
     pub fn undo(&self) -> Result<Option<Note>, ExperimentError> {
         let Some(note) = self.read()? else { return Ok(None) };
-        shell_in(&note.revert, Some(&note.folder))?;
+        if let Some(leader) = &note.leader {
+            leader.end_group()?;
+        }
+        let mut noted = |leader: &Leader| {
+            self.reverting(&note.revert, &note.folder, leader);
+            Ok(())
+        };
+        shell_in(&note.revert, Some(&note.folder), &mut noted)?;
         self.remove()?;
         Ok(Some(note))
     }
@@ -170,7 +192,7 @@ mod tests {
         let notes = Notes::take(&state, SOON).unwrap();
         assert_eq!(notes.read().unwrap(), None);
         fs::write(dir.path().join("changed"), "").unwrap();
-        notes.write("rm changed", dir.path()).unwrap();
+        notes.write("rm changed", dir.path(), None).unwrap();
         assert!(Notes::left(&state).unwrap().is_none(), "its experiment lives");
         assert!(matches!(Notes::take(&state, SOON), Err(NoteError::Busy)));
         drop(notes);
@@ -184,7 +206,7 @@ mod tests {
     fn a_note_stays_until_its_command_succeeds() {
         let dir = tempfile::tempdir().unwrap();
         let notes = Notes::take(dir.path(), SOON).unwrap();
-        notes.write("test -e ready", dir.path()).unwrap();
+        notes.write("test -e ready", dir.path(), None).unwrap();
         assert!(notes.undo().unwrap_err().to_string().contains("test -e ready"));
         fs::write(dir.path().join("ready"), "").unwrap();
         assert!(notes.undo().unwrap().is_some());
@@ -196,7 +218,7 @@ mod tests {
     fn a_note_that_others_could_have_written_is_not_believed() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        Notes::take(dir.path(), SOON).unwrap().write("true", dir.path()).unwrap();
+        Notes::take(dir.path(), SOON).unwrap().write("true", dir.path(), None).unwrap();
         let note = dir.path().join(NOTE);
         fs::set_permissions(&note, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(Notes::left(dir.path()).is_err());

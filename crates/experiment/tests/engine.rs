@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A machine whose `vmstat_update` runs once a second unless the knob is set.
 #[derive(Clone)]
@@ -32,6 +32,7 @@ struct Fake {
     /// Whether an arm is seen to be in force when that is asked for the n-th time; none where nothing shows it.
     seen: Option<fn(Arm, usize) -> bool>,
     asked: Rc<RefCell<Vec<Arm>>>,
+    knobs: Vec<&'static str>,
 }
 
 impl Fake {
@@ -44,6 +45,7 @@ impl Fake {
             fails_at: None,
             seen: None,
             asked: Rc::default(),
+            knobs: vec!["vmstat"],
         }
     }
 }
@@ -85,7 +87,7 @@ impl Change for Fake {
     }
 
     fn knobs(&self) -> Vec<String> {
-        vec!["vmstat".into()]
+        self.knobs.iter().map(|knob| (*knob).to_owned()).collect()
     }
 
     fn describe(&self) -> String {
@@ -99,6 +101,12 @@ struct Bench {
     made: BTreeMap<String, ComparedRun>,
     /// Runs of A in which the culprit has not come back, by number.
     missing: Vec<usize>,
+    /// The same of the culprit of another knob, where there is one.
+    drained: Option<Vec<usize>>,
+    /// Runs of either arm of which most kernel events were lost, by number.
+    lost: Vec<usize>,
+    /// How much longer other stalls are in a run, as it comes.
+    swings: bool,
     of_a: usize,
     stop_after: Option<usize>,
     /// How much longer other stalls are with the change.
@@ -115,6 +123,9 @@ impl Bench {
             random: SplitMix64(seed),
             made: BTreeMap::new(),
             missing: Vec::new(),
+            drained: None,
+            lost: Vec::new(),
+            swings: false,
             of_a: 0,
             stop_after: None,
             costs: 1.0,
@@ -133,6 +144,9 @@ impl Subject for Bench {
             return Ok(None);
         }
         let with = arm == Arm::A && !self.missing.contains(&self.of_a);
+        let drains =
+            arm == Arm::A && self.drained.as_ref().is_some_and(|missing| !missing.contains(&self.of_a));
+        let swing = if self.swings { 25 << self.random.below(5) } else { 1 };
         self.of_a += usize::from(arm == Arm::A);
         let mut scenario = Scenario::new(&[1]);
         for second in 0..10u64 {
@@ -142,14 +156,22 @@ impl Subject for Bench {
                 let part = part(CulpritKind::Kworker, "vmstat_update", detail, length);
                 scenario.stall(1, second * 1_000_000 + 100, vec![part]);
             }
+            if drains {
+                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
+                let part = part(CulpritKind::Kworker, "lru_add_drain_per_cpu", detail, 5_000);
+                scenario.stall(1, second * 1_000_000 + 500, vec![part]);
+            }
             for n in 0..20 {
                 let cost = if arm == Arm::B { self.costs } else { 1.0 };
-                let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64;
+                let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64 * swing;
                 let part = part(CulpritKind::Thread, "rival", "pid 99", length);
                 scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
             }
         }
-        let scenario = scenario.finish();
+        let mut scenario = scenario.finish();
+        if self.lost.contains(&(self.arms.len() - 1)) {
+            scenario.manifest.sources[0].lost = scenario.manifest.events_in_gaps.events + 1_000;
+        }
         let path = format!("run-{}", self.made.len());
         let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(&path));
         for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
@@ -179,14 +201,19 @@ impl Subject for Bench {
 }
 
 fn answers(knob: &str, culprit: &Culprit) -> bool {
-    knob == "vmstat" && culprit.name() == "vmstat_update"
+    (knob == "vmstat" && culprit.name() == "vmstat_update")
+        || (knob == "drain" && culprit.name() == "lru_add_drain_per_cpu")
 }
 
 fn session() -> Session {
+    session_of(11)
+}
+
+fn session_of(seed: u64) -> Session {
     Session::in_memory(Header {
         version: SESSION_VERSION,
         asked: String::new(),
-        seed: 11,
+        seed,
         started_realtime_ns: 0,
         boot_id: String::new(),
     })
@@ -200,12 +227,21 @@ fn experiment(
     bench: &mut Bench,
     session: &mut Session,
 ) -> Result<Outcome, ExperimentError> {
+    experiment_by(RULES, machine, bench, session)
+}
+
+fn experiment_by(
+    rules: Rules,
+    machine: &mut Fake,
+    bench: &mut Bench,
+    session: &mut Session,
+) -> Result<Outcome, ExperimentError> {
     let stop = AtomicBool::new(false);
     run(Experiment {
         change: machine,
         subject: bench,
         session,
-        rules: RULES,
+        rules,
         answers: &answers,
         observer: &mut (),
         stop: &stop,
@@ -343,4 +379,124 @@ fn a_pair_is_void_where_an_arm_was_not_seen_to_be_in_force() {
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.pairs), (Ended::Decided, 8));
     assert!(!outcome.void.is_empty() && session.pairs[0].void.is_some());
+}
+
+#[test]
+fn a_pair_of_which_a_run_names_nobody_is_void() {
+    let mut machine = Fake::new();
+    for lost in 2..4 {
+        let (mut bench, mut session) = (Bench::of(&machine, 11), session());
+        bench.lost = vec![lost];
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        assert_eq!((outcome.pairs, outcome.verified), (8, Verified::Yes), "{:?}", outcome.decisions);
+        let [why] = &outcome.void[..] else { panic!("{:?}", outcome.void) };
+        assert!(why.contains("names no culprits") && why.contains("events were lost"), "{why}");
+        assert!(session.pairs[1].void.is_some());
+    }
+    // Where none can be told ever, there is an end, and nothing is said of culprits.
+    let (mut bench, mut session) = (Bench::of(&machine, 11), session());
+    bench.lost = (0..100).collect();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.verified), (Ended::Void, 0, Verified::Undecided));
+    // One after the other, the run is made again.
+    let mut slow = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&slow, 11), self::session());
+    bench.lost = vec![3, 12];
+    let outcome = experiment(&mut slow, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.pairs, outcome.void.len(), bench.arms.len()), (8, 2, 18));
+    assert!(outcome.diff.unwrap().against[0].culprits.is_some());
+    // The total needs no names.
+    let mut unnamed = Fake { knobs: Vec::new(), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&unnamed, 11), self::session());
+    bench.lost = vec![2];
+    let outcome = experiment(&mut unnamed, &mut bench, &mut session).unwrap();
+    assert!(outcome.void.is_empty() && outcome.pairs >= 2, "{outcome:?}");
+}
+
+#[test]
+fn what_each_knob_removes_must_be_back() {
+    let mut machine = Fake { knobs: vec!["vmstat", "drain"], ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 12), session());
+    (bench.missing, bench.drained) = (vec![2], Some(vec![4]));
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.pairs, outcome.void.len()), (8, 2), "{:?}", outcome.void);
+    assert!(
+        outcome.void[0].contains("(vmstat)") && outcome.void[1].contains("(drain)"),
+        "{:?}",
+        outcome.void
+    );
+    assert!(session.pairs[2].void.is_some() && session.pairs[4].void.is_some());
+    // What was never there is not waited for.
+    let (mut bench, mut session) = (Bench::of(&machine, 12), self::session());
+    bench.drained = None;
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert!(outcome.void.is_empty(), "{:?}", outcome.void);
+}
+
+/// The seed whose first pair begins so.
+fn seed_with(first: Arm) -> u64 {
+    (0..).find(|seed| order(*seed, 0)[0] == first).unwrap()
+}
+
+#[test]
+fn a_first_pair_that_began_with_the_change_is_judged_by_the_next() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 13), session_of(seed_with(Arm::B)));
+    (bench.missing, bench.stop_after) = (vec![0], Some(8));
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.void.len()), (Ended::Stopped, 3, 1));
+    // The same once it goes on.
+    bench.stop_after = None;
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.void.len()), (Ended::Decided, 8, 1));
+    assert_eq!((session.pairs.len(), outcome.verified), (9, Verified::Yes));
+    assert!(outcome.void[0].contains("was not back"), "{:?}", outcome.void);
+    // As the machine was found it was not there: that is so.
+    let (mut bench, mut session) = (Bench::of(&machine, 13), session_of(seed_with(Arm::A)));
+    bench.missing = vec![0];
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert!(outcome.void.is_empty(), "{:?}", outcome.void);
+}
+
+#[test]
+fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 14), session());
+    // Runs swing by a factor of 16: a third more with the change is neither told from chance nor from none.
+    (bench.swings, bench.costs) = (true, 1.3);
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!(outcome.ended, Ended::Futile, "{:?}", outcome.decisions);
+    assert!(
+        (8..16).contains(&outcome.pairs),
+        "not before what is predicted was looked at: {}",
+        outcome.pairs
+    );
+    assert_eq!(outcome.verified, Verified::CulpritsOnly, "{:?}", outcome.decisions);
+    assert!(outcome.decisions.iter().all(|decision| decision.what != "total"));
+    assert!(!machine.applied.get());
+}
+
+#[test]
+fn no_pair_begins_after_the_deadline() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 15), session());
+    bench.stop_after = Some(6);
+    experiment(&mut machine, &mut bench, &mut session).unwrap();
+    bench.stop_after = None;
+    bench.arms.clear();
+    let rules = Rules { deadline: Some(Instant::now()), ..RULES };
+    let outcome = experiment_by(rules, &mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, bench.arms.len()), (Ended::Deadline, 3, 0));
+    assert_eq!(outcome.verified, Verified::Undecided);
+}
+
+#[test]
+fn where_nothing_that_is_predicted_was_there_the_total_alone_speaks() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 16), session());
+    bench.missing = (0..100).collect();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.verified), (Ended::Decided, Verified::NothingPredicted));
+    let [total] = &outcome.decisions[..] else { panic!("{:?}", outcome.decisions) };
+    assert_eq!((&*total.what, total.verdict), ("total", Verdict::Equivalent));
 }

@@ -236,7 +236,7 @@ fn followed_threads_replay_as_they_were() {
     for target in [
         Followed::Process(busy.0.id().cast_signed()),
         Followed::Named("sleep".into()),
-        Followed::Command { line: line.map(str::to_owned).to_vec(), to_stderr: true },
+        Followed::Command { line: line.map(str::to_owned).to_vec(), env: Vec::new(), to_stderr: true },
     ] {
         let outcome = attach(&Machine::host(), &of(target), &AtomicBool::new(false), &mut ()).unwrap();
         let run = RunReader::open(&outcome.path).unwrap();

@@ -3,7 +3,7 @@
 use crate::compare::render;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
-use jitterscope_analyze::compare::Verdict;
+use jitterscope_analyze::compare::{Diff, Verdict};
 use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
 
@@ -62,6 +62,11 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     text.into_text()
 }
 
+/// Whether all runs name who stole.
+fn names_culprits(diff: &Diff) -> bool {
+    diff.against.iter().all(|against| against.culprits.is_some())
+}
+
 /// What it came to.
 #[must_use]
 pub fn outcome(of: &Outcome, style: Style) -> String {
@@ -80,13 +85,16 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
         Ended::Void => format!("{pairs}: given up, for too many pairs were void."),
         Ended::Deadline => format!("{pairs}: the budget is used up."),
+        Ended::Stopped if !of.interleaved => {
+            format!("{pairs}: stopped. What is not interleaved cannot go on: the same command begins anew.")
+        }
         Ended::Stopped => format!("{pairs}: stopped. The same command with --resume goes on."),
     });
     if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
     }
     for why in &of.void {
-        say(format!("A pair was void: {why}."));
+        say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));
     }
     for decision in &of.decisions {
         let verdict = match decision.verdict {
@@ -103,6 +111,10 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::No => "Not verified: a predicted culprit did not fall, or the total is worse.".into(),
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
+        // Not seen is not the same as not there.
+        Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
+            "Whether a predicted culprit was there cannot be told, for a run names nobody.".into()
+        }
         Verified::NothingPredicted => match of.decisions.iter().find(|d| d.what == "total") {
             Some(_) => "No culprit was predicted that was there: the total alone speaks.".into(),
             None => "No culprit was predicted that was there; total undecided.".into(),

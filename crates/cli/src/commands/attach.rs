@@ -147,7 +147,7 @@ fn target(args: &AttachArgs) -> Result<Followed, UsageError> {
         _ if args.command.is_empty() => {
             Err(UsageError("nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into()))
         }
-        _ => Ok(Followed::Command { line: args.command.clone(), to_stderr: args.json }),
+        _ => Ok(Followed::Command { line: args.command.clone(), env: Vec::new(), to_stderr: args.json }),
     }
 }
 

@@ -21,7 +21,7 @@ use jitterscope_analyze::compare::Looks;
 use jitterscope_analyze::gate::is_meant;
 use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
-    NoteError, Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate,
+    NoteError, Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -183,7 +183,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Ok);
     }
-    let mut session = session(args, &machine, &runs.join(SESSIONS), asked)?;
+    let interleaved = interleaves(&*change, &rules);
+    let mut session = session(args, &machine, &runs.join(SESSIONS), asked, interleaved)?;
     let mut subject = subject(args, machine, measured, places)?;
     // Nothing on the machine is changed by an environment variable.
     let mut guard = match args.env.is_empty() {
@@ -313,7 +314,11 @@ fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     if !args.removes.is_empty() {
         what += &format!(", removes {}", args.removes.join(", "));
     }
-    format!("{what}; measured by {measured}{threshold}; margin {} %", args.margin * 100.0)
+    format!(
+        "{what}; measured by {measured}{threshold}; margin {} %; first look at {} pairs",
+        args.margin * 100.0,
+        args.pairs
+    )
 }
 
 fn session(
@@ -321,7 +326,14 @@ fn session(
     machine: &Machine,
     folder: &Path,
     asked: String,
+    interleaved: bool,
 ) -> anyhow::Result<Session> {
+    if args.resume && !interleaved {
+        let why = "--resume: the undoing of the change takes longer than --longest-wait, so the arms are not \
+                   interleaved, and such an experiment is made in one go: start it without --resume, or give a \
+                   longer --longest-wait";
+        return Err(UsageError(why.into()).into());
+    }
     if args.resume {
         let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
             .map(|all| all.flatten().map(|entry| entry.path()).collect())
@@ -351,6 +363,10 @@ fn session(
     let now = realtime_ns();
     let header =
         Header { version: SESSION_VERSION, asked, seed, started_realtime_ns: now, boot_id: boot_id(machine) };
+    if !interleaved {
+        // It would be a session that nothing goes on from.
+        return Ok(Session::in_memory(header));
+    }
     Ok(Session::begin(&folder.join(format!("{now}-{:08x}", seed as u32)), header)?)
 }
 

@@ -10,10 +10,10 @@ use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Notes};
+use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 const APPLIED: u8 = b'a';
 /// It is undone.
 const REVERTED: u8 = b'r';
+/// A command is about to make it; who runs that follows, as a line of JSON.
+const BEGINS: u8 = b'b';
 /// The experiment ends by itself.
 const FAREWELL: u8 = b'e';
 /// How long another process may hold the journal.
@@ -50,6 +52,7 @@ pub struct GuardArgs {
 /// The machine is not as it was found.
 pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut applied = false;
+    let mut leader: Option<Leader> = None;
     let mut pipe = std::io::stdin().lock();
     let mut byte = [0];
     loop {
@@ -58,6 +61,12 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             Ok(_) => match byte[0] {
                 APPLIED => applied = true,
                 REVERTED => applied = false,
+                BEGINS => {
+                    let mut line = String::new();
+                    pipe.read_line(&mut line).context("the experiment cannot be heard")?;
+                    // Cut off, it was never told that it may begin.
+                    leader = serde_json::from_str(&line).ok();
+                }
                 FAREWELL => return Ok(Exit::Ok),
                 _ => {}
             },
@@ -71,6 +80,9 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         notes.undo().context("the experiment was killed, and its change is still there")?;
     }
     if let Some(command) = args.revert.as_ref().filter(|_| applied) {
+        if let Some(leader) = leader {
+            leader.end_group()?;
+        }
         let status =
             Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).status();
         let undone = status.is_ok_and(|status| status.success());
@@ -162,7 +174,19 @@ impl Guard {
     }
 
     fn tell(&mut self, byte: u8) -> Result<(), ExperimentError> {
-        let told = self.0.stdin.as_mut().map(|pipe| pipe.write_all(&[byte]).and_then(|()| pipe.flush()));
+        self.send(&[byte])
+    }
+
+    fn tell_of(&mut self, leader: &Leader) -> Result<(), ExperimentError> {
+        let mut bytes = vec![BEGINS];
+        serde_json::to_writer(&mut bytes, leader)
+            .map_err(|error| ExperimentError::NotApplied(error.to_string()))?;
+        bytes.push(b'\n');
+        self.send(&bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ExperimentError> {
+        let told = self.0.stdin.as_mut().map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
         match told {
             Some(Ok(())) => Ok(()),
             _ => Err(ExperimentError::NotApplied(
@@ -191,10 +215,9 @@ pub struct Guarded<'g> {
 
 impl Change for Guarded<'_> {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        if let Some(guard) = &mut self.guard {
-            guard.tell(APPLIED)?;
-        }
-        self.change.apply()
+        let Some(guard) = &mut self.guard else { return self.change.apply() };
+        guard.tell(APPLIED)?;
+        self.change.apply_telling(&mut |leader| guard.tell_of(leader))
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {

@@ -199,16 +199,23 @@ pub struct CommandLab {
     pub quiet: bool,
 }
 
+impl CommandLab {
+    /// What an arm starts: the same in both, but for the variables.
+    fn started(&self, arm: Arm) -> Followed {
+        let pair =
+            |one: &String| one.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env = match arm {
+            Arm::A => Vec::new(),
+            Arm::B => self.env.iter().filter_map(pair).collect(),
+        };
+        Followed::Command { line: self.command.clone(), env, to_stderr: true }
+    }
+}
+
 impl Subject for CommandLab {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
-        let mut line: Vec<String> = Vec::new();
-        if arm == Arm::B && !self.env.is_empty() {
-            line.push("env".into());
-            line.extend(self.env.iter().cloned());
-        }
-        line.extend(self.command.iter().cloned());
         let settings = AttachSettings {
-            target: Followed::Command { line, to_stderr: true },
+            target: self.started(arm),
             wait: false,
             children: true,
             duration: None,
@@ -240,4 +247,31 @@ impl Subject for CommandLab {
 fn timed(run: ComparedRun) -> ComparedRun {
     let time = run.duration_ns;
     run.with_wall_time(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_arms_start_the_same_but_for_the_variables() {
+        let lab = CommandLab {
+            machine: Machine::host(),
+            command: vec!["true".into(), "x".into()],
+            env: vec!["A=1".into(), "B=2=3".into()],
+            threshold: Nanos(1),
+            label: String::new(),
+            runs: PathBuf::new(),
+            quiet: true,
+        };
+        let of = |arm| match lab.started(arm) {
+            Followed::Command { line, env, to_stderr } => (line, env, to_stderr),
+            other => panic!("{other:?}"),
+        };
+        let (without, with) = (of(Arm::A), of(Arm::B));
+        assert_eq!((&without.0, without.2), (&with.0, with.2));
+        assert_eq!(without.0, lab.command);
+        assert_eq!(without.1, []);
+        assert_eq!(with.1, [("A".into(), "1".into()), ("B".into(), "2=3".into())]);
+    }
 }

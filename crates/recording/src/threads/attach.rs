@@ -297,8 +297,8 @@ fn start_command(
     follow: &mut Follow,
     start: Ticks,
 ) -> Result<Option<Started>, RecordError> {
-    let Followed::Command { line, to_stderr } = target else { return Ok(None) };
-    let started = Started::start(line, *to_stderr)?;
+    let Followed::Command { line, env, to_stderr } = target else { return Ok(None) };
+    let started = Started::start(line, env, *to_stderr)?;
     let name = line.first().map(|program| program.rsplit('/').next().unwrap_or(program));
     let thread = ThreadRef { tid: started.pid(), comm: Comm::new(name.unwrap_or_default()) };
     follow.follow(Following { thread, role: None, start: Start::Unknown }, None, start);

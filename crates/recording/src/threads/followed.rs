@@ -119,10 +119,14 @@ pub(super) struct Started {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Started {
-    pub(super) fn start(line: &[String], to_stderr: bool) -> Result<Started, FollowError> {
+    pub(super) fn start(
+        line: &[String],
+        env: &[(String, String)],
+        to_stderr: bool,
+    ) -> Result<Started, FollowError> {
         let (program, arguments) = line.split_first().ok_or(FollowError::NoCommand)?;
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
         if to_stderr {
             command.stdout(Stdio::from(std::io::stderr()));
         }
@@ -217,13 +221,31 @@ mod tests {
 
     #[test]
     fn a_command_that_is_not_there_is_named() {
-        let error = Started::start(&["/nowhere/at-all".into()], false).err().unwrap();
+        let error = Started::start(&["/nowhere/at-all".into()], &[], false).err().unwrap();
         assert!(error.to_string().starts_with("'/nowhere/at-all' cannot be started"), "{error}");
+    }
+
+    /// What only one of two commands has in its environment is the whole difference between them.
+    #[test]
+    fn a_command_with_a_variable_is_started_as_one_without() {
+        let of = |env: &[(String, String)]| {
+            let line = ["sh", "-c", "while :; do sleep 1; done"].map(str::to_owned);
+            let started = Started::start(&line, env, false).unwrap();
+            let proc = std::path::PathBuf::from(format!("/proc/{}", started.pid()));
+            let exe = fs::read_link(proc.join("exe")).unwrap();
+            let environ = String::from_utf8_lossy(&fs::read(proc.join("environ")).unwrap()).into_owned();
+            (fs::read(proc.join("cmdline")).unwrap(), exe, environ)
+        };
+        let (line, exe, without) = of(&[]);
+        let (same_line, same_exe, with) = of(&[("JS_ARM".into(), "a b".into())]);
+        assert_eq!((line, exe), (same_line, same_exe));
+        let set = |environ: &str| environ.split('\0').any(|one| one == "JS_ARM=a b");
+        assert!(set(&with) && !set(&without));
     }
 
     #[test]
     fn a_command_is_asked_to_end_and_ends() {
-        let mut started = Started::start(&["sleep".into(), "600".into()], false).unwrap();
+        let mut started = Started::start(&["sleep".into(), "600".into()], &[], false).unwrap();
         assert!(started.ended().is_none());
         started.end();
         assert!(started.ended().is_some());

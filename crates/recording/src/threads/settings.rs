@@ -16,6 +16,8 @@ pub enum Followed {
     Command {
         /// Program and arguments.
         line: Vec<String>,
+        /// What its environment has beside that of ours.
+        env: Vec<(String, String)>,
         /// Whether its standard output goes to standard error, because ours is the result.
         to_stderr: bool,
     },

@@ -1,0 +1,81 @@
+//! Whether a pair counts.
+
+use super::Engine;
+use crate::Arm;
+use jitterscope_analyze::compare::ComparedRun;
+use jitterscope_model::{Subject as Culprit, doubts_text};
+
+impl Engine<'_> {
+    /// Why a run cannot say what became of what is predicted; `None` where it can, or nothing is predicted: the
+    /// total needs no names.
+    pub(super) fn names_nobody(&self, arm: Arm, run: &ComparedRun) -> Option<String> {
+        if self.of.change.knobs().is_empty() || run.events_of(&|_| true).is_some() {
+            return None;
+        }
+        let why = match &run.doubts[..] {
+            [] => "no kernel events were recorded".to_owned(),
+            doubts => doubts_text(doubts),
+        };
+        let which = match arm {
+            Arm::A => "without",
+            Arm::B => "with",
+        };
+        Some(format!("its run {which} the change names no culprits: {why}"))
+    }
+
+    /// Why a pair does not count: a run of it names nobody, or what a knob removes was there without the change
+    /// before and is not back. Then the undoing is not in force.
+    pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<String> {
+        let unnamed = self.names_nobody(Arm::A, a).or_else(|| self.names_nobody(Arm::B, b));
+        let missing = || {
+            let gone = |knob: &&String| {
+                self.runs[0].iter().any(|run| self.has(run, knob) == Some(true))
+                    && self.has(a, knob) == Some(false)
+            };
+            self.of.change.knobs().iter().find(gone).map(|knob| self.not_back(knob))
+        };
+        unnamed.or_else(missing)
+    }
+
+    /// Whether a run has anything that a knob removes, if it can tell.
+    fn has(&self, run: &ComparedRun, knob: &str) -> Option<bool> {
+        let meant = |culprit: &Culprit| (self.of.answers)(knob, culprit);
+        run.events_of(&meant).map(|events| events > 0)
+    }
+
+    fn not_back(&self, knob: &str) -> String {
+        let which = if self.of.change.knobs().len() > 1 { format!(" ({knob})") } else { String::new() };
+        format!("what the change removes{which} was not back without it")
+    }
+
+    /// Counts a pair. Where the very first run was with the change, nothing said yet what is there without it when
+    /// the first pair was judged: it is judged anew by this one, before the first look. Returns why it does not
+    /// count any longer.
+    pub(super) fn count(
+        &mut self,
+        number: usize,
+        order: [Arm; 2],
+        [a, b]: [ComparedRun; 2],
+    ) -> Option<String> {
+        let mut why = None;
+        if self.unsure && self.runs[0].len() < self.of.rules.looks.first().pairs {
+            let first = &self.runs[0][0];
+            let late =
+                |knob: &&String| self.has(&a, knob) == Some(true) && self.has(first, knob) == Some(false);
+            why = self.of.change.knobs().iter().find(late).map(|knob| self.not_back(knob));
+        }
+        if let Some(why) = &why {
+            self.unsure = false;
+            for runs in &mut self.runs {
+                runs.remove(0);
+            }
+            self.void.push(why.clone());
+        }
+        if number == 0 {
+            self.unsure = order[0] == Arm::B;
+        }
+        self.runs[0].push(a);
+        self.runs[1].push(b);
+        why
+    }
+}

@@ -1,0 +1,200 @@
+//! The shell that runs a command of the user's, and the process group that it leads.
+//!
+//! A killed experiment cannot end what it started. Who undoes the change must: a command that still runs would
+//! change the machine after it was put back. It is known by its leader, which is noted before the command begins.
+//! The kernel is not asked to end the leader with its parent: with it would go what tells that its group still runs.
+
+use crate::ExperimentError;
+use jitterscope_platform::Machine;
+use jitterscope_tune::boot_id;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long what was killed may take to go: it finishes the system call that it is in.
+const GOING: Duration = Duration::from_secs(10);
+/// How often it is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+/// Waits for a line, then is the user's command. Without the line, for whoever was to write it is gone, it ends.
+const GATE: &str = r#"IFS= read -r go && exec sh -c "$1" </dev/null"#;
+
+/// The leader of a command's process group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leader {
+    /// Its process id, which is that of its group.
+    pub pid: i32,
+    /// When it was started, in clock ticks since boot: tells it from a later one with its id.
+    pub start_time: u64,
+    /// The kernel's id of that boot.
+    pub boot_id: String,
+}
+
+/// What `/proc/PID/stat` says.
+struct Stat {
+    ended: bool,
+    group: i32,
+    start_time: u64,
+}
+
+fn stat(machine: &Machine, pid: i32) -> Option<Stat> {
+    let text = machine.read(format!("/proc/{pid}/stat")).ok()?;
+    // The name, the second field, may itself hold blanks and parentheses. The state is field 3 of proc(5), the
+    // group field 5, the start field 22.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ended = matches!(*fields.first()?, "Z" | "X");
+    Some(Stat { ended, group: fields.get(2)?.parse().ok()?, start_time: fields.get(19)?.parse().ok()? })
+}
+
+impl Leader {
+    fn of(child: &Child) -> Option<Leader> {
+        let (machine, pid) = (Machine::host(), child.id().cast_signed());
+        let found = stat(&machine, pid).filter(|stat| stat.group == pid)?;
+        Some(Leader { pid, start_time: found.start_time, boot_id: boot_id(&machine) })
+    }
+
+    /// Whether it still is that process, and has not ended.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let machine = Machine::host();
+        self.boot_id == boot_id(&machine)
+            && stat(&machine, self.pid)
+                .is_some_and(|now| !now.ended && now.group == self.pid && now.start_time == self.start_time)
+    }
+
+    /// Ends its group and waits until nobody of it is left; nothing where the leader has ended. What a command left
+    /// running in the background, when it ended by itself, is part of the change and is left to what undoes that.
+    ///
+    /// # Errors
+    /// It may not be ended, or does not end.
+    pub fn end_group(&self) -> Result<(), ExperimentError> {
+        let Some(group) = Pid::from_raw(self.pid).filter(|_| self.pid > 1 && self.is_alive()) else {
+            return Ok(());
+        };
+        let failed = |why: String| {
+            ExperimentError::NotApplied(format!(
+                "the command of a killed experiment still runs as process group {} and {why}: end it, then undo \
+                 the change",
+                self.pid
+            ))
+        };
+        match kill_process_group(group, Signal::KILL) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(failed(format!("may not be ended ({error})"))),
+        }
+        let begun = Instant::now();
+        while self.group_runs() {
+            if begun.elapsed() >= GOING {
+                return Err(failed("does not end".into()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Whether anybody of the group has not ended; who has may be there for as long as nobody asks for its status.
+    fn group_runs(&self) -> bool {
+        let machine = Machine::host();
+        let pids = machine.list("/proc");
+        let mut of = pids.iter().filter_map(|name| stat(&machine, name.parse().ok()?));
+        of.any(|stat| stat.group == self.pid && !stat.ended)
+    }
+}
+
+/// Runs a command of the user's, here or in a folder, as a process group of its own. `begins` is told of its leader
+/// before any of the command runs; where it fails, none does.
+pub(crate) fn shell_in(
+    command: &str,
+    folder: Option<&Path>,
+    begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
+    let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
+    let mut shell = Command::new("sh");
+    // What it prints is no result of ours.
+    shell
+        .args(["-c", GATE, "sh", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    if let Some(folder) = folder {
+        shell.current_dir(folder);
+    }
+    let mut child =
+        shell.process_group(0).spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let told = match Leader::of(&child) {
+        Some(leader) => begins(&leader),
+        None => Err(failed("cannot be started: /proc does not tell of it".into())),
+    };
+    let gate = child.stdin.take();
+    let opened = told.and_then(|()| {
+        gate.map_or(Ok(()), |mut gate| gate.write_all(b"\n"))
+            .map_err(|error| failed(format!("cannot be started: {error}")))
+    });
+    // Closed without a line, the gate lets nothing through.
+    let output: Output =
+        child.wait_with_output().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    opened?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(failed(if said.is_empty() {
+        output.status.to_string()
+    } else {
+        format!("{}: {said}", output.status)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_begins_once_its_leader_is_known_and_not_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Some(dir.path());
+        let mut leaders = Vec::new();
+        let mut noted = |leader: &Leader| {
+            // The first command makes it.
+            assert!(leader.is_alive() && dir.path().join("x").exists() != leaders.is_empty());
+            leaders.push(leader.clone());
+            Ok(())
+        };
+        // It reads nothing, and what it says on its way out is told.
+        shell_in("test -z \"$(cat)\" && touch x", folder, &mut noted).unwrap();
+        assert!(dir.path().join("x").exists());
+        let error = shell_in("echo no >&2; exit 3", folder, &mut noted).unwrap_err().to_string();
+        assert!(error.contains("no") && error.contains("exit 3"), "{error}");
+        assert!(leaders.len() == 2 && leaders.iter().all(|leader| !leader.is_alive()));
+        let mut refused = |_: &Leader| Err(ExperimentError::NotApplied("the disk is full".into()));
+        let error = shell_in("touch y", folder, &mut refused).unwrap_err().to_string();
+        assert!(error.contains("the disk is full") && !dir.path().join("y").exists(), "{error}");
+    }
+
+    #[test]
+    fn a_group_is_ended_only_if_its_leader_still_is_that_process() {
+        let group = |script: &str| {
+            let child = Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap();
+            (Leader::of(&child).unwrap(), child)
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let late = dir.path().join("late");
+        let (leader, mut child) = group(&format!("(sleep 1; touch {}) & wait", late.display()));
+        for other in [
+            Leader { start_time: leader.start_time + 1, ..leader.clone() },
+            Leader { boot_id: "another".into(), ..leader.clone() },
+        ] {
+            other.end_group().unwrap();
+            assert!(!other.is_alive() && child.try_wait().unwrap().is_none(), "it is not meant");
+        }
+        leader.end_group().unwrap();
+        assert!(!leader.is_alive() && !leader.group_runs());
+        child.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(1_300));
+        assert!(!late.exists(), "what the leader started goes with it");
+        leader.end_group().unwrap();
+    }
+}
