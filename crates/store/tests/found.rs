@@ -25,9 +25,9 @@ fn an_id_means_one_run_and_a_label_all_that_bear_it() {
     let dir = tempfile::tempdir().unwrap();
     let [first, other, second] = [("A", 0), ("B", 1), ("A", 2)].map(|(label, at)| run(dir.path(), label, at));
     let id = RunReader::open(&second).unwrap().manifest().id.to_string();
-    assert_eq!(resolve_all(dir.path(), &id).unwrap(), [second.clone()]);
+    assert_eq!(resolve_all(dir.path(), &id).unwrap().as_slice(), std::slice::from_ref(&second));
     assert_eq!(resolve_all(dir.path(), "A").unwrap(), [first, second.clone()]);
-    assert_eq!(resolve_all(dir.path(), "B").unwrap(), [other.clone()]);
+    assert_eq!(resolve_all(dir.path(), "B").unwrap().as_slice(), std::slice::from_ref(&other));
     assert_eq!(resolve_all(dir.path(), "latest").unwrap(), [second]);
     assert_eq!(resolve_all(dir.path(), other.to_str().unwrap()).unwrap(), [other]);
     assert!(resolve_all(dir.path(), "C").is_err());
