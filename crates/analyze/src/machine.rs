@@ -349,12 +349,12 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
     type Share = (&'static str, fn(&CpuLoad) -> f64);
     let shares: [Share; 2] = [("busy", |load| load.busy_share), ("steal", |load| load.steal_share)];
     for (name, of) in shares {
-        // The mean: work moves between CPUs from run to run.
+        // The mean: work moves between CPUs from run to run. A run that measured all CPUs has none beside them.
         let mean = |loads: &[CpuLoad]| {
             let sum: f64 = loads.iter().map(of).sum();
-            if loads.is_empty() { 0.0 } else { sum / loads.len() as f64 }
+            (!loads.is_empty()).then(|| sum / loads.len() as f64)
         };
-        let (old, new) = (mean(old), mean(new));
+        let (Some(old), Some(new)) = (mean(old), mean(new)) else { return };
         if (old - new).abs() >= LOAD {
             let percent = |share: f64| format!("{:.1} %", share * 100.0);
             found.plain(Matters, &format!("load.{name}"), percent(old), percent(new));

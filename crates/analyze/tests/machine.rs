@@ -177,6 +177,13 @@ fn load_differs_beyond_noise() {
     let found = with(0.80);
     assert_eq!((found[0].class, found[0].what.as_str()), (DifferenceClass::Matters, "load.busy"));
     assert_eq!(found[0].after.as_deref(), Some("80.0 %"));
+    // All CPUs were measured: nothing is known of others.
+    let mut all = machine();
+    all.load = value(Vec::new());
+    assert_eq!(compare_machines(&all, &all), []);
+    let mut idle = machine();
+    idle.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share: 0.99, ..CpuLoad::default() }]);
+    assert_eq!(compare_machines(&idle, &all), []);
 }
 
 #[test]

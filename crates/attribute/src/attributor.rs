@@ -44,6 +44,8 @@ pub struct OutsideHints {
 
 /// Stalls of different CPUs that begin within this time began together.
 const TOGETHER: Nanos = Nanos(5_000);
+/// And what stopped both stopped neither for more than so many times as long as the other.
+const ALIKE: u64 = 2;
 /// A change of frequency is near a stall within this time of it.
 const NEAR_FREQUENCY_CHANGE: Nanos = Nanos(100_000);
 /// Losses remembered a CPU; older ones can only matter to stalls long since attributed.
@@ -79,10 +81,14 @@ impl Cpu {
         }
     }
 
-    /// Whether a gap began within so much of a time. Gaps are in order.
-    fn began_near(&self, time: Ticks, within: Ticks) -> bool {
-        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < time.0);
-        self.recent.get(first).is_some_and(|gap| gap.start.0 <= time.0.saturating_add(within.0))
+    /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
+    /// one cause: what stops several CPUs at once stops them for the same time. Gaps are in order.
+    fn stalled_with(&self, stall: &Stall, within: Ticks) -> bool {
+        let (start, length) = (stall.start.0, stall.length().0);
+        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < start);
+        let near = self.recent.range(first..).take_while(|gap| gap.start.0 <= start.saturating_add(within.0));
+        let alike = |other: u64| other / ALIKE <= length && length / ALIKE <= other;
+        near.map(|gap| gap.length.0).any(alike)
     }
 }
 
@@ -396,7 +402,7 @@ impl Attributor {
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
         let close = |a: Ticks, b: Ticks, within: Ticks| a.0.abs_diff(b.0) <= within.0;
         let others = self.cpus.iter().filter(|(id, _)| **id != stall.cpu);
-        let simultaneous = others.filter(|(_, cpu)| cpu.began_near(stall.start, together)).count();
+        let simultaneous = others.filter(|(_, cpu)| cpu.stalled_with(stall, together)).count();
         let cpu = cpu_of(&mut self.cpus, stall.cpu, rate);
         let before = cpu.recent.partition_point(|g| g.start < stall.start);
         let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);

@@ -116,6 +116,36 @@ mod tests {
         FrameHeader { role: 1, cpu: CpuId(300), first: Ticks(1 << 60), last: Ticks(u64::MAX), length }
     }
 
+    /// Gives one byte at a time, and is interrupted before each.
+    struct Halting<'b>(&'b [u8], bool);
+
+    impl Read for Halting<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let length = buffer.len().min(1);
+            self.0.read(&mut buffer[..length])
+        }
+    }
+
+    #[test]
+    fn a_read_that_a_signal_interrupts_goes_on() {
+        let bytes = [&MAGIC[..], &header(3).to_bytes(), &[1, 2, 3]].concat();
+        let mut pages = Vec::new();
+        let end = read(Halting(&bytes, false), |_| true, |_, page| pages.push(page)).unwrap();
+        assert_eq!((end, pages), (End::Clean, vec![vec![1, 2, 3]]));
+    }
+
+    #[test]
+    fn what_does_not_begin_as_a_segment_is_damaged() {
+        for bytes in [&b""[..], &MAGIC[..7], b"notatrace", &[0; 64]] {
+            let end = read(bytes, |_| true, |_, _| panic!("there is no page")).unwrap();
+            assert_eq!(end, End::Damaged("it does not begin as a trace segment does"));
+        }
+    }
+
     #[test]
     fn headers_round_trip() {
         let h = header(4096);

@@ -145,3 +145,21 @@ fn parquet_error(path: &Path, error: ParquetError) -> StoreError {
         other => StoreError::damaged(path, other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_grow_with_the_file_so_that_their_descriptions_stay_few() {
+        let (mut written, mut groups) = (0, 0);
+        while written < 100_000_000 {
+            let group = row_group(written);
+            assert!((8_192..=131_072).contains(&group), "{group} rows behind {written}");
+            written += group;
+            groups += 1;
+        }
+        // Some 3 KiB each.
+        assert!((800..1_000).contains(&groups), "{groups}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::answer::Effect;
 use crate::catalogue;
 use crate::knob::Knob;
-use jitterscope_model::{Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, Subject};
+use jitterscope_model::{Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, StallId, Subject};
 use serde::{Deserialize, Serialize};
 
 /// One culprit of a run, over the whole run.
@@ -36,7 +36,7 @@ pub struct Win {
     pub effect: Effect,
     /// Time of the culprits that it answers: the most it can win back.
     pub total_ns: Nanos,
-    /// How often they struck.
+    /// How often they struck: the stalls of each, added up.
     pub count: u64,
     /// They struck so often in a second of measured time, times 1000.
     pub per_second_milli: u64,
@@ -59,6 +59,8 @@ const MOST_CULPRITS: usize = 4096;
 struct Sum {
     total: Nanos,
     count: u64,
+    /// The stall that was counted last: a culprit may have several parts of one.
+    last: Option<StallId>,
 }
 
 impl RunEvidence {
@@ -73,20 +75,20 @@ impl RunEvidence {
         attributions: impl FnOnce() -> Result<R, E>,
     ) -> Result<RunEvidence, E> {
         let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
-        let mut add = |subject: &Subject, time: Nanos, count: u64| {
-            let sum = sums.of((), subject);
-            sum.total += time;
-            sum.count += count;
-        };
         if manifest.threads.is_empty() {
             for attribution in attributions()? {
-                for part in attribution?.parts {
-                    add(&part.culprit.subject, part.net, 1);
+                let Attribution { stall, parts } = attribution?;
+                for part in parts {
+                    let sum = sums.of((), &part.culprit.subject);
+                    sum.total += part.net;
+                    sum.count += u64::from(sum.last.replace(stall) != Some(stall));
                 }
             }
         }
         for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
-            add(&ran.subject, ran.total_ns, ran.count);
+            let sum = sums.of((), &ran.subject);
+            sum.total += ran.total_ns;
+            sum.count += ran.count;
         }
         let culprits = sums.into_rows().into_iter().map(|row| MeasuredCulprit {
             subject: row.subject,

@@ -2,8 +2,11 @@
 
 mod support;
 
-use jitterscope_model::{Nanos, Subject, Work};
+use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, StallId, Subject, Work};
+use jitterscope_store::RunReader;
 use jitterscope_tune::{Because, MeasuredCulprit, RunEvidence, Select, catalogue, plan};
+use std::convert::Infallible;
+use std::path::Path;
 use support::{Cgroups, build, folder, goal};
 
 fn work(function: &str, ns: u64) -> MeasuredCulprit {
@@ -32,4 +35,25 @@ fn what_is_negligible_is_left_out_and_named() {
     let left: Vec<&str> =
         plan.skipped.iter().filter(|s| s.because == Because::Negligible).map(|s| s.knob).collect();
     assert!(left.contains(&"wq-named"), "{:?}", plan.skipped);
+}
+
+#[test]
+fn a_culprit_with_several_parts_of_a_stall_struck_once() {
+    let spin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures/format-1/spin");
+    let run = RunReader::open(&spin).unwrap();
+    let part = |function: &str, net| {
+        Part::whole(work(function, 1).subject, Nanos(net), Confidence::High, Evidence::SwitchRecords)
+    };
+    let rows = [
+        vec![part("vmstat_update", 40), part("other", 5), part("vmstat_update", 2)],
+        vec![part("vmstat_update", 300)],
+    ];
+    let rows =
+        rows.into_iter().enumerate().map(|(n, parts)| Ok(Attribution { stall: StallId(n as u64), parts }));
+    let evidence = RunEvidence::gather::<Infallible, _>(run.manifest(), || Ok(rows)).unwrap();
+    let told = |name: &str| {
+        let of = evidence.culprits.iter().find(|of| of.subject.name() == name).unwrap();
+        (of.total_ns, of.count)
+    };
+    assert_eq!((told("vmstat_update"), told("other")), ((Nanos(342), 2), (Nanos(5), 1)));
 }

@@ -19,7 +19,7 @@ fn stalls_began_together_within_five_microseconds_on_other_cpus() {
     let with = |cpu, starts: &[u64]| {
         let mut a = attributor(false);
         for start in starts {
-            a.announce(cpu, Gap { start: Ticks(*start), length: Ticks(10) });
+            a.announce(cpu, Gap { start: Ticks(*start), length: Ticks(50_000) });
         }
         told(&mut a)
     };
@@ -34,6 +34,29 @@ fn stalls_began_together_within_five_microseconds_on_other_cpus() {
 }
 
 #[test]
+fn what_stops_several_cpus_stops_them_for_about_as_long() {
+    let with = |lengths: &[u64]| {
+        let mut a = attributor(false);
+        for (n, length) in lengths.iter().enumerate() {
+            a.announce(FAR, Gap { start: Ticks(999_000 + n as u64 * 500), length: Ticks(*length) });
+        }
+        told(&mut a)
+    };
+    let (alone, together) = ("outside this kernel", "all CPUs at once");
+    // The stall lasts 50 us. Any of those nearby may be the one.
+    for (lengths, wanted) in [
+        (&[24_999][..], alone),
+        (&[25_000], together),
+        (&[100_000], together),
+        (&[100_003], alone),
+        (&[370, 60_000], together),
+        (&[370, 400], alone),
+    ] {
+        assert_eq!(with(lengths), wanted, "{lengths:?}");
+    }
+}
+
+#[test]
 fn all_is_as_many_as_are_measured() {
     for (measured, others, wanted) in [
         (1, &[][..], "outside this kernel"),
@@ -44,7 +67,7 @@ fn all_is_as_many_as_are_measured() {
         let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: false, measured };
         let mut a = Attributor::new(settings);
         for cpu in others {
-            a.announce(CpuId(*cpu), Gap { start: Ticks(1_000_000), length: Ticks(10) });
+            a.announce(CpuId(*cpu), Gap { start: Ticks(1_000_000), length: Ticks(50_000) });
         }
         assert_eq!(told(&mut a), wanted, "{measured} {others:?}");
     }
