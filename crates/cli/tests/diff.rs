@@ -109,6 +109,9 @@ fn one_run_of_each_decides_what_was_predicted_and_nothing_else() {
     assert_eq!(work["events"]["verdict"], "better", "{work}");
     assert_eq!(work["stolen"]["verdict"], "inconclusive");
     let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    for run_together in ["beforeinconclusive", "%0", "%<"] {
+        assert!(!told.contains(run_together), "{run_together}: {told}");
+    }
     assert!(told.contains("* kworker vmstat_update") && told.contains("better, count"), "{told}");
     assert!(told.contains("tuning.settings.vmstat: 1 in A, 60 in B"), "{told}");
     assert!(told.contains("stolen is undecided: one run of each"), "{told}");
@@ -168,6 +171,11 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
     assert!(refused(&diff(dir.path(), &["ONE@7", "ONE@0"])).contains("did not measure CPU 7"));
     assert!(refused(&diff(dir.path(), &["ONE@x", "ONE@0"])).contains("no list of CPUs"));
     assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("the same runs"));
+    for picture in [["--html", "-"].as_slice(), &["--chart", "culprits", "--out", "-"]] {
+        let drawn = diff(dir.path(), &[&["ONE@0", "ONE@1"], picture].concat());
+        assert!(refused(&drawn).contains("ONE@0: charts are of whole runs. Leave out --html"));
+        assert!(drawn.stdout.is_empty());
+    }
     assert!(refused(&diff(dir.path(), &["ONE", "TWO", "--margin", "0%"])).contains("above 0%"));
     let absent = diff(dir.path(), &["ONE", "THREE"]);
     assert_eq!(absent.status.code(), Some(1));

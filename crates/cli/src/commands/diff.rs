@@ -82,6 +82,15 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
             return Err(UsageError(text).into());
         }
     }
+    let of_cpus = sides.iter().position(|side| side.runs().iter().any(|run| run.only.is_some()));
+    if let Some(at) = of_cpus.filter(|_| args.html.is_some() || args.chart.is_some()) {
+        let text = format!(
+            "{}: charts are of whole runs. Leave out --html and --chart, and text and --json are of these CPUs; or \
+             record the CPUs in runs of their own",
+            args.sides[at]
+        );
+        return Err(UsageError(text).into());
+    }
     let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
     let found = diff(&sides, rules, &[], &answers);
     let newest = pictures::newest(&found);

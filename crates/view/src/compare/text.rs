@@ -17,7 +17,9 @@ const UNDECIDED: usize = 8;
 /// Columns of a figure's or CPU's name.
 const NAME: usize = 18;
 /// Columns of a culprit's name.
-const CULPRIT: usize = 25;
+const CULPRIT: usize = 24;
+/// Columns of what became of it, with a blank behind the longest word.
+const BECAME: usize = 10;
 /// Values of one side beyond which only their middle is shown.
 const FEW: usize = 3;
 
@@ -254,7 +256,7 @@ impl Page {
             format!("{b}/s"),
             format!("{a} stolen"),
             format!("{b} stolen"),
-            pad("", 9)
+            pad("", BECAME)
         ));
         let (mut undecided, mut predicted_undecided) = (0, 0);
         let mut left_out = 0;
@@ -301,14 +303,16 @@ impl Page {
             _ => "",
         };
         let decided = if of == ", count" { &row.events } else { &row.stolen };
+        let figures = [
+            (rate(&row.events, |c| c.first), 7),
+            (rate(&row.events, |c| c.second), 7),
+            (share(row.stolen.first), 9),
+            (share(row.stolen.second), 9),
+        ];
         let line = format!(
-            "{}{:>7}{:>7}{:>9}{:>9} {}{}{of}",
-            pad(&format!("{mark}{name}"), CULPRIT),
-            rate(&row.events, |c| c.first),
-            rate(&row.events, |c| c.second),
-            share(row.stolen.first),
-            share(row.stolen.second),
-            pad(became(row.became), 9),
+            "{} {}{}{of}",
+            columns(&format!("{mark}{name}"), CULPRIT, &figures),
+            pad(became(row.became), BECAME),
             self.verdict(decided),
         );
         self.line(&line);
@@ -392,6 +396,15 @@ impl Page {
             self.wrapped(Tone::Dim, &format!("and {informational} things that hardly do (--json has them)"));
         }
     }
+}
+
+/// A name and figures to the right of it, each with a blank before it: what is wider than its column takes from
+/// the name's.
+fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
+    let told: String =
+        figures.iter().map(|(figure, width)| format!("{:>width$}", format!(" {figure}"))).collect();
+    let all: usize = width + figures.iter().map(|(_, width)| width).sum::<usize>();
+    format!("{}{told}", pad(name, all.saturating_sub(told.chars().count())))
 }
 
 /// The middle of what is known of a side: as the comparison counts it.

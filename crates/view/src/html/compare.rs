@@ -23,7 +23,10 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
         Some(list) => body.raw("<a href=\"").raw(list).raw("\">jitterscope</a>"),
         None => body.raw("jitterscope"),
     };
-    let names: Vec<String> = diff.sides.iter().map(name).collect();
+    let mut names: Vec<String> = diff.sides.iter().map(name).collect();
+    if (1..names.len()).any(|at| names[..at].contains(&names[at])) {
+        names = diff.sides.iter().map(with_id).collect();
+    }
     let heading = names.join(" beside ");
     body.raw("</p>\n<h1>").text(&heading).raw("</h1>\n");
     for (at, side) in diff.sides.iter().enumerate() {
@@ -46,6 +49,14 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
 fn name(side: &SideSummary) -> String {
     match side.runs.as_slice() {
         [one] => one.label.clone(),
+        _ => side.name.clone(),
+    }
+}
+
+/// With what tells it from another of the same name.
+fn with_id(side: &SideSummary) -> String {
+    match side.runs.as_slice() {
+        [one] => format!("{} (run {})", one.label, one.id),
         _ => side.name.clone(),
     }
 }
