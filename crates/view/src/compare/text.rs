@@ -202,12 +202,13 @@ impl Page {
             pad(&figure_name(row.kind), NAME)
         };
         let (a, b) = (side(&row.first), side(&row.second));
-        let mut line = format!("{name}{a:>9}{b:>9}");
+        let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
         if let Some(c) = &row.comparison {
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             let noise = c.noise_floor.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             line.push_str(&format!(
-                "{told:>8}{:>14}{:>8}  {}",
+                "{:>8}{:>14}{:>8}  {}",
+                format!(" {told}"),
                 fit(&interval(c.interval, c.scale, row.unit), 13),
                 fit(noise.trim_start_matches('+'), 7),
                 self.verdict(c)
@@ -337,10 +338,11 @@ impl Page {
             let c = &row.comparison;
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
             let line = format!(
-                "{}{:>9}{:>9}{told:>8}{:>14}  {}",
+                "{}{:>9}{:>9}{:>8}{:>14}  {}",
                 pad(&row.cpu.to_string(), NAME),
-                figure(c.first, unit),
-                figure(c.second, unit),
+                format!(" {}", figure(c.first, unit)),
+                format!(" {}", figure(c.second, unit)),
+                format!(" {told}"),
                 fit(&interval(c.interval, c.scale, unit), 13),
                 self.verdict(c)
             );
@@ -351,7 +353,7 @@ impl Page {
             self.wrapped(Tone::Warning, &text);
         }
         if !against.cpus_of_one.is_empty() {
-            let text = format!("CPUs {} were measured in one of the two only", against.cpus_of_one);
+            let text = format!("Measured in one of the two only: CPU {}", against.cpus_of_one);
             self.wrapped(Tone::Dim, &text);
         } else if against.cpus.is_empty() && probed {
             self.wrapped(Tone::Dim, "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.");
