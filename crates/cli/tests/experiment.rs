@@ -62,6 +62,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
         (&["experiment", "--knob", "vmstat", "--applied-when", "true"], "--apply"),
         (&["experiment", "--knob", "vmstat", "--settles-in", "1s"], "--apply"),
         (&["experiment", "--knob", "vmstat", "--removes", "x"], "cannot be used with"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--removes", "kwroker"], "\"kworker\""),
         (&["experiment", "--apply", "true", "--revert", "true", "--probe", "none"], "with --for"),
         (&["experiment", "--apply", "true", "--revert", "true", "--for", "x"], "--probe none"),
         (&["experiment", "--knob", "vmstat", "--probe", "pipeline"], "--cpus where its threads run"),
@@ -99,11 +100,12 @@ fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_i
     let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
     assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
     assert!(interleaved.contains("removes kworker"), "{interleaved}");
-    // Nothing of it would be there to go on from.
+    // It would go on from such runs, and there are none.
     let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
     let output = run(dir.path(), &args);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("not interleaved"), "{}", stderr(&output));
+    let told = stderr(&output);
+    assert!(told.contains("no such experiment") && told.contains("not interleaved"), "{told}");
 }
 
 fn highest_cpu() -> String {

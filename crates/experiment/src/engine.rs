@@ -1,5 +1,6 @@
 //! Making pairs until they decide.
 
+mod block;
 mod judging;
 mod turning;
 
@@ -51,8 +52,14 @@ pub trait Observer {
     /// It is waited until a change or its undoing is in force.
     fn settling(&mut self, _arm: Arm, _left: Duration) {}
 
-    /// A pair is whole; `void` says why it does not count.
-    fn paired(&mut self, _counted: usize, _void: Option<&str>) {}
+    /// A pair is whole, so many count, and there is a look after so many.
+    fn paired(&mut self, _counted: usize) {}
+
+    /// A run is whole where the arms do not take turns; so many of its arm count, of so many.
+    fn measured(&mut self, _arm: Arm, _counted: usize, _of: usize) {}
+
+    /// A pair, or a run where the arms do not take turns, does not count; why.
+    fn void(&mut self, _why: &str) {}
 }
 
 impl Observer for () {}
@@ -128,6 +135,8 @@ pub struct Outcome {
     pub pairs: usize,
     /// Why the others do not.
     pub void: Vec<String>,
+    /// What was measured before a break and cannot be gone on from; null where there is nothing of that.
+    pub left_out: Option<String>,
     /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
     pub interleaved: bool,
     /// What was decided.
@@ -156,8 +165,7 @@ pub struct Experiment<'e> {
     pub stop: &'e AtomicBool,
 }
 
-/// Whether the arms take turns: its undoing takes no longer than is waited for. Where they do not, nothing is kept
-/// to go on from.
+/// Whether the arms take turns: its undoing takes no longer than is waited for.
 #[must_use]
 pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
     match change.undoing() {
@@ -179,6 +187,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         runs: [Vec::new(), Vec::new()],
         unsure: false,
         void: Vec::new(),
+        left_out: None,
         decisions: Vec::new(),
     };
     let made = engine.make();
@@ -197,6 +206,8 @@ struct Engine<'e> {
     /// Whether the first of them is of the first pair, and its run without the change came after one with it.
     unsure: bool,
     void: Vec<String>,
+    /// What was measured before and cannot be gone on from.
+    left_out: Option<String>,
     decisions: Vec<Decision>,
 }
 
@@ -262,7 +273,8 @@ impl Engine<'_> {
                     let none = PathBuf::new;
                     let pair = Pair { pair: number, order, a: none(), b: none(), void: Some(why.clone()) };
                     self.of.session.add(pair)?;
-                    self.of.observer.paired(self.runs[0].len(), Some(&why));
+                    self.of.observer.void(&why);
+                    self.of.observer.paired(self.runs[0].len());
                     self.void.push(why);
                     return Ok(true);
                 }
@@ -275,15 +287,17 @@ impl Engine<'_> {
         let void = self.is_void(&a, &b);
         let path = |run: &ComparedRun| PathBuf::from(&run.path);
         self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
-        match &void {
-            Some(why) => self.void.push(why.clone()),
-            None => {
-                if let Some(why) = self.count(number, order, [a, b]) {
-                    self.of.observer.paired(self.runs[0].len(), Some(&why));
-                }
+        let void = match void {
+            Some(why) => {
+                self.void.push(why.clone());
+                Some(why)
             }
+            None => self.count(number, order, [a, b]),
+        };
+        if let Some(why) = &void {
+            self.of.observer.void(why);
         }
-        self.of.observer.paired(self.runs[0].len(), void.as_deref());
+        self.of.observer.paired(self.runs[0].len());
         Ok(true)
     }
 
@@ -355,37 +369,6 @@ impl Engine<'_> {
         })
     }
 
-    /// Where the undoing takes longer than anybody waits: all runs without the change, then all with it.
-    fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
-        let runs = self.of.rules.looks.first().pairs;
-        for arm in [Arm::A, Arm::B] {
-            match self.turn_to(arm)? {
-                Turn::Begins => {}
-                Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
-                Turn::Unseen(why) => {
-                    self.void.push(why);
-                    return Ok(self.outcome(Ended::Void, false, None));
-                }
-            }
-            while self.runs[arm as usize].len() < runs {
-                self.of.observer.measuring(self.runs[arm as usize].len(), arm);
-                let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
-                    return Ok(self.outcome(Ended::Stopped, false, None));
-                };
-                match self.names_nobody(arm, &run) {
-                    Some(why) => self.void.push(why),
-                    None => self.runs[arm as usize].push(run),
-                }
-                if self.void.len() > self.of.rules.most_void {
-                    return Ok(self.outcome(Ended::Void, false, None));
-                }
-            }
-        }
-        let found = self.compare(Design::Unpaired, jitterscope_analyze::compare::ALPHA)?;
-        self.decide(&found, runs);
-        Ok(self.outcome(Ended::LastLook, false, Some(found)))
-    }
-
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
         let verified = diff.as_ref().map_or(Verified::Undecided, |diff| self.verified(diff));
         Outcome {
@@ -393,6 +376,7 @@ impl Engine<'_> {
             ended,
             pairs: self.runs[0].len().min(self.runs[1].len()),
             void: std::mem::take(&mut self.void),
+            left_out: self.left_out.take(),
             interleaved,
             decisions: std::mem::take(&mut self.decisions),
             verified,

@@ -14,6 +14,7 @@ mod estimate;
 mod knobs;
 mod leader;
 mod note;
+mod pace;
 mod screen;
 mod session;
 
@@ -27,5 +28,6 @@ pub use estimate::{Estimate, estimate};
 pub use knobs::KnobChange;
 pub use leader::Leader;
 pub use note::{Note, NoteError, Notes};
+pub use pace::Pace;
 pub use screen::{Screened, screen};
-pub use session::{Header, Pair, SESSION_VERSION, Session};
+pub use session::{BlockRun, Header, Pair, SESSION_VERSION, Session};

@@ -6,6 +6,7 @@ use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
 use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
+use std::time::Duration;
 
 /// A time in minutes.
 fn minutes(time: Nanos) -> String {
@@ -13,6 +14,12 @@ fn minutes(time: Nanos) -> String {
         seconds if seconds < 120 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),
     }
+}
+
+/// A time that is left, in minutes where it is more than two: seconds of an hour would only flicker.
+#[must_use]
+pub fn time_left(time: Duration) -> String {
+    minutes(Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
 }
 
 /// What it will take and could find.
@@ -78,20 +85,24 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
     let mut say = |words: String| {
         text.wrapped("", &words);
     };
-    let pairs = counted(of.pairs, "pair");
+    let pairs = if of.interleaved {
+        counted(of.pairs, "pair")
+    } else {
+        format!("{} of each arm", counted(of.pairs, "run"))
+    };
     say(match of.ended {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
         Ended::Void => format!("{pairs}: given up, for too many pairs were void."),
         Ended::Deadline => format!("{pairs}: the budget is used up."),
-        Ended::Stopped if !of.interleaved => {
-            format!("{pairs}: stopped. What is not interleaved cannot go on: the same command begins anew.")
-        }
         Ended::Stopped => format!("{pairs}: stopped. The same command with --resume goes on."),
     });
     if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
+    }
+    if let Some(why) = &of.left_out {
+        say(format!("{why}."));
     }
     for why in &of.void {
         say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));

@@ -6,6 +6,7 @@ use super::poisson::{Count, dispersion};
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
 use super::{Comparison, Design, Hypothesis, Interval, Margin, SingleCounts, Verdict, family};
+use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::{CpuId, CpuSet, CulpritKey, Doubt, KeyLevel, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
@@ -100,6 +101,9 @@ pub struct Against {
     pub cpus_of_one: CpuSet,
     /// Culprits, those that were predicted first; null where a run names nobody.
     pub culprits: Option<Vec<CulpritDiff>>,
+    /// What runs of the first, and of the second, could not see.
+    #[serde(skip)]
+    pub(crate) unseen: [Unseen; 2],
 }
 
 /// A figure of both.
@@ -247,6 +251,8 @@ fn against(
         cpus: if comparable && of_both.len() > 1 { cpu_rows(sides, &of_both, rules) } else { Vec::new() },
         cpus_of_one: a.difference(&b).iter().chain(b.difference(&a).iter()).collect(),
         culprits: if comparable { culprit_rows(sides, rules, &predicted) } else { None },
+        unseen: sides
+            .map(|side| side.runs.iter().fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))),
         machine_unknown: first.machine.is_none() || other.machine.is_none(),
         conditions,
         machine,

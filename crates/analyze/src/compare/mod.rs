@@ -45,5 +45,5 @@ pub use run::{ComparedRun, ComparedRunBuilder};
 pub use scale::Scale;
 pub use sequential::{Look, Looks};
 pub use shuffles::{Arms, permutation, permutations, smallest_of_shuffles};
-pub use side::{PoolError, Side};
+pub use side::{PoolError, SharedRun, Side};
 pub use verdict::{Comparison, Design, Undecided, Verdict};

@@ -2,9 +2,10 @@
 
 use super::audit::goal_error;
 use super::compare_with::answers;
-use super::experiment::{ExperimentArgs, Watcher, rules};
+use super::experiment::{ExperimentArgs, rules};
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe::probe_lab;
+use super::experiment_watcher::Watcher;
 use super::scope::evidence_of;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};

@@ -13,6 +13,7 @@ mod experiment_auto;
 pub mod experiment_guard;
 mod experiment_lab;
 mod experiment_probe;
+mod experiment_watcher;
 pub mod export;
 mod gate;
 pub mod journal;
