@@ -6,7 +6,7 @@ mod turning;
 
 use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
 use jitterscope_analyze::compare::{
-    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff,
+    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
 use serde::Serialize;
@@ -315,14 +315,18 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
+    fn sides(&self) -> Result<[Side; 2], ExperimentError> {
         let side = |arm: Arm, name: &str| {
             Side::of_arm(name, self.runs[arm as usize].clone()).map_err(|error| ExperimentError::Run {
                 arm: if arm == Arm::A { 'A' } else { 'B' },
                 why: error.to_string(),
             })
         };
-        let sides = [side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?];
+        Ok([side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?])
+    }
+
+    fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
+        let sides = self.sides()?;
         let rules = DiffRules { design, alpha, margin: self.of.rules.margin };
         Ok(diff(&sides, rules, &self.of.change.knobs(), self.of.answers))
     }
@@ -341,32 +345,14 @@ impl Engine<'_> {
         primary(found).iter().all(|(what, _)| known(what))
     }
 
-    /// Whether going on is hardly worth it. What is predicted is a matter of few pairs: only the total is
-    /// given up, and only once all that was predicted is decided.
+    /// Whether going on is hardly worth it.
     fn is_futile(&self) -> bool {
-        let Some(total) = self.runs[0].first().and_then(ComparedRun::total) else { return false };
+        let Ok(sides) = self.sides() else { return false };
+        let rules =
+            DiffRules { design: Design::Paired, margin: self.of.rules.margin, ..DiffRules::default() };
+        let decided = |what: &str| self.decisions.iter().any(|decision| decision.what == what);
         let knobs = self.of.change.knobs();
-        let looked = self.runs[0].len() >= self.of.rules.looks.first().pairs;
-        if !total.is_finite() || (!knobs.is_empty() && !looked) {
-            return false;
-        }
-        let undecided_prediction = looked && {
-            let found = self.compare(Design::Paired, self.of.rules.looks.due(self.runs[0].len()).alpha);
-            found.is_ok_and(|found| {
-                primary(&found).iter().any(|(what, _)| {
-                    !what.starts_with("total") && !self.decisions.iter().any(|d| d.what == *what)
-                })
-            })
-        };
-        if undecided_prediction {
-            return false;
-        }
-        let of = |arm: usize| self.runs[arm].iter().map(ComparedRun::total).collect::<Option<Vec<f64>>>();
-        let (Some(first), Some(second)) = (of(0), of(1)) else { return false };
-        let kind = self.runs[0][0].total_kind();
-        kind.is_some_and(|kind| {
-            self.of.rules.looks.futile(&first, &second, kind.margin(self.of.rules.margin))
-        })
+        is_futile(sides.each_ref(), &self.of.rules.looks, rules, &knobs, self.of.answers, &decided)
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
@@ -393,10 +379,10 @@ impl Engine<'_> {
             .flatten()
             // What knobs answer, but neither arm saw, verifies nothing.
             .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
-            .map(|row| decided(&name_of(row)))
+            .map(|row| decided(&row.title()))
             .collect();
         let totals: Vec<(Option<Verdict>, bool)> =
-            totals(against).map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
+            against.totals().map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
         let total_worse = totals.iter().any(|(verdict, _)| *verdict == Some(Verdict::Worse));
         let total_fine = !totals.is_empty()
             && totals.iter().all(|(verdict, not_worse)| match verdict {
@@ -422,26 +408,7 @@ fn is_decided(comparison: &Comparison) -> bool {
     comparison.verdict != Verdict::Inconclusive
 }
 
-fn name_of(row: &jitterscope_analyze::compare::CulpritDiff) -> String {
-    format!("{} {}", row.subject.kind_word(), row.subject.name())
-}
-
-fn totals(against: &Against) -> impl Iterator<Item = (String, &Comparison)> {
-    let rows = against.figures.iter().filter(|row| row.is_total).enumerate();
-    rows.filter_map(|(at, row)| {
-        let what = if at == 0 { "total".to_owned() } else { format!("total {}", at + 1) };
-        Some((what, row.comparison.as_ref()?))
-    })
-}
-
 /// What was fixed to be asked before anything was measured.
 fn primary(found: &Diff) -> Vec<(String, &Comparison)> {
-    let Some(against) = found.against.first() else { return Vec::new() };
-    let predicted = against.culprits.iter().flatten().filter(|row| row.predicted);
-    let culprits = predicted.map(|row| {
-        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        let of = if direction(&row.stolen) || !direction(&row.events) { &row.stolen } else { &row.events };
-        (name_of(row), of)
-    });
-    totals(against).chain(culprits).collect()
+    found.against.first().map(Against::primary).unwrap_or_default()
 }

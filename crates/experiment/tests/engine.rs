@@ -228,6 +228,24 @@ fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
     assert!(!machine.applied.get());
 }
 
+/// At any time: before the first look as well, where what is predicted goes nowhere either.
+#[test]
+fn it_is_given_up_before_the_first_look_where_nothing_goes_anywhere() {
+    let mut before = 0;
+    for seed in 0..16 {
+        let mut machine = Fake::new();
+        let (mut bench, mut session) = (Bench::of(&machine, 100 + seed), session_of(seed));
+        (bench.swings, bench.stays) = (true, true);
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        if outcome.ended == Ended::Futile && outcome.pairs < 8 {
+            before += 1;
+            assert_eq!((outcome.verified, &outcome.decisions[..]), (Verified::Undecided, &[][..]));
+        }
+        assert!(!machine.applied.get());
+    }
+    assert!(before >= 1, "of 16 none");
+}
+
 #[test]
 fn no_pair_begins_after_the_deadline() {
     let mut machine = Fake::new();

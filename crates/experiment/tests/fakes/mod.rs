@@ -105,6 +105,8 @@ pub struct Bench {
     pub lost: Vec<usize>,
     /// How much longer other stalls are in a run, as it comes.
     pub swings: bool,
+    /// Whether what the knob should remove stays with it, and is longer in one run than in the next.
+    pub stays: bool,
     pub of_a: usize,
     pub stop_after: Option<usize>,
     /// How much longer other stalls are with the change.
@@ -124,6 +126,7 @@ impl Bench {
             drained: None,
             lost: Vec::new(),
             swings: false,
+            stays: false,
             of_a: 0,
             stop_after: None,
             costs: 1.0,
@@ -141,16 +144,17 @@ impl Subject for Bench {
             stop.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        let with = arm == Arm::A && !self.missing.contains(&self.of_a);
+        let with = self.stays || (arm == Arm::A && !self.missing.contains(&self.of_a));
         let drains =
             arm == Arm::A && self.drained.as_ref().is_some_and(|missing| !missing.contains(&self.of_a));
         let swing = if self.swings { 25 << self.random.below(5) } else { 1 };
+        let restless = if self.stays { 1 << self.random.below(6) } else { 1 };
         self.of_a += usize::from(arm == Arm::A);
         let mut scenario = Scenario::new(&[1]);
         for second in 0..10u64 {
             if with {
                 let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-                let length = 4_000 + self.random.below(2_000);
+                let length = (4_000 + self.random.below(2_000)) * restless;
                 let part = part(CulpritKind::Kworker, "vmstat_update", detail, length);
                 scenario.stall(1, second * 1_000_000 + 100, vec![part]);
             }
