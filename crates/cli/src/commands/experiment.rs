@@ -3,13 +3,14 @@
 use super::audit::goal_error;
 use super::compare_with::answers;
 use super::diff::percent;
-use super::experiment_auto;
+use super::experiment_earlier::earlier;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_lab::CommandLab;
 use super::experiment_probe::{self, ProbeArg, probe_lab};
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
+use super::{experiment_auto, experiment_auto_plan};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -27,7 +28,6 @@ use jitterscope_experiment::{
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
-use jitterscope_view::compare::load_compared;
 use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,8 +36,6 @@ use std::time::Duration;
 const REMOVES: &str = "--removes ";
 /// Sessions lie here, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
-/// Earlier runs looked at for how runs scatter.
-const EARLIER: usize = 12;
 /// Void pairs that are too many.
 const MOST_VOID: usize = 4;
 /// How long another experiment may take to end.
@@ -88,7 +86,7 @@ pub struct ExperimentArgs {
     /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
     #[arg(long)]
     pub(super) auto: bool,
-    /// --auto: no pair begins after this
+    /// --auto: how long all of it may take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,
     /// --auto: leave these knobs out, by id
@@ -107,8 +105,9 @@ pub struct ExperimentArgs {
     /// those of producer, accumulator and, with a third, journaller [default: two threads, wherever they run]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(super) cpus: Option<CpuList>,
-    /// How long each run measures
-    #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration)]
+    /// How long each run measures; a COMMAND is measured from its start to its end
+    #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration,
+          conflicts_with = "command")]
     pub(super) duration: Nanos,
     /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]; of a pipeline the slow messages
     /// [default: 50us late]
@@ -165,6 +164,9 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     experiment_probe::check(args, &measured.cpus)?;
     if args.auto {
         experiment_auto::check(args)?;
+        if args.dry_run {
+            return experiment_auto_plan::run(args, places, &machine, &measured.cpus);
+        }
         return experiment_auto::run(args, places, &machine, measured, &stop);
     }
     let notes = notes(args)?;
@@ -177,7 +179,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
-        let told = estimate(&*change, args.duration, &rules, &earlier(args, &runs, &measured.cpus));
+        let known = earlier(args, &runs, &measured.cpus);
+        let told = estimate(&*change, known.run, &rules, &known.totals);
         if args.json {
             output::json(&told)?;
         } else {
@@ -222,7 +225,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&outcome)?;
     } else {
-        output::result(&view::outcome(&outcome, output::style()))?;
+        let goes_on = "The same command with --resume goes on.";
+        output::result(&view::outcome(&outcome, goes_on, output::style()))?;
     }
     Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
 }
@@ -304,7 +308,7 @@ fn removes(args: &ExperimentArgs) -> Vec<String> {
 }
 
 /// Everything that must be the same for runs to belong together.
-fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
+pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     let measured = match args.command.as_slice() {
         [] => experiment_probe::asked(args, cpus),
         command => command.join(" "),
@@ -396,25 +400,4 @@ fn subject(
         runs: places.runs()?,
         quiet: args.quiet,
     }))
-}
-
-/// Totals of earlier runs of this kind, newest last.
-fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
-    if !args.command.is_empty() {
-        return Vec::new();
-    }
-    let kind = args.probe.kind();
-    let Ok((all, _)) = jitterscope_store::list(runs) else { return Vec::new() };
-    // One setting: the newest label that has some.
-    let pinned = if args.probe.is_on_cpus() { cpus.clone() } else { CpuSet::new() };
-    let like = |run: &&jitterscope_store::RunEntry| {
-        run.head.probe.kind() == Some(kind) && (pinned.is_empty() || run.head.probe.cpus == pinned)
-    };
-    let Some(newest) = all.iter().rev().find(like).map(|run| run.head.label.clone()) else {
-        return Vec::new();
-    };
-    let same = all.iter().filter(like).filter(|run| run.head.label == newest);
-    let paths: Vec<&PathBuf> = same.map(|run| &run.path).collect();
-    let recent = paths.iter().rev().take(EARLIER);
-    recent.filter_map(|path| load_compared(path, None).ok()?.total()).collect()
 }

@@ -10,6 +10,8 @@ pub mod doctor;
 pub mod end_now;
 pub mod experiment;
 mod experiment_auto;
+mod experiment_auto_plan;
+mod experiment_earlier;
 pub mod experiment_guard;
 mod experiment_lab;
 mod experiment_probe;
