@@ -2,7 +2,7 @@
 
 mod fold;
 
-use crate::number::{moment, percent, utc};
+use crate::number::{count, moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words;
 use fold::{Line, fold};
@@ -80,6 +80,8 @@ const BAR: usize = 20;
 const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
 /// Column of notes that do not fit beside their label.
 const NOTE: usize = 25;
+/// Lines of frames that are read at all: with more, the shortest are counted together.
+const MOST_LINES: usize = 60;
 /// Nesting shown by indentation; deeper frames are indented as much.
 const DEEPEST: usize = 8;
 
@@ -119,10 +121,21 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", unit.of_time(at), "", " ".repeat(BAR + 3)))
     };
     line(&edge(Nanos::ZERO, from));
-    let mut cpu = None;
-    for folded in fold(&view.rows) {
+    let (mut cpu, mut shortened) = (None, false);
+    let most = if style.all_records { usize::MAX } else { MOST_LINES };
+    for folded in fold(&view.rows, view.duration, most) {
         let row = match folded {
             Line::Row(row) => row,
+            Line::Short { rows, depth, start, total, most } => {
+                let indent = " ".repeat(2 * depth.min(DEEPEST));
+                let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
+                let (what, times) = most;
+                let text = format!("{indent}{} short records, {times} of them {what}", count(rows as u64));
+                let text = fit(&text, style.columns().saturating_sub(BEFORE_LABEL));
+                line(&style.paint(Tone::Dim, &format!("{numbers} {}{text}", " ".repeat(BAR + 3))));
+                shortened = true;
+                continue;
+            }
             Line::More { times, frames, depth, start, total } => {
                 let what = if frames == 1 { "that".to_owned() } else { format!("the last {frames}") };
                 let indent = " ".repeat(2 * depth.min(DEEPEST));
@@ -139,6 +152,9 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         line(&frame(row, view.duration, unit, style));
     }
     line(&edge(view.duration, to));
+    if shortened {
+        line(&style.paint(Tone::Dim, "Short records are counted together; --full shows each."));
+    }
     if !view.parts.is_empty() {
         line("");
         for part in &view.parts {
