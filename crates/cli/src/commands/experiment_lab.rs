@@ -255,7 +255,7 @@ impl Subject for CommandLab {
 }
 
 /// From the command's first thread to the end of its last.
-fn timed(run: ComparedRun) -> ComparedRun {
+pub fn timed(run: ComparedRun) -> ComparedRun {
     let time = run.duration_ns;
     run.with_wall_time(time)
 }
