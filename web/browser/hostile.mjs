@@ -36,6 +36,7 @@ export async function hostileNames({ browser, check, open, settled, sound, jitte
         await sound(page);
       }
       await page.setViewportSize({ width: 1280, height: 900 });
+      await page.evaluate(() => window.scrollTo(0, 0));
       await page.screenshot({ path: join(out, `hostile-${at}.png`) });
       const heading = await page.locator("h1").textContent();
       if (at === 0) assert.equal(heading, SCRIPT);

@@ -45,7 +45,7 @@ export async function lanes({ browser, check, open, settled, generator, page_of,
     await page.reload();
     await page.waitForFunction(() => document.documentElement.dataset.ready === "yes");
     assert.equal(await told(), `100 to ${100 + SHOWN - 1} of ${LANES} lanes`);
-    await page.screenshot({ path: join(out, "lanes.png"), fullPage: false });
+    await page.locator("#timeline").screenshot({ path: join(out, "lanes.png") });
     // A stall that is chosen is in view, whichever lane it is of.
     for (const link of await page.locator("#worst tbody a").all()) {
       if (!(await link.isVisible())) continue;

@@ -104,7 +104,9 @@ function recorded() {
   }
   const all = [];
   const record = (label, ...args) => {
-    jitterscope(...args, "--label", label, "--quiet");
+    // Whoever records here takes turns, by the lock that the Rust tests hold, too.
+    const turn = join(tmpdir(), "jitterscope-live-tests.lock");
+    execFileSync("flock", [turn, program, "--runs", runs, ...args, "--label", label, "--quiet"], { stdio: ["ignore", "pipe", "pipe"] });
     all.push([label, label]);
   };
   record("fresh-spin", "record", "-d", "1s");

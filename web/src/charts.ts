@@ -5,7 +5,7 @@ import type { App, Part } from "./app.js";
 import { element, fitted } from "./dom.js";
 import { count, exact, moment, nines, ns } from "./format.js";
 import { mark, SERIES } from "./look.js";
-import { leftOut, next, nines as ninesOf } from "./pick.js";
+import { aligned, leftOut, next, nines as ninesOf } from "./pick.js";
 import { marks } from "./scale.js";
 
 const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
@@ -68,15 +68,8 @@ export class Percentiles implements Part {
       curves.unshift({ name, ...ninesOf(app.run, app.mask) });
     }
     // A line ends where ten lie above; the longest is a mark apart from it, so that nothing is there between.
-    const lines = curves.map(({ points, longest }) => {
-      const line = new Map<number, number | null>(points);
-      const end = points[points.length - 1]?.[0] ?? 0;
-      if (longest[0] > end) line.set((end + longest[0]) / 2, null);
-      return line.set(...longest);
-    });
-    const xs = [...new Set(lines.flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
-    // Where a line has no point of its own it goes on; only null is a gap.
-    const data = [xs, ...lines.map((line) => xs.map((x) => line.get(x)))] as uPlot.AlignedData;
+    const { xs, lines } = aligned(curves);
+    const data = [xs, ...lines] as uPlot.AlignedData;
     const ends = curves.map((curve) => xs.indexOf(curve.longest[0]));
     const axis = { stroke: app.look.muted, grid: { stroke: app.look.line, width: 1 }, ticks: { show: false } };
     this.plot?.destroy();

@@ -5,6 +5,8 @@ import { Picture, place } from "./charts.js";
 import { moment, ns, stalls } from "./format.js";
 import { around } from "./scale.js";
 
+/** So many in a cell have the strongest colour where none has more: one alone in each is a faint field. */
+const FEW = 6;
 const UNITS = [1e9, 1e8, 1e7];
 
 export class Offsets extends Picture {
@@ -70,7 +72,7 @@ export class Offsets extends Picture {
       for (let row = 0; row < rows; row++) {
         const n = this.counts[column * rows + row] ?? 0;
         if (n === 0) continue;
-        const step = Math.ceil((Math.log1p(n) / Math.log1p(most)) * 8) - 1;
+        const step = Math.ceil((Math.log1p(n) / Math.log1p(Math.max(most, FEW))) * 8) - 1;
         draw.fillStyle = app.look.heat[Math.min(Math.max(step, 0), 7)] ?? "";
         const x = left + (column / columns) * width;
         const y = 6 + (row / rows) * tall;

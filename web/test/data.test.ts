@@ -3,7 +3,7 @@ import { deflateRawSync } from "node:zlib";
 import test from "node:test";
 import { column, having, load, parse } from "../src/data.js";
 import { framesOf } from "../src/frames.js";
-import { bars, lanes, leftOut, next, nines } from "../src/pick.js";
+import { aligned, bars, lanes, leftOut, next, nines } from "../src/pick.js";
 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 
@@ -124,4 +124,14 @@ test("a page that has not all stalls says so wherever it shows some, and how man
   for (const whole of [true, false]) assert.match(said(90_000, 0, whole), /3 stalls in this page, which are a sample of 90,000: 1 of the 40 with a\./);
   // An idle control's stalls are in no sum.
   assert.match(said(90_000, 1, true), /: 2 of the 2 with b\./);
+});
+
+test("between a line's end and its longest there is nothing, whatever points another line has there", () => {
+  const { xs, lines } = aligned([
+    { points: [[0, 10], [2, 20]], longest: [3, 90] },
+    { points: [[0, 10], [1, 15], [2.75, 30]], longest: [3.5, 95] },
+  ]);
+  assert.deepEqual(xs, [0, 1, 2, 2.5, 2.75, 3, 3.125, 3.5]);
+  assert.deepEqual(lines[0], [10, undefined, 20, null, null, 90, undefined, undefined]);
+  assert.deepEqual(lines[1], [10, 15, undefined, undefined, 30, null, null, 95]);
 });

@@ -50,7 +50,7 @@ fn matches(run: &RunHead, words: &[String]) -> bool {
 
 fn rows(body: &mut Markup, runs: &[&RunHead]) {
     body.raw("<form method=\"get\" action=\"/compare\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>");
-    body.raw("<caption>Runs, the newest first; choose one as A and one as B to compare them</caption>\n<thead><tr>");
+    body.raw("<caption><span>Runs, the newest first; choose one as A and one as B to compare them</span></caption>\n<thead><tr>");
     for head in ["A", "B"] {
         body.element("<th scope=\"col\" class=\"pick\">", head, "</th>");
     }
@@ -76,7 +76,7 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
         for text in
             [tame(&run.id), utc(run.started_realtime_ns), tame(&run.probe.kind), figures.cpus.to_string()]
         {
-            body.element("<td>", &text, "</td>");
+            body.element("<td class=\"when\">", &text, "</td>");
         }
         let number = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".into());
         for text in [

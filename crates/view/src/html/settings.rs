@@ -1,6 +1,7 @@
 //! The audit of the machine as the run stored it.
 
 use super::markup::{Cell, Head, Markup};
+use crate::lines::counted;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{KnobFinding, KnobVerdict};
 
@@ -78,7 +79,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
     let unread: Vec<&Setting> =
         settings.iter().filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable).collect();
     if !unread.is_empty() {
-        body.details(&format!("{} settings could not be read", unread.len()), |body| {
+        body.details(&format!("{} could not be read", counted(unread.len(), "setting")), |body| {
             let row = |setting: &&Setting| {
                 vec![Cell::Text(setting.title.clone()), Cell::Text(setting.finding.reason.clone())]
             };
