@@ -64,7 +64,7 @@ impl KernelEvents {
         let EventSettings { measured, online, clock, rate, buffer_kib, follow_threads, renames } = *settings;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
-        let unrecorded = RecordClock::before(clock);
+        let unrecorded = RecordClock::before(machine, clock);
         let mut recorder = Recorder::start(
             &tracefs,
             &RecorderSettings {
@@ -77,7 +77,7 @@ impl KernelEvents {
             },
         )
         .map_err(NoEvents::Trace)?;
-        let record = unrecorded.and_then(|clock| clock.after(rate));
+        let record = unrecorded.and_then(|clock| clock.after(recorder.is_priced(), rate));
         recorder.end_pricing().map_err(NoEvents::Trace)?;
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
