@@ -185,6 +185,7 @@ impl Source for KernelEvents {
                             Record::Sender(event) => {
                                 price.event(event);
                                 names.learn(event, true);
+                                quotas.event(event);
                             }
                             Record::Local(event) => {
                                 price.event(event);
