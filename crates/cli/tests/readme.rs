@@ -44,7 +44,11 @@ fn readme_shows_what_a_report_prints() {
     // What to try next depends on the machine that reads the run.
     let advice = format!("      jitterscope tune plan --run {RUN} ");
     let of_any_machine = |lines: &[String]| -> Vec<String> {
-        lines.iter().filter(|line| !line.starts_with(&advice)).map(|line| line.trim_end().to_owned()).collect()
+        lines
+            .iter()
+            .filter(|line| !line.starts_with(&advice))
+            .map(|line| line.trim_end().to_owned())
+            .collect()
     };
     assert_eq!(of_any_machine(&shown), of_any_machine(&printed));
     assert!(shown.iter().any(|line| line.starts_with(&advice)), "{shown:?}");
