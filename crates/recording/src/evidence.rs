@@ -3,7 +3,7 @@
 use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
-use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, EventsInGaps, Gap, Record, Setup, Sink,
@@ -38,16 +38,17 @@ pub(crate) struct EvidenceSettings {
 
 impl Evidence {
     pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
-        let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
         // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-        let mut events = KernelEvents::start(
-            machine,
-            measured,
-            online,
-            (*clock, settings.rate),
-            *buffer_kib,
-            settings.wakeups,
-        )?;
+        let recorded = EventSettings {
+            measured: &settings.measured,
+            online: &settings.online,
+            clock: settings.clock,
+            rate: settings.rate,
+            buffer_kib: settings.buffer_kib,
+            follow_threads: settings.wakeups,
+            renames: false,
+        };
+        let mut events = KernelEvents::start(machine, &recorded)?;
         events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,

@@ -6,7 +6,7 @@ use crate::number::{count, moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words;
 use fold::{Line, fold};
-use jitterscope_model::{CpuId, Nanos, Part, ProbeKind, StallId, TimelineRow};
+use jitterscope_model::{CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineRow};
 
 /// What a stall was to its victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,14 +157,31 @@ pub fn render(view: &TimelineView, style: Style) -> String {
     }
     if !view.parts.is_empty() {
         line("");
-        for part in &view.parts {
-            let share = percent(part.net.0 as f64 / view.duration.0.max(1) as f64);
-            let what = words::kind_and_name(&part.culprit.subject);
-            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(part.net));
-            line(&fit(&text, style.columns()));
+        for row in by_culprit(&view.parts) {
+            let share = percent(row.value.0 as f64 / view.duration.0.max(1) as f64);
+            let what = words::kind_and_name(&row.subject);
+            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(row.value));
+            let text = fit(&text, style.columns());
+            // As in every other table: what the rows of one program have in common, beside its name.
+            let room =
+                style.columns().saturating_sub(unicode_width::UnicodeWidthStr::width(text.as_str()) + 2);
+            let detail = fit(&words::detail(&row.subject, row.threads()), room);
+            let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
+            line(&format!("{text}{}", style.paint(Tone::Dim, &detail)));
         }
     }
     out
+}
+
+/// Who made it, each once and largest first, as the headline of a report names them.
+fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
+    let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+    for part in parts {
+        *sums.of((), &part.culprit.subject) += part.net;
+    }
+    let mut rows = sums.into_rows();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.value));
+    rows
 }
 
 fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {

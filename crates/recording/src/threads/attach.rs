@@ -9,7 +9,7 @@ use crate::engine::{
     Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
@@ -103,15 +103,24 @@ impl<'a> Subject for Attaching<'a> {
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let (online, clock) = (&stage.topology.online, (stage.clock.kind, stage.rate()));
-        let events =
-            KernelEvents::start(stage.machine, online, online, clock, settings.trace_buffer_kib, true)
-                .map_err(no_events)?;
+        let online = &stage.topology.online;
+        let followed = follower_settings(settings, stage.rate());
+        let recorded = EventSettings {
+            measured: online,
+            online,
+            clock: stage.clock.kind,
+            rate: stage.rate(),
+            buffer_kib: settings.trace_buffer_kib,
+            follow_threads: true,
+            // Followed threads run programs and name themselves, and some are followed from a name on.
+            renames: true,
+        };
+        let events = KernelEvents::start(stage.machine, &recorded).map_err(no_events)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: CpuSet::default(), taken: CpuUse::Followed });
         }
-        let follow = Follow::new(events, follower_settings(settings, stage.rate()));
+        let follow = Follow::new(events, followed);
         Ok(Attached {
             settings,
             machine: stage.machine.clone(),

@@ -46,13 +46,12 @@ pub(super) const LOCAL: &[Wanted] = &[
 /// The beginning of a thread.
 pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning of threads");
 
-/// A thread has another name.
+/// A thread has another name. As [`PRICED`], and for the whole recording.
 pub(super) const RENAMED: Wanted = want("task", "task_rename", "threads that come by exec");
 
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
     (NEW_TASK, None),
-    (RENAMED, None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
@@ -88,7 +87,8 @@ pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was 
 pub(super) const MIGRATE_EITHER: Target = Target::Either("dest_cpu", "orig_cpu");
 /// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
 pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
-/// The same: what a record costs is measured on it.
+/// Recorded while it is measured what a record costs, and then no more: anybody may rename himself as often as
+/// he likes.
 pub(super) const PRICED: Wanted = want("task", "task_rename", "");
 
 /// Recorded on all CPUs, filtered by target.

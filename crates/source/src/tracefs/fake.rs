@@ -33,7 +33,7 @@ pub(super) struct FakeControl {
 }
 
 /// Events that the recorded fixture does not have, for it was made before they were recorded.
-fn later_events() -> [FormatText; 2] {
+fn later_events() -> [FormatText; 3] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
         let common = ["unsigned short common_type", "unsigned char common_flags", "int common_pid"];
@@ -46,6 +46,7 @@ fn later_events() -> [FormatText; 2] {
     [
         of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
         of("task", "task_newtask", 9002, &["pid_t pid"]),
+        of("task", "task_rename", 9003, &["pid_t pid", "char newcomm[16]"]),
     ]
 }
 
@@ -142,6 +143,7 @@ impl Control for FakeControl {
         for (name, text) in [("tracing_on", "1"), ("buffer_percent", "50"), ("options/overwrite", "1")] {
             file(name, text);
         }
+        file("trace", "# tracer: nop\n");
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
         file("events/header_page", &context.header_page);
@@ -175,6 +177,12 @@ impl Control for FakeControl {
             return self.live.write(path, &clocks);
         }
         self.live.write(path, value)
+    }
+
+    fn empty(&self, path: &str) -> Result<(), FileError> {
+        self.step(format!("empty {}", Self::short(path)))
+            .map_err(|source| FileError { path: self.live.0.path(path), source })?;
+        self.live.empty(path)
     }
 
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {

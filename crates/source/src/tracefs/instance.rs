@@ -1,7 +1,7 @@
 //! Tracing instances of our own, and those that a killed process of ours left behind.
 
 use super::{TraceError, Tracefs, owner};
-use jitterscope_platform::{Machine, Owner, OwnerLock, owner_of};
+use jitterscope_platform::{FileError, Machine, Owner, OwnerLock, owner_of};
 use std::io;
 use std::time::Duration;
 
@@ -63,6 +63,11 @@ impl Instance {
     pub(super) fn write(&self, name: &str, value: &str) -> Result<(), TraceError> {
         let refused = |file| TraceError::Refused { value: value.into(), file };
         self.tracefs.control().write(&self.file(name), value).map_err(refused)
+    }
+
+    /// Forgets what is in its buffers.
+    pub(super) fn clear(&self) -> Result<(), FileError> {
+        self.tracefs.control().empty(&self.file("trace"))
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

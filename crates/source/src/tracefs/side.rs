@@ -147,6 +147,21 @@ impl Side {
         Ok(())
     }
 
+    /// Whether an event is recorded, or was until it was disabled.
+    pub(super) fn records(&self, wanted: &Wanted) -> bool {
+        self.formats.iter().any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
+    }
+
+    /// Records an event no more.
+    pub(super) fn disable(&self, wanted: &Wanted) -> Result<(), TraceError> {
+        self.instance.write(&format!("events/{}/{}/enable", wanted.system, wanted.event), "0")
+    }
+
+    /// Forgets what is in the buffers, and what they lost.
+    pub(super) fn clear(&self) -> Result<(), TraceError> {
+        Ok(self.instance.clear()?)
+    }
+
     /// Switches recording on or off; events and buffers stay as they are.
     pub(super) fn set_tracing(&self, on: bool) -> Result<(), TraceError> {
         self.instance.write("tracing_on", if on { "1" } else { "0" })

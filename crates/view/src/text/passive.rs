@@ -60,8 +60,11 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let wanted = sum(PassiveCpu::wanted_ns);
     let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
     if wanted == Nanos::ZERO {
-        let text =
-            format!("Nothing that belongs on {} could run there in {}.", cpus_text(&ids), span(watched));
+        let text = format!(
+            "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
+            cpus_text(&ids),
+            span(watched)
+        );
         return page.prose(Some(Tone::Warning), 0, &text);
     }
     if stretches == 0 {

@@ -40,10 +40,15 @@ pub(super) fn render<'a>(
     let slowest = |consumer: &&ConsumerSummary| consumer.from_intended.max_ns;
     let consumer = pipeline.consumers.iter().max_by_key(slowest)?;
     let blame = told_of(pipeline, consumer.role)?;
-    let text = format!(
-        "What the messages of the {} that took longer than {} were made of:",
-        consumer.role, blame.longer_than_ns
-    );
+    let text = match blame.longer_than_ns {
+        Nanos::ZERO => format!("What the time of the messages of the {} was made of:", consumer.role),
+        longest => {
+            format!(
+                "What the messages of the {} that took longer than {longest} were made of:",
+                consumer.role
+            )
+        }
+    };
     page.prose(None, 0, &text);
     Ranking::of_blame(blame)
 }
