@@ -104,9 +104,20 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# Whether a run has the culprit of a step: 0 yes, 1 no, and neither where that cannot be told.
+has_culprit_of() {
+    code=0
+    "$js" report "$1" --json --fail-if "$(check_of "$2")" >/dev/null 2>&1 || code=$?
+    case $code in
+        0) return 1 ;;
+        3) return 0 ;;
+        *) fail "whether $1 has the culprit of $2 cannot be told: $js report $1 --fail-if '$(check_of "$2")'" ;;
+    esac
+}
+
 echo "walk: BASELINE of CPU $cpus for $duration" >&2
 measure BASELINE
-last=BASELINE
+last=BASELINE gone='' never=''
 for step in $steps; do
     case ",$skip," in *",$step,"*) echo "walk: $step: skipped" >&2; continue ;; esac
     echo "walk: $step: $(knobs_of "$step")" >&2
@@ -117,7 +128,12 @@ for step in $steps; do
     sleep 2
     measure "$step" --fail-if "$(check_of "$step")" || fail "$step is applied, and its culprit is still there"
     last=$step
+    # Only what was there before has been removed.
+    if has_culprit_of BASELINE "$step"; then gone="$gone $step"; else never="$never $step"; fi
 done
+
+[ -z "$gone" ] || echo "walk: in BASELINE and gone:$gone" >&2
+[ -z "$never" ] || echo "walk: applied, but BASELINE had nothing for them to remove:$never" >&2
 
 echo "walk: what it came to, all steps together" >&2
 [ "$last" = BASELINE ] || "$js" diff BASELINE "$last"

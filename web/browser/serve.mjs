@@ -20,7 +20,7 @@ function ask(port, path, headers = {}, method = "GET") {
   });
 }
 
-export async function serve({ browser, program, runs, out, check, ready, sound }) {
+export async function serve({ browser, program, runs, check, looks, ready, sound }) {
   const server = spawn(program, ["--runs", runs, "serve"], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, SSH_CONNECTION: "192.0.2.7 50000 192.0.2.1 2222", USER: "ann", SUDO_USER: "" },
@@ -56,6 +56,8 @@ export async function serve({ browser, program, runs, out, check, ready, sound }
       assert.equal((await ask(port, "/", { Cookie, Origin: "http://evil.example" })).status, 403);
       assert.equal((await ask(port, "/", { Cookie, "Sec-Fetch-Site": "cross-site" })).status, 403);
       assert.equal((await ask(port, "/", { Cookie }, "POST")).status, 405);
+      const there = await ask(port, `/run/x${url.search}`);
+      assert.deepEqual([there.status, there.headers.location], [303, "/run/x"]);
       assert.equal((await ask(port, "/run/..%2f..%2fetc", { Cookie })).status, 404);
       assert.equal((await ask(port, "/etc/passwd", { Cookie })).status, 404);
       const head = await ask(port, "/", { Cookie }, "HEAD");
@@ -76,23 +78,37 @@ export async function serve({ browser, program, runs, out, check, ready, sound }
       });
       await page.goto(address);
       assert.ok(!page.url().includes("token"), page.url());
-      await sound(page);
+      await looks(page, "serve-list");
+      // Whatever a label is, it is text.
+      const labels = await page.locator("tbody a").allTextContents();
+      for (const label of ["<script>document.title='got in'</script>", "\"><img src=x onerror=alert(1)>'"]) assert.ok(labels.includes(label), label);
+      assert.ok(labels.some((label) => label.startsWith("\\u{202e}") || label.startsWith("\\u202e")), labels.join("\n"));
+      assert.ok(labels.every((label) => label.length <= 80), "a label is longer than a line");
+      assert.equal(await page.locator("script, img").count(), 0);
+      assert.notEqual(await page.title(), "got in");
       const rows = () => page.locator("tbody tr").count();
       const all = await rows();
       assert.ok(all > 3, `${all} runs`);
-      await page.screenshot({ path: join(out, "serve-list.png"), fullPage: true });
-      await page.locator("input[name=q]").fill("generated-");
+      await page.locator("input[name=q]").fill("generated-10");
       await page.locator("form.search button").click();
-      assert.equal(await rows(), 2);
-      await page.locator("input[name=b]").nth(0).check();
-      await page.locator("input[name=a]").nth(1).check();
+      assert.equal(await rows(), 3);
+      await page.getByLabel("generated-10 as a", { exact: true }).check();
+      await page.getByLabel("generated-100000 as b", { exact: true }).check();
       await page.locator("button", { hasText: "Compare" }).click();
       assert.match(page.url(), /\/compare\?/);
       assert.match(await page.locator("h1").textContent(), /^generated-\d+ beside generated-\d+$/);
       assert.match(await page.locator("main").textContent(), /Figures: less is better/);
       assert.ok((await page.locator("svg.chart").count()) >= 4);
       await sound(page);
-      await page.screenshot({ path: join(out, "serve-compare.png"), fullPage: true });
+      await looks(page, "serve-compare");
+      // The same twice is told in a page, from which one goes on.
+      const id = new URL(page.url()).searchParams.get("a");
+      const told = await page.goto(`${url.origin}/compare?a=${id}&b=${id}`);
+      assert.equal(told.status(), 400);
+      said.splice(0);
+      await looks(page, "serve-refusal");
+      await page.locator("main a").click();
+      assert.equal(await rows(), all);
       await page.goto(`${url.origin}/?q=generated-10`);
       await page.locator("tbody a", { hasText: /^generated-10$/ }).click();
       await ready(page);

@@ -3,7 +3,7 @@
 import { having, type Run } from "./data.js";
 import { type Look, look, seriesOf } from "./look.js";
 import { type Lanes, lanes } from "./pick.js";
-import { around, type View, within } from "./scale.js";
+import { around, firstLane, laneInView, type View, within } from "./scale.js";
 import { NOTHING, read, type State, written } from "./state.js";
 
 export interface Part {
@@ -58,11 +58,16 @@ export class App {
       state.view ??
       (row === undefined ? null : around(this.run.start[row] ?? 0, this.run.length[row] ?? 0, this.duration));
     const culprit = state.culprit !== null && state.culprit < this.run.head.culprits.length ? state.culprit : null;
-    this.take({ ...state, culprit, view: view === null ? null : within(view, this.duration) });
+    const lanes = this.run.head.lanes.length;
+    const first = firstLane(state.lane, lanes);
+    // A stall that a link leads to is to be seen.
+    const lane = row === undefined ? first : laneInView(first, this.run.lane[row] ?? 0, lanes);
+    this.take({ ...state, culprit, lane, view: view === null ? null : within(view, this.duration) });
   }
 
   set(change: Partial<State>): void {
     const next = { ...this.state, ...change };
+    next.lane = firstLane(next.lane, this.run.head.lanes.length);
     if (next.view !== null) {
       const whole = next.view.from <= 0 && next.view.to >= this.duration;
       next.view = whole ? null : within(next.view, this.duration);
@@ -103,10 +108,11 @@ export class App {
     if (id === undefined) return this.set({ stall: null });
     const [start, length] = [this.run.start[row] ?? 0, this.run.length[row] ?? 0];
     const view = this.view;
-    if (zoom) return this.set({ stall: id, view: around(start, length, this.duration) });
+    const lane = laneInView(this.state.lane, this.run.lane[row] ?? 0, this.run.head.lanes.length);
+    if (zoom) return this.set({ stall: id, lane, view: around(start, length, this.duration) });
     const seen = start + length >= view.from && start <= view.to;
     const middle = start + length / 2;
     const half = (view.to - view.from) / 2;
-    this.set(seen ? { stall: id } : { stall: id, view: { from: middle - half, to: middle + half } });
+    this.set(seen ? { stall: id, lane } : { stall: id, lane, view: { from: middle - half, to: middle + half } });
   }
 }

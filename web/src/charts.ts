@@ -1,18 +1,26 @@
-// The charts that follow the filter: percentiles, the scatter of stalls, the map of offsets.
+// The charts that follow the filter: percentiles and the scatter of stalls.
 
 import uPlot from "uplot";
 import type { App, Part } from "./app.js";
 import { element, fitted } from "./dom.js";
-import { count, exact, moment, nines, ns, stalls } from "./format.js";
+import { count, exact, moment, nines, ns } from "./format.js";
 import { mark, SERIES } from "./look.js";
-import { nines as ninesOf } from "./pick.js";
-import { around, marks } from "./scale.js";
+import { aligned, leftOut, next, nines as ninesOf } from "./pick.js";
+import { marks } from "./scale.js";
 
 const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
 
 function decade(value: number): boolean {
   const log = Math.log10(value);
   return Math.abs(log - Math.round(log)) < 1e-9;
+}
+
+/** Marks of the nines, as many as have room: their names take up to so much. */
+export function ninesAt(from: number, to: number, width: number): number[] {
+  const step = Math.max(Math.ceil(((to - from) * 78) / Math.max(width, 78)), 1);
+  const at: number[] = [];
+  for (let n = 0; n <= to; n += step) if (n >= from) at.push(n);
+  return at;
 }
 
 /** A place in the figure of an image; the image stays for printing. */
@@ -28,6 +36,7 @@ export function place(chart: string, height: string): HTMLElement | null {
 
 export class Percentiles implements Part {
   private plot: uPlot | null = null;
+  private readonly note = element("p", { class: "note sample", hidden: "" });
   private shown = "";
 
   constructor(
@@ -35,6 +44,7 @@ export class Percentiles implements Part {
     private readonly root: HTMLElement,
   ) {
     app.add(this);
+    root.after(this.note);
     new ResizeObserver(() => this.plot?.setSize({ width: root.clientWidth, height: 380 })).observe(root);
   }
 
@@ -49,6 +59,7 @@ export class Percentiles implements Part {
     const now = `${culprit} ${app.look.ink}`;
     if (now === this.shown) return;
     this.shown = now;
+    say(this.note, leftOut(app.run, app.mask, culprit, true));
     const curves = app.run.head.curves
       .filter((curve) => curve.measured === app.run.head.curves[0]?.measured)
       .map(({ name, points, longest }) => ({ name, points, longest }));
@@ -57,15 +68,8 @@ export class Percentiles implements Part {
       curves.unshift({ name, ...ninesOf(app.run, app.mask) });
     }
     // A line ends where ten lie above; the longest is a mark apart from it, so that nothing is there between.
-    const lines = curves.map(({ points, longest }) => {
-      const line = new Map<number, number | null>(points);
-      const end = points[points.length - 1]?.[0] ?? 0;
-      if (longest[0] > end) line.set((end + longest[0]) / 2, null);
-      return line.set(...longest);
-    });
-    const xs = [...new Set(lines.flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
-    // Where a line has no point of its own it goes on; only null is a gap.
-    const data = [xs, ...lines.map((line) => xs.map((x) => line.get(x)))] as uPlot.AlignedData;
+    const { xs, lines } = aligned(curves);
+    const data = [xs, ...lines] as uPlot.AlignedData;
     const ends = curves.map((curve) => xs.indexOf(curve.longest[0]));
     const axis = { stroke: app.look.muted, grid: { stroke: app.look.line, width: 1 }, ticks: { show: false } };
     this.plot?.destroy();
@@ -77,9 +81,9 @@ export class Percentiles implements Part {
         axes: [
           {
             ...axis,
-            label: "percentile (lines end where ten lie above; marks: the longest)",
+            label: `percentile${root.clientWidth < 600 ? "" : " (lines end where ten lie above; marks: the longest)"}`,
             labelSize: 22,
-            splits: (_plot, _axis, from, to) => Array.from({ length: Math.floor(to) + 1 }, (_, at) => at).filter((at) => at >= from),
+            splits: (plot, _axis, from, to) => ninesAt(from, to, plot.bbox.width / devicePixelRatio),
             values: (_plot, at) => at.map((n) => nines(n)),
             space: 70,
           },
@@ -109,9 +113,22 @@ export class Percentiles implements Part {
   }
 }
 
+/** Shows a text, or nothing. */
+function say(note: HTMLElement, text: string): void {
+  note.hidden = text === "";
+  if (note.textContent !== text) note.textContent = text;
+}
+
+/** A chart on a canvas. With the keyboard arrows go from one thing in it to the next, and Enter does what a click
+ * does. */
 export abstract class Picture implements Part {
-  protected readonly canvas = element("canvas", { tabindex: "0", role: "img" });
-  protected readonly tip = element("div", { class: "tip", hidden: "" });
+  protected readonly canvas = element("canvas", { tabindex: "0", role: "application" });
+  protected readonly tip = element("div", { class: "tip", hidden: "", role: "status" });
+  private readonly note = element("p", { class: "note sample", hidden: "" });
+  /** Where the keyboard is. */
+  private cursor: [number, number] | null = null;
+  /** Whether it shows all of the run as long as nothing is filtered, though not all of its stalls are in the page. */
+  protected readonly whole: boolean = false;
   protected readonly left = 66;
   protected readonly bottom = 24;
   protected abstract get height(): number;
@@ -122,6 +139,7 @@ export abstract class Picture implements Part {
     root: HTMLElement,
   ) {
     root.append(this.canvas, this.tip);
+    root.after(this.note);
     app.add(this);
     const at = (event: MouseEvent): [number, number] => {
       const box = this.canvas.getBoundingClientRect();
@@ -130,6 +148,11 @@ export abstract class Picture implements Part {
     this.canvas.addEventListener("pointermove", (event) => this.hover(...at(event)));
     this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     this.canvas.addEventListener("click", (event) => this.click(...at(event)));
+    this.canvas.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !this.pressed(event.key)) return;
+      event.preventDefault();
+    });
+    this.canvas.addEventListener("blur", () => (this.tip.hidden = true));
     new ResizeObserver(() => {
       this.drawn = "";
       app.later();
@@ -147,17 +170,40 @@ export abstract class Picture implements Part {
   protected abstract paint(draw: CanvasRenderingContext2D): void;
   protected abstract told(x: number, y: number): string;
   protected abstract click(x: number, y: number): void;
+  /** Where the next thing is in a direction, of the last or of none; `null` where there is none. */
+  protected abstract next(key: string, from: [number, number] | null): [number, number] | null;
+
+  private pressed(key: string): boolean {
+    if (key === "Enter") {
+      if (this.cursor === null) return false;
+      this.click(...this.cursor);
+      return true;
+    }
+    if (key === "Escape") {
+      this.tip.hidden = true;
+      this.cursor = null;
+      return true;
+    }
+    if (!key.startsWith("Arrow")) return false;
+    const to = this.next(key, this.cursor);
+    if (to === null) return false;
+    this.cursor = to;
+    this.hover(...to);
+    return true;
+  }
 
   draw(): void {
     const now = `${this.app.state.culprit} ${this.app.look.ink} ${this.key()}`;
     if (now === this.drawn) return;
     this.drawn = now;
+    say(this.note, leftOut(this.app.run, this.app.mask, this.app.state.culprit, this.whole));
     this.prepare();
     const draw = fitted(this.canvas, this.height);
     if (draw === null) return;
     draw.font = "12px system-ui, sans-serif";
     draw.textBaseline = "middle";
     this.paint(draw);
+    if (this.cursor !== null && !this.tip.hidden) this.hover(...this.cursor);
   }
 
   private hover(x: number, y: number): void {
@@ -190,6 +236,14 @@ export abstract class Picture implements Part {
     draw.lineTo(x2, y2);
     draw.stroke();
   }
+}
+
+/** The next stall that is shown: from the chosen one on, or from the beginning. */
+export function nextStall(app: App, key: string): number {
+  const step = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+  const from = app.row >= 0 ? app.row : step > 0 ? -1 : app.run.head.rows;
+  const row = next(app.mask, from, step);
+  return app.mask[row] === 1 ? row : -1;
 }
 
 export class Scatter extends Picture {
@@ -272,7 +326,14 @@ export class Scatter extends Picture {
       draw.arc(x, y, 8, 0, 7);
       draw.stroke();
     }
-    this.canvas.setAttribute("aria-label", `Every stall by time and length, ${count(run.head.rows)} of them; the table of the worst has them by length`);
+    this.canvas.setAttribute("aria-label", `Every stall by time and length, ${count(run.head.rows)} of them, with arrow keys one after another; the table of the worst has them by length`);
+  }
+
+  protected next(key: string): [number, number] | null {
+    const row = nextStall(this.app, key);
+    if (row < 0) return null;
+    this.app.choose(row, false);
+    return this.place(row);
   }
 
   private near(x: number, y: number): number {
@@ -298,96 +359,5 @@ export class Scatter extends Picture {
   protected click(x: number, y: number): void {
     const row = this.near(x, y);
     if (row >= 0) this.app.choose(row, true);
-  }
-}
-
-const UNITS = [1e9, 1e8, 1e7];
-
-export class Offsets extends Picture {
-  protected get height(): number {
-    return 400;
-  }
-
-  private readonly unit: number;
-  private readonly each: number;
-  private readonly columns: number;
-  private readonly rows = 100;
-  private counts = new Uint32Array(0);
-
-  constructor(app: App, root: HTMLElement) {
-    super(app, root);
-    this.unit = UNITS.find((unit) => app.duration / unit >= 10) ?? 1e7;
-    const units = Math.max(Math.ceil(app.duration / this.unit), 1);
-    this.each = Math.ceil(units / 240);
-    this.columns = Math.ceil(units / this.each);
-  }
-
-  static of(app: App): Offsets | null {
-    const root = place("offsets", "auto");
-    return root === null ? null : new Offsets(app, root);
-  }
-
-  protected key(): string {
-    return "";
-  }
-
-  protected paint(draw: CanvasRenderingContext2D): void {
-    const { app, left, width, rows, columns } = this;
-    const { run } = app;
-    this.counts = new Uint32Array(columns * rows);
-    let most = 0;
-    for (let row = 0; row < run.head.rows; row++) {
-      if (app.mask[row] !== 1) continue;
-      const start = run.start[row] ?? 0;
-      const column = Math.min(Math.floor(start / this.unit / this.each), columns - 1);
-      const at = column * rows + Math.floor(((start % this.unit) / this.unit) * rows);
-      this.counts[at] = (this.counts[at] ?? 0) + 1;
-      most = Math.max(most, this.counts[at] ?? 0);
-    }
-    const across = columns * this.each * this.unit;
-    this.acrossTime(draw, across);
-    const tall = this.height - this.bottom - 8;
-    draw.textAlign = "right";
-    for (let share = 0; share <= 1; share += 0.25) {
-      draw.fillStyle = app.look.muted;
-      draw.fillText(ns(share * this.unit).replace(/\.0+ /, " "), left - 6, Math.min(8 + share * tall, this.height - this.bottom));
-    }
-    for (let column = 0; column < columns; column++) {
-      for (let row = 0; row < rows; row++) {
-        const n = this.counts[column * rows + row] ?? 0;
-        if (n === 0) continue;
-        const step = Math.ceil((Math.log1p(n) / Math.log1p(most)) * 8) - 1;
-        draw.fillStyle = app.look.heat[Math.min(Math.max(step, 0), 7)] ?? "";
-        const x = left + (column / columns) * width;
-        const y = 6 + (row / rows) * tall;
-        draw.fillRect(x, y, width / columns + 0.4, tall / rows + 0.4);
-      }
-    }
-    this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} stalls begin; the table below has the fullest offsets`);
-  }
-
-  private cell(x: number, y: number): [number, number] | null {
-    const column = Math.floor(((x - this.left) / this.width) * this.columns);
-    const row = Math.floor(((y - 6) / (this.height - this.bottom - 8)) * this.rows);
-    return column >= 0 && column < this.columns && row >= 0 && row < this.rows ? [column, row] : null;
-  }
-
-  protected told(x: number, y: number): string {
-    const cell = this.cell(x, y);
-    if (cell === null) return "";
-    const [column, row] = cell;
-    const n = this.counts[column * this.rows + row] ?? 0;
-    const step = this.unit / this.rows;
-    return `${stalls(n)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
-  }
-
-  protected click(x: number, y: number): void {
-    const cell = this.cell(x, y);
-    if (cell === null) return;
-    const [column, row] = cell;
-    const step = this.unit / this.rows;
-    const at = column * this.each * this.unit + row * step;
-    this.app.set({ view: around(at, this.each === 1 ? step : this.each * this.unit, this.app.duration) });
-    document.getElementById("timeline")?.scrollIntoView();
   }
 }

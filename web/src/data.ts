@@ -1,7 +1,9 @@
 // The rows of a run as the page holds them. crates/view/src/html/data.rs writes them and says their form; the
 // two have one version.
 
-const VERSION = 1;
+import { type Frame, framesOf } from "./frames.js";
+
+const VERSION = 2;
 
 export interface Culprit {
   name: string;
@@ -25,21 +27,21 @@ export interface Curve {
   longest: [number, number];
 }
 
-export interface Frame {
-  cpu?: number;
-  depth: number;
-  start_ns: number;
-  end_ns: number | null;
-  name: string;
-  note?: string;
+/** When within a unit of time stalls begin, column by column. */
+export interface OffsetMap {
+  unit_ns: number;
+  units_per_column: number;
+  columns: number;
+  rows: number;
+  counts: number[];
 }
 
+/** Numbers in planes of bytes, the lowest first. */
 interface Place {
   from: number;
-  bytes: number;
+  planes: number;
   delta: boolean;
   zigzag: boolean;
-  split: boolean;
 }
 
 interface Head {
@@ -58,10 +60,16 @@ interface Head {
     doubt?: string;
   };
   lanes: string[];
+  /** The CPU of each lane; 0 of a thread's. */
+  lane_cpus: number[];
   culprits: Culprit[];
-  sorts: Sort[];
+  /** What is said of sorts of parts. */
+  texts: string[];
+  /** Of each the culprit, and then which texts say what else is known. */
+  sorts: number[][];
   curves: Curve[];
-  frames: { stall: number; frames: Frame[] }[];
+  /** Of all stalls, where not all are in the page. */
+  offsets?: OffsetMap;
   rows: number;
   parts: number;
   columns: Record<string, Place>;
@@ -71,6 +79,7 @@ interface Head {
 export interface Run {
   head: Head;
   beganNs: bigint;
+  sorts: Sort[];
   start: Float64Array;
   length: Float64Array;
   id: Float64Array;
@@ -86,31 +95,37 @@ export interface Run {
   byId: Map<number, number>;
 }
 
-/** Decodes a column of LEB128 numbers. Throws where it is not what it says. */
+/** Decodes a column. Throws where it is not what it says. */
 export function column(bytes: Uint8Array, place: Place, rows: number): Float64Array {
   const out = new Float64Array(rows);
-  // Of a split column the lowest bytes stand first.
-  let at = place.from + (place.split ? rows : 0);
-  const end = place.from + place.bytes;
-  let last = 0;
-  for (let row = 0; row < rows; row++) {
-    let value = 0;
-    let scale = 1;
-    for (;;) {
-      const byte = at < end ? bytes[at] : undefined;
-      if (byte === undefined) throw new Error("a column ends early");
-      at += 1;
-      // Not by shifts: numbers have up to 53 bits here.
-      value += (byte & 0x7f) * scale;
-      scale *= 128;
-      if (byte < 0x80) break;
-    }
-    if (place.split) value = value * 256 + (bytes[place.from + row] ?? 0);
-    if (place.zigzag) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-    last = place.delta ? last + value : value;
-    out[row] = last;
+  if (place.from + place.planes * rows > bytes.length) throw new Error("a column ends early");
+  // Not by shifts: numbers have up to 53 bits here.
+  for (let plane = 0; plane < place.planes; plane++) {
+    const scale = 256 ** plane;
+    const from = place.from + plane * rows;
+    for (let row = 0; row < rows; row++) out[row] = (out[row] ?? 0) + (bytes[from + row] ?? 0) * scale;
   }
-  if (at !== end) throw new Error("a column is longer than it should be");
+  if (place.zigzag) {
+    for (let row = 0; row < rows; row++) {
+      const value = out[row] ?? 0;
+      out[row] = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    }
+  }
+  if (place.delta) for (let row = 1; row < rows; row++) out[row] = (out[row] ?? 0) + (out[row - 1] ?? 0);
+  return out;
+}
+
+/** Puts what stands by culprits in order of the parts. */
+function byParts(grouped: Float64Array, culprits: Int32Array, of: number): Float64Array {
+  const next = new Uint32Array(of + 1);
+  for (const culprit of culprits) next[culprit + 1] = (next[culprit + 1] ?? 0) + 1;
+  for (let culprit = 0; culprit < of; culprit++) next[culprit + 1] = (next[culprit + 1] ?? 0) + (next[culprit] ?? 0);
+  const out = new Float64Array(grouped.length);
+  culprits.forEach((culprit, part) => {
+    const at = next[culprit] ?? 0;
+    out[part] = grouped[at] ?? 0;
+    next[culprit] = at + 1;
+  });
   return out;
 }
 
@@ -126,6 +141,10 @@ export function parse(bytes: Uint8Array): Run {
     if (place === undefined) throw new Error(`there is no column ${name}`);
     return column(body, place, rows);
   };
+  const sort = of("sort", head.parts);
+  const sorts = head.sorts.map(([culprit = -1, ...texts]) => ({ culprit, text: texts.map((at) => head.texts[at] ?? "").join("; ") }));
+  const culprits = Int32Array.from(sort, (sort) => sorts[sort]?.culprit ?? 0);
+  const grouped = (name: string): Float64Array => byParts(of(name, head.parts), culprits, head.culprits.length);
   const counts = of("parts", head.rows);
   const firstPart = new Uint32Array(head.rows + 1);
   for (let row = 0; row < head.rows; row++) {
@@ -134,41 +153,42 @@ export function parse(bytes: Uint8Array): Run {
   const run: Run = {
     head,
     beganNs: BigInt(head.run.began_ns),
+    sorts,
     start: of("start", head.rows),
     length: of("length", head.rows),
     id: of("id", head.rows),
     lane: of("lane", head.rows),
     cpu: of("cpu", head.rows),
     firstPart,
-    sort: of("sort", head.parts),
-    net: of("net", head.parts),
-    around: of("around", head.parts),
+    sort,
+    net: grouped("net"),
+    around: grouped("around"),
     leader: new Int32Array(head.rows).fill(-1),
-    frames: new Map(head.frames.map((frames) => [frames.stall, frames.frames])),
+    frames: new Map(),
     byId: new Map(),
   };
   for (let row = 0; row < head.rows; row++) {
     run.byId.set(run.id[row] ?? -1, row);
+    run.cpu[row] = (run.cpu[row] ?? 0) + (head.lane_cpus[run.lane[row] ?? -1] ?? 0);
     let largest = -1;
-    let left = run.length[row] ?? 0;
-    const end = firstPart[row + 1] ?? 0;
-    for (let part = firstPart[row] ?? 0; part < end; part++) {
-      // Of the last part only what the others do not say is stored.
-      const net = (run.net[part] ?? 0) + (part === end - 1 ? left : 0);
-      run.net[part] = net;
-      left = Math.max(left - net, 0);
+    let sum = 0;
+    for (let part = firstPart[row] ?? 0; part < (firstPart[row + 1] ?? 0); part++) {
+      const net = run.net[part] ?? 0;
+      sum += net;
       if (net > largest) {
         largest = net;
-        run.leader[row] = culpritOf(run, part);
+        run.leader[row] = culprits[part] ?? -1;
       }
     }
+    // It is stored by what its parts do not say.
+    run.length[row] = (run.length[row] ?? 0) + sum;
   }
   return run;
 }
 
 /** The culprit of a part. */
 export function culpritOf(run: Run, part: number): number {
-  return run.head.sorts[run.sort[part] ?? -1]?.culprit ?? -1;
+  return run.sorts[run.sort[part] ?? -1]?.culprit ?? -1;
 }
 
 /** Which stalls have a part of a culprit; all of them for `null`. */
@@ -186,6 +206,11 @@ export function having(run: Run, culprit: number | null): Uint8Array {
   return mask;
 }
 
+/** Whether the run has more stalls than the page. */
+export function sampled(run: Run): boolean {
+  return run.head.run.stalls > run.head.rows;
+}
+
 /** Base64 to bytes. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const raw = atob(text);
@@ -194,10 +219,16 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Inflates with the browser's own means, and reads. */
-export async function load(text: string): Promise<Run> {
+/** Inflates with the browser's own means. */
+async function inflated(text: string): Promise<Uint8Array<ArrayBuffer>> {
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return parse(new Uint8Array(await new Response(stream).arrayBuffer()));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** Inflates rows and frames, and reads them. */
+export async function load(rows: string, frames: string): Promise<Run> {
+  const [run, within] = await Promise.all([inflated(rows), inflated(frames)]);
+  return { ...parse(run), frames: framesOf(within) };
 }
 
 /** A stall as the server tells it. */

@@ -2,7 +2,7 @@
 
 import type { App, Part } from "./app.js";
 import { button, element } from "./dom.js";
-import { percent } from "./format.js";
+import { count, percent } from "./format.js";
 import { mark, SERIES } from "./look.js";
 
 /** Culprits in the legend; the table has all. */
@@ -12,6 +12,7 @@ export class Filter implements Part {
   readonly root = element("div", { class: "legend", role: "group", "aria-label": "Show only stalls with a culprit" });
   private readonly buttons = new Map<number, HTMLButtonElement>();
   private readonly all: HTMLButtonElement;
+  private readonly worst = element("p", { class: "note", hidden: "" });
   private theme = "";
 
   constructor(private readonly app: App) {
@@ -37,6 +38,7 @@ export class Filter implements Part {
       const culprit = Number(cell.dataset["culprit"]);
       cell.replaceChildren(this.maker(culprit, cell.textContent ?? ""));
     }
+    document.querySelector("#worst h2")?.after(this.worst);
     app.add(this);
   }
 
@@ -55,10 +57,20 @@ export class Filter implements Part {
       made.setAttribute("aria-pressed", String(Number(made.dataset["filter"]) === culprit));
     }
     this.keys();
+    let [all, shown] = [0, 0];
     for (const link of document.querySelectorAll<HTMLAnchorElement>('#worst a[href^="#stall="]')) {
       const row = this.app.run.byId.get(Number(link.hash.slice("#stall=".length)));
       const line = link.closest("tr");
-      if (line !== null) line.hidden = row !== undefined && this.app.mask[row] !== 1;
+      if (line === null) continue;
+      line.hidden = row !== undefined && this.app.mask[row] !== 1;
+      [all, shown] = [all + 1, shown + (line.hidden ? 0 : 1)];
+    }
+    this.worst.hidden = culprit === null;
+    const name = culprit === null ? "" : (this.app.run.head.culprits[culprit]?.name ?? "");
+    this.worst.textContent = `Of the ${count(all)} longest stalls ${count(shown)} have a part of ${name}.`;
+    for (const cell of document.querySelectorAll<HTMLElement>("#periods td[data-culprit]")) {
+      const line = cell.closest("tr");
+      if (line !== null) line.hidden = culprit !== null && Number(cell.dataset["culprit"]) !== culprit;
     }
   }
 

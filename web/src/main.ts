@@ -3,10 +3,11 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { App } from "./app.js";
-import { Offsets, Percentiles, Scatter } from "./charts.js";
+import { Percentiles, Scatter } from "./charts.js";
 import { load } from "./data.js";
 import { button, element } from "./dom.js";
 import { Filter } from "./filter.js";
+import { Offsets } from "./offsets.js";
 import { Panel } from "./panel.js";
 import { Culprits, Series } from "./sums.js";
 import { Timeline } from "./timeline.js";
@@ -30,13 +31,14 @@ function theme(app: App): void {
 }
 
 async function start(): Promise<void> {
-  const data = document.getElementById("data");
+  const [data, frames] = ["data", "frames"].map((id) => document.getElementById(id));
   const root = document.getElementById("app");
-  if (data === null || root === null) return;
+  if (!data || !frames || root === null) return;
   try {
     performance.mark("jitterscope-load-begins");
-    const run = await load(data.textContent ?? "");
+    const run = await load(data.textContent ?? "", frames.textContent ?? "");
     data.remove();
+    frames.remove();
     const app = new App(run);
     const timeline = new Timeline(app);
     const panel = new Panel(app);

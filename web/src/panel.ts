@@ -141,7 +141,7 @@ export class Panel implements Part {
     parts.sort((a, b) => (run.net[b] ?? 0) - (run.net[a] ?? 0));
     const list = element("ul", { class: "parts" });
     for (const part of parts) {
-      const sort = run.head.sorts[run.sort[part] ?? -1];
+      const sort = run.sorts[run.sort[part] ?? -1];
       const culprit = run.head.culprits[sort?.culprit ?? -1];
       if (sort === undefined || culprit === undefined) continue;
       const net = run.net[part] ?? 0;

@@ -1,6 +1,7 @@
 // Which stalls are in view, and what is drawn of them.
 
-import type { Run } from "./data.js";
+import { type Run, sampled } from "./data.js";
+import { count } from "./format.js";
 import type { View } from "./scale.js";
 
 /** Stalls of each lane, by start, and the longest of each, which bounds how far back one can begin that is in view. */
@@ -114,4 +115,37 @@ export function nines(run: Run, mask: Uint8Array): { points: [number, number][];
     }
   }
   return { points, longest: [Math.log10(Math.max(lengths.length, 1)), lengths[lengths.length - 1] ?? 0] };
+}
+
+/** Lines on one axis. Where a line has no point of its own it goes on (`undefined`); from its end to its longest there
+ * is nothing (`null`), whatever points others have there. */
+export function aligned(curves: { points: [number, number][]; longest: [number, number] }[]): { xs: number[]; lines: (number | null | undefined)[][] } {
+  const all = new Set<number>();
+  const ends = curves.map(({ points }) => points[points.length - 1]?.[0] ?? 0);
+  curves.forEach(({ points, longest }, at) => {
+    for (const [x] of points) all.add(x);
+    // So that there is a place for nothing between the two.
+    all.add(((ends[at] ?? 0) + longest[0]) / 2).add(longest[0]);
+  });
+  const xs = [...all].sort((a, b) => a - b);
+  const lines = curves.map(({ points, longest }, at) => {
+    const line = new Map<number, number | null>([...points, longest]);
+    const end = ends[at] ?? 0;
+    return xs.map((x) => line.get(x) ?? (x > end && x < longest[0] ? null : undefined));
+  });
+  return { xs, lines };
+}
+
+/** What a chart of the page's stalls leaves out, in words, where the run has more of them; empty where nothing.
+ * `whole`: whether it shows all of the run while nothing is filtered. */
+export function leftOut(run: Run, mask: Uint8Array, culprit: number | null, whole: boolean): string {
+  if (!sampled(run) || (whole && culprit === null)) return "";
+  const [all, here] = [run.head.run.stalls, run.head.rows];
+  if (culprit === null) {
+    return `Of ${count(all)} stalls ${count(here)} are in this page: of each moment the shortest and the longest; the others lie in the run only.`;
+  }
+  const shown = mask.reduce((sum, one) => sum + one, 0);
+  const of = run.head.culprits[culprit];
+  const known = Math.max(of?.stalls ?? 0, shown);
+  return `Of the ${count(here)} stalls in this page, which are a sample of ${count(all)}: ${count(shown)} of the ${count(known)} with ${of?.name ?? ""}. What it took in all of the run is in the table of culprits.`;
 }

@@ -43,3 +43,22 @@ export function marks(view: View, most: number): { step: number; at: number[] } 
   for (let mark = Math.ceil(view.from / step); mark * step <= view.to && at.length < 200; mark++) at.push(mark * step);
   return { step, at };
 }
+
+/** Lanes that are drawn at once; the others by scrolling. */
+export const LANES_SHOWN = 32;
+
+/** How high a lane is: a run with many has low ones. */
+export function laneHeight(lanes: number): number {
+  return lanes <= 12 ? 40 : lanes <= 20 ? 30 : 22;
+}
+
+/** The first lane that is drawn, of so many: never so far down that there would be room below the last. */
+export function firstLane(wanted: number, lanes: number): number {
+  return Math.min(Math.max(Math.round(wanted), 0), Math.max(lanes - LANES_SHOWN, 0));
+}
+
+/** The first lane that is drawn so that one is among them: as it is, where it is. */
+export function laneInView(first: number, lane: number, lanes: number): number {
+  if (lane >= first && lane < first + LANES_SHOWN) return first;
+  return firstLane(lane - LANES_SHOWN / 2, lanes);
+}

@@ -11,9 +11,11 @@ export interface State {
   culprit: number | null;
   /** Whether times are of the day, and not since the start. */
   wall: boolean;
+  /** The first lane that is drawn, where there are more than have room. */
+  lane: number;
 }
 
-export const NOTHING: State = { stall: null, view: null, culprit: null, wall: false };
+export const NOTHING: State = { stall: null, view: null, culprit: null, wall: false, lane: 0 };
 
 /** Reads an address; `null` where it is a place of the page and not a state. */
 export function read(hash: string): State | null {
@@ -30,6 +32,7 @@ export function read(hash: string): State | null {
     view: from !== null && to !== null && to > from ? { from, to } : null,
     culprit: number("culprit"),
     wall: fields.get("clock") === "wall",
+    lane: number("lane") ?? 0,
   };
 }
 
@@ -44,5 +47,6 @@ export function written(state: State): string {
   }
   if (state.culprit !== null) fields.push(`culprit=${state.culprit}`);
   if (state.wall) fields.push("clock=wall");
+  if (state.lane > 0) fields.push(`lane=${state.lane}`);
   return fields.length === 0 ? "" : `#${fields.join("&")}`;
 }

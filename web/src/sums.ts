@@ -1,7 +1,7 @@
 // The charts that sum up what the filter leaves: the longest stall of each moment, and whose the time became.
 
 import type { App } from "./app.js";
-import { Picture, place } from "./charts.js";
+import { nextStall, Picture, place } from "./charts.js";
 import { culpritOf } from "./data.js";
 import { fit } from "./dom.js";
 import { exact, moment, ns, percent, stalls } from "./format.js";
@@ -89,7 +89,17 @@ export class Series extends Picture {
         draw.stroke();
       });
     });
-    this.canvas.setAttribute("aria-label", "The longest stall of each moment, a panel for each CPU or thread; the table below has it by steps of time");
+    this.canvas.setAttribute("aria-label", "The longest stall of each moment, a panel for each CPU or thread, with arrow keys stall by stall; the table below has it by steps of time");
+  }
+
+  protected next(key: string): [number, number] | null {
+    const row = nextStall(this.app, key);
+    if (row < 0) return null;
+    this.app.choose(row, false);
+    const { run, duration } = this.app;
+    const panel = this.lanes.indexOf(run.lane[row] ?? -1);
+    const x = this.left + ((run.start[row] ?? 0) / Math.max(duration, 1)) * this.width;
+    return [x, PANEL * (Math.max(panel, 0) + 1) - this.up(run.length[row] ?? 1) * (PANEL - TOP)];
   }
 
   /** The longest stall within a few pixels; -1 for none. */
@@ -135,6 +145,7 @@ interface Bar {
 /** Whose the time of the stalls became that are shown. */
 export class Culprits extends Picture {
   private shown: Bar[] = [];
+  protected override readonly whole = true;
 
   static of(app: App): Culprits | null {
     const root = app.run.head.rows > 0 ? place("culprits", "auto") : null;
@@ -216,7 +227,14 @@ export class Culprits extends Picture {
       }
     });
     const more = this.shown.length - BARS;
-    this.canvas.setAttribute("aria-label", `Stolen time by culprit${chosen === undefined ? "" : `, of stalls with ${chosen}`}${more > 0 ? `; ${more} more are in the table` : ""}; the table below has all of the run`);
+    this.canvas.setAttribute("aria-label", `Stolen time by culprit, with arrow keys bar by bar, Enter shows one alone${chosen === undefined ? "" : `, of stalls with ${chosen}`}${more > 0 ? `; ${more} more are in the table` : ""}; the table below has all of the run`);
+  }
+
+  protected next(key: string, from: [number, number] | null): [number, number] | null {
+    const last = from === null ? -1 : Math.floor((from[1] - 22) / LINE);
+    const at = last + (key === "ArrowDown" || key === "ArrowRight" ? 1 : -1);
+    if (at < 0 || at >= Math.min(this.shown.length, BARS)) return from;
+    return [this.canvas.clientWidth < 600 ? 12 : 304, 24 + LINE * at + 8];
   }
 
   private bar(y: number): Bar | undefined {

@@ -3,27 +3,25 @@
 
 import type { App, Part } from "./app.js";
 import { button, element, fit, fitted } from "./dom.js";
-import { count, exact, moment, ns, stalls, utc, wall } from "./format.js";
+import { exact, moment, ns, stalls, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
-import { at as stallAt, bars, next } from "./pick.js";
-import { marks, moved, type View, zoomed } from "./scale.js";
+import { Scroll } from "./lanes.js";
+import { at as stallAt, bars, leftOut, next } from "./pick.js";
+import { LANES_SHOWN, laneHeight, marks, moved, type View, zoomed } from "./scale.js";
 
 const OVERVIEW = 46;
 const AXIS = 24;
-const LANE = 40;
 const FRAME = 17;
 const LEFT = 118;
-/** Lanes that are drawn at once; the others by scrolling. */
-const MOST_LANES = 64;
-
 export class Timeline implements Part {
   readonly root: HTMLElement;
   private readonly canvas = element("canvas", {
     tabindex: "0",
     role: "application",
     "aria-label":
-      "Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous stall, Enter zooms to it, Home shows the whole run, Escape lets go",
+      "Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous stall, Enter zooms to it, Home shows the whole run, Escape lets go; where there are more lanes than are drawn, up and down move through them one by one, page up and page down by screens",
   });
+  private readonly scroll: Scroll;
   private readonly tip = element("div", { class: "tip", hidden: "" });
   private readonly told = element("p", { class: "note now", "aria-live": "polite" });
   private readonly clock: HTMLButtonElement;
@@ -31,10 +29,14 @@ export class Timeline implements Part {
   private selecting: [number, number] | null = null;
   /** What the longest name of a lane takes, of 12 px letters. */
   private readonly named: number;
+  /** How high a lane is. */
+  private readonly lane: number;
   private lowest = 1;
   private highest = 10;
 
   constructor(private readonly app: App) {
+    this.lane = laneHeight(app.run.head.lanes.length);
+    this.scroll = new Scroll(app);
     this.named = 16 + 7 * Math.max(0, ...app.run.head.lanes.map((name) => name.length));
     const zoom = (factor: number) => (): void => {
       const { from, to } = app.view;
@@ -59,6 +61,7 @@ export class Timeline implements Part {
         button("Zoom to stall", "zoom to the chosen stall (Enter)", () => app.choose(app.row, true)),
         this.clock,
       ),
+      this.scroll.root,
       element("div", { class: "canvas" }, this.canvas, this.tip),
       this.told,
     );
@@ -91,7 +94,12 @@ export class Timeline implements Part {
   }
 
   private get laneCount(): number {
-    return Math.min(this.app.run.head.lanes.length, MOST_LANES);
+    return Math.min(this.app.run.head.lanes.length, LANES_SHOWN);
+  }
+
+  /** The lanes that are drawn. */
+  private get lanes(): number[] {
+    return Array.from({ length: this.laneCount }, (_, at) => this.app.state.lane + at);
   }
 
   private frameRows(): number {
@@ -104,7 +112,7 @@ export class Timeline implements Part {
   draw(): void {
     const { app, canvas } = this;
     const rows = this.frameRows();
-    const height = OVERVIEW + AXIS + LANE * this.laneCount + (rows > 0 ? FRAME * rows + 26 : 0) + 4;
+    const height = OVERVIEW + AXIS + this.lane * this.laneCount + (rows > 0 ? FRAME * rows + 26 : 0) + 4;
     const draw = fitted(canvas, height);
     if (draw === null) return;
     this.clock.textContent = app.state.wall ? "Time of day (UTC)" : "Since the start";
@@ -112,8 +120,9 @@ export class Timeline implements Part {
     draw.textBaseline = "middle";
     this.drawOverview(draw);
     this.drawAxis(draw, height);
-    for (let lane = 0; lane < this.laneCount; lane++) this.drawLane(draw, lane);
-    if (rows > 0) this.drawFrames(draw, OVERVIEW + AXIS + LANE * this.laneCount, rows);
+    for (const lane of this.lanes) this.drawLane(draw, lane);
+    this.scroll.draw();
+    if (rows > 0) this.drawFrames(draw, OVERVIEW + AXIS + this.lane * this.laneCount, rows);
     if (this.selecting !== null) {
       const [a, b] = this.selecting;
       draw.fillStyle = app.look.accent;
@@ -132,16 +141,12 @@ export class Timeline implements Part {
       const start = app.run.start[row] ?? 0;
       if (app.mask[row] === 1 && start <= to && start + (app.run.length[row] ?? 0) >= from) shown++;
     }
-    const all = app.run.head.run.stalls;
-    const left = all - app.run.head.rows;
-    const rest =
-      left > 0
-        ? ` Of ${count(all)} stalls ${count(app.run.head.rows)} are in this page: of each moment the shortest and the longest; the others lie in the run only.`
-        : "";
-    const lanes = app.run.head.lanes.length - this.laneCount;
-    const hidden = lanes > 0 ? ` ${lanes} more lanes are not drawn.` : "";
+    const left = leftOut(app.run, app.mask, app.state.culprit, false);
+    const rest = left === "" ? "" : ` ${left}`;
+    const framed = app.run.frames.size;
+    const frames = framed === 0 || app.run.head.served ? "" : ` Of ${stalls(framed)} the frames are in this page (the longest, and some of each culprit); those of the others lie in the run only.`;
     const filter = app.state.culprit === null ? "" : ` with ${app.run.head.culprits[app.state.culprit]?.name ?? ""}`;
-    const text = `${ns(to - from)} in view, ${stalls(shown)}${filter}.${rest}${hidden}`;
+    const text = `${ns(to - from)} in view, ${stalls(shown)}${filter}.${rest}${frames}`;
     if (this.told.textContent !== text) this.told.textContent = text;
   }
 
@@ -212,20 +217,20 @@ export class Timeline implements Part {
 
   private drawLane(draw: CanvasRenderingContext2D, lane: number): void {
     const { app, left, width } = this;
-    const top = OVERVIEW + AXIS + lane * LANE;
-    const bottom = top + LANE - 4;
+    const top = OVERVIEW + AXIS + (lane - app.state.lane) * this.lane;
+    const bottom = top + this.lane - 4;
     draw.fillStyle = app.look.ink;
     draw.save();
     draw.beginPath();
-    draw.rect(0, top, left - 6, LANE);
+    draw.rect(0, top, left - 6, this.lane);
     draw.clip();
-    draw.fillText(fit(draw, app.run.head.lanes[lane] ?? "", left - 12), 4, top + LANE / 2);
+    draw.fillText(fit(draw, app.run.head.lanes[lane] ?? "", left - 12), 4, top + this.lane / 2);
     draw.restore();
     draw.fillStyle = app.look.line;
     draw.fillRect(left, bottom, width, 1);
     draw.save();
     draw.beginPath();
-    draw.rect(left, top, width, LANE);
+    draw.rect(left, top, width, this.lane);
     draw.clip();
     const chosen = app.row;
     // A label goes as far as the next bar: messages that waited together lie on one another.
@@ -239,7 +244,7 @@ export class Timeline implements Part {
     };
     bars(app.run, app.lanes, lane, app.mask, app.view, width, (row, x, w) => {
       put(left + x);
-      const h = this.tall(app.run.length[row] ?? 1) * (LANE - 8);
+      const h = this.tall(app.run.length[row] ?? 1) * (this.lane - 8);
       const leader = app.run.leader[row] ?? -1;
       const series = leader < 0 ? 0 : (app.series[leader] ?? 0);
       draw.fillStyle = w >= 4 ? (app.look.fills[series] ?? "") : (app.look.series[series] ?? "");
@@ -312,8 +317,8 @@ export class Timeline implements Part {
   }
 
   private laneAt(y: number): number {
-    const lane = Math.floor((y - OVERVIEW - AXIS) / LANE);
-    return lane >= 0 && lane < this.laneCount ? lane : -1;
+    const at = Math.floor((y - OVERVIEW - AXIS) / this.lane);
+    return at >= 0 && at < this.laneCount ? this.app.state.lane + at : -1;
   }
 
   private stallAt(x: number, y: number): number {
@@ -373,6 +378,8 @@ export class Timeline implements Part {
     canvas.addEventListener(
       "wheel",
       (event) => {
+        // Over the names of lanes it goes through them, as long as there are more that way.
+        if (place(event)[0] < this.left && !event.ctrlKey && this.scroll.by(Math.sign(event.deltaY) * 3)) return event.preventDefault();
         // The page scrolls until the timeline has the keyboard, or a zoom is asked for.
         if (!(event.ctrlKey || event.metaKey || document.activeElement === canvas)) return;
         event.preventDefault();
@@ -410,6 +417,14 @@ export class Timeline implements Part {
       case "Home":
         app.set({ view: null });
         return true;
+      case "ArrowDown":
+        return this.scroll.by(1);
+      case "ArrowUp":
+        return this.scroll.by(-1);
+      case "PageDown":
+        return this.scroll.by(LANES_SHOWN);
+      case "PageUp":
+        return this.scroll.by(-LANES_SHOWN);
       case "n":
         app.choose(next(app.mask, this.here(1), 1), false);
         return true;

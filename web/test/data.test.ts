@@ -2,52 +2,42 @@ import assert from "node:assert/strict";
 import { deflateRawSync } from "node:zlib";
 import test from "node:test";
 import { column, having, load, parse } from "../src/data.js";
-import { bars, lanes, next, nines } from "../src/pick.js";
-
-function leb(values: number[]): number[] {
-  const out: number[] = [];
-  for (let value of values) {
-    while (value >= 128) {
-      out.push((value % 128) + 128);
-      value = Math.floor(value / 128);
-    }
-    out.push(value);
-  }
-  return out;
-}
+import { framesOf } from "../src/frames.js";
+import { aligned, bars, lanes, leftOut, next, nines } from "../src/pick.js";
 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 
 /** Two lanes, three stalls: one of 1 us, one of a second, one without parts. */
 function plain(): Uint8Array<ArrayBuffer> {
-  const columns: Record<string, { from: number; bytes: number; delta: boolean; zigzag: boolean; split: boolean }> = {};
+  const columns: Record<string, { from: number; planes: number; delta: boolean; zigzag: boolean }> = {};
   const bytes: number[] = [];
-  const add = (name: string, values: number[], delta = false, signed = false, split = false): void => {
-    const encoded = split
-      ? [...values.map((value) => value % 256), ...leb(values.map((value) => Math.floor(value / 256)))]
-      : leb(values);
-    columns[name] = { from: bytes.length, bytes: encoded.length, delta, zigzag: signed, split };
-    bytes.push(...encoded);
+  const add = (name: string, values: number[], delta = false, signed = false): void => {
+    const planes = Math.ceil(Math.log2(Math.max(...values) + 1) / 8);
+    columns[name] = { from: bytes.length, planes, delta, zigzag: signed };
+    for (let plane = 0; plane < planes; plane++) bytes.push(...values.map((value) => Math.floor(value / 256 ** plane) % 256));
   };
-  add("start", [100, 900, 2 ** 40], true, false, true);
-  add("length", [1000, 1e9, 300], false, false, true);
+  add("start", [100, 900, 2 ** 40], true);
+  // What the parts of each do not say: nothing, a nanosecond, and all of it where there are none.
+  add("length", [zigzag(0), zigzag(1), zigzag(300)], false, true);
   add("id", [zigzag(7), zigzag(-4), zigzag(10)], true, true);
   add("lane", [0, 1, 0]);
-  add("cpu", [2, 3, 2]);
+  // What the lane does not say.
+  add("cpu", [zigzag(0), zigzag(0), zigzag(-1)], false, true);
   add("parts", [2, 1, 0]);
-  add("sort", [0, 1, 1]);
-  // The last part of a stall is what the others leave of it, and of the second a nanosecond less.
-  add("net", [zigzag(400), zigzag(0), zigzag(-1)], false, true);
-  add("around", [0, 5, 0]);
+  add("sort", [1, 0, 1]);
+  // By culprits: that of the first has the second part.
+  add("net", [400, 600, 1e9 - 1]);
+  add("around", [0, 7, 5]);
   const head = new TextEncoder().encode(
     JSON.stringify({
-      version: 1,
+      version: 2,
       run: { id: "x", label: "<b>", kind: "spin", began_ns: "1795213189826000001", duration_ns: 2 ** 41, threshold_ns: 300, stalls: 3 },
       lanes: ["CPU 2", "CPU 3"],
+      lane_cpus: [2, 3],
       culprits: [{ name: "a" }, { name: "b" }],
-      sorts: [{ culprit: 0, text: "" }, { culprit: 1, text: "" }],
+      texts: ["at", "by"],
+      sorts: [[0, 1], [1, 0, 1]],
       curves: [],
-      frames: [{ stall: 3, frames: [{ depth: 0, start_ns: 0, end_ns: 5, name: "f" }] }],
       rows: 3,
       parts: 3,
       columns,
@@ -61,22 +51,31 @@ function plain(): Uint8Array<ArrayBuffer> {
 }
 
 test("a run is read as it was written", async () => {
-  const run = await load(deflateRawSync(plain()).toString("base64"));
+  const within = { texts: ["f", "", "said"], stalls: [[3, [-1, 0, 10, 5, 0, 1, 2, 1, -4, -1, 0, 2]]] };
+  const packed = (plain: Uint8Array): string => deflateRawSync(plain).toString("base64");
+  const run = await load(packed(plain()), packed(new TextEncoder().encode(JSON.stringify(within))));
   assert.deepEqual([...run.start], [100, 1000, 1000 + 2 ** 40]);
   assert.deepEqual([...run.length], [1000, 1e9, 300]);
   assert.deepEqual([...run.id], [7, 3, 13]);
-  assert.deepEqual([...run.net], [400, 600, 1e9 - 1]);
+  assert.deepEqual([...run.cpu], [2, 3, 1]);
+  assert.deepEqual(run.sorts[1], { culprit: 1, text: "at; by" });
+  assert.deepEqual([...run.net], [600, 400, 1e9 - 1]);
+  assert.deepEqual([...run.around], [7, 0, 5]);
   assert.deepEqual([...run.leader], [1, 1, -1]);
   assert.equal(run.beganNs, 1795213189826000001n);
   assert.equal(run.byId.get(13), 2);
-  assert.equal(run.frames.get(3)?.[0]?.name, "f");
+  assert.deepEqual(run.frames.get(3), [
+    { depth: 0, start_ns: 10, end_ns: 15, name: "f" },
+    { cpu: 2, depth: 1, start_ns: 6, end_ns: null, name: "f", note: "said" },
+  ]);
 });
 
 test("what is damaged is told, not drawn", () => {
   assert.throws(() => parse(new Uint8Array(2)), /no data/);
   const whole = plain();
   assert.throws(() => parse(whole.subarray(0, whole.length - 1)), /ends early/);
-  assert.throws(() => column(Uint8Array.of(1, 2), { from: 0, bytes: 2, delta: false, zigzag: false, split: false }, 1), /longer/);
+  assert.throws(() => column(Uint8Array.of(1, 2), { from: 0, planes: 3, delta: false, zigzag: false }, 1), /ends early/);
+  assert.throws(() => framesOf(new TextEncoder().encode('{"texts":["f"],"stalls":[[1,[0,0,0,0,0,1]]]}')), /no name/);
 });
 
 test("a filter keeps the stalls with a part of a culprit", () => {
@@ -113,4 +112,26 @@ test("nines of lengths end where ten lie above, and the longest is told apart", 
   assert.ok(Math.abs((points[points.length - 1]?.[0] ?? 0) - 1) < 1e-9, "ten of a hundred lie above 90 %");
   assert.equal(points[points.length - 1]?.[1], 500);
   assert.deepEqual(longest, [2, 9000]);
+});
+
+test("a page that has not all stalls says so wherever it shows some, and how many of those that are meant", () => {
+  const run = parse(plain());
+  const said = (stalls: number, culprit: number | null, whole: boolean): string =>
+    leftOut({ ...run, head: { ...run.head, run: { ...run.head.run, stalls }, culprits: [{ name: "a", stalls: 40 }, { name: "b", stalls: 1 }] as typeof run.head.culprits } }, having(run, culprit), culprit, whole);
+  assert.equal(said(3, null, false) + said(3, 0, false) + said(3, 0, true), "");
+  assert.equal(said(90_000, null, true), "");
+  assert.match(said(90_000, null, false), /Of 90,000 stalls 3 are in this page/);
+  for (const whole of [true, false]) assert.match(said(90_000, 0, whole), /3 stalls in this page, which are a sample of 90,000: 1 of the 40 with a\./);
+  // An idle control's stalls are in no sum.
+  assert.match(said(90_000, 1, true), /: 2 of the 2 with b\./);
+});
+
+test("between a line's end and its longest there is nothing, whatever points another line has there", () => {
+  const { xs, lines } = aligned([
+    { points: [[0, 10], [2, 20]], longest: [3, 90] },
+    { points: [[0, 10], [1, 15], [2.75, 30]], longest: [3.5, 95] },
+  ]);
+  assert.deepEqual(xs, [0, 1, 2, 2.5, 2.75, 3, 3.125, 3.5]);
+  assert.deepEqual(lines[0], [10, undefined, 20, null, null, 90, undefined, undefined]);
+  assert.deepEqual(lines[1], [10, 15, undefined, undefined, 30, null, null, 95]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { count, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
-import { around, marks, moved, within, zoomed } from "../src/scale.js";
+import { around, firstLane, LANES_SHOWN, laneInView, marks, moved, within, zoomed } from "../src/scale.js";
 import { NOTHING, read, written } from "../src/state.js";
 
 test("numbers are as the text report has them", () => {
@@ -41,10 +41,21 @@ test("axes are marked at round values", () => {
 });
 
 test("an address leads back to the same view", () => {
-  const state = { stall: 12, view: { from: 5, to: 900 }, culprit: 3, wall: true };
+  const state = { stall: 12, view: { from: 5, to: 900 }, culprit: 3, wall: true, lane: 40 };
   assert.deepEqual(read(written(state)), state);
   assert.equal(written(NOTHING), "");
   assert.deepEqual(read(""), NOTHING);
   assert.equal(read("#culprits"), null);
   assert.deepEqual(read("#stall=<script>&from=9&to=1"), NOTHING);
+});
+
+test("of many lanes some are in view, and any can be", () => {
+  assert.deepEqual([-3, 0, 7.4, 168, 500].map((wanted) => firstLane(wanted, 200)), [0, 0, 7, 168, 168]);
+  assert.equal(firstLane(5, LANES_SHOWN), 0);
+  assert.equal(laneInView(10, 10, 200), 10);
+  assert.equal(laneInView(10, 10 + LANES_SHOWN - 1, 200), 10);
+  for (const lane of [0, 9, 42, 120, 199]) {
+    const first = laneInView(10, lane, 200);
+    assert.ok(first <= lane && lane < first + LANES_SHOWN && first === firstLane(first, 200), `${lane} from ${first}`);
+  }
 });

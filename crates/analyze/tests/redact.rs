@@ -367,7 +367,7 @@ fn subjects() -> Vec<Subject> {
         Subject::Thread(task(5)),
         Subject::Throttle(task(6)),
         Subject::Quota(Quota { cgroup: name(24), limit: None }),
-        Subject::Work(Work { function: Some(name(7)), workqueue: Some(name(8)), worker }),
+        Subject::Work(Work { function: Some(name(7)), workqueue: Some(name(8)), worker, unbound: None }),
         Subject::Interrupt { number: Some(25), action: name(9) },
         Subject::Vector(name(10)),
         Subject::Timer { function: Some(name(11)), source: Some(TimerSource::Other(name(12))) },

@@ -52,6 +52,7 @@ pub fn style() -> Style {
         unicode: unicode && io::stdout().is_terminal(),
         all_cpus: false,
         periods: false,
+        all_records: false,
     }
 }
 
@@ -63,6 +64,12 @@ const COLUMNS: usize = 80;
 fn width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stdout());
     terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0).max(COLUMNS))
+}
+
+/// Columns of the terminal that talk goes to; as many as every screen is made for where it is none.
+pub fn talk_width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stderr());
+    terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0))
 }
 
 /// Prints a result. Colours are stripped where they are not wanted.

@@ -2,27 +2,32 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, SinkError, visible};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, ProbeKind, SinkError, visible};
 use jitterscope_platform::clock;
 use jitterscope_recording::{Observer, Progress, Step};
 use jitterscope_view::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
+/// What may be done, in as many words as there is room for.
+const HINTS: [&str; 3] = [" (Ctrl-C ends early and keeps it)", " (Ctrl-C keeps it)", ""];
+
 /// How often the line changes.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Shows time left, stalls so far and the worst. It is drawn from the recording's own thread, which
+/// Shows time left, stalls so far (by the name that they have in such a recording) and the worst. It is drawn from the recording's own thread, which
 /// keeps off the measured CPUs, and never from a ticker of its own.
 pub struct ProgressLine {
     bar: ProgressBar,
     last: Option<Instant>,
     prefix: String,
+    /// What is counted.
+    stalls: &'static str,
     quiet: bool,
 }
 
 impl ProgressLine {
     /// A line if somebody watches, nothing otherwise.
-    pub fn new(quiet: bool) -> ProgressLine {
+    pub fn new(quiet: bool, probe: ProbeKind) -> ProgressLine {
         let bar = if quiet || !output::someone_watches() {
             ProgressBar::hidden()
         } else {
@@ -31,13 +36,26 @@ impl ProgressLine {
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
-        ProgressLine { bar, last: None, prefix: String::new(), quiet }
+        let stalls = match probe {
+            ProbeKind::Spin => "stalls",
+            ProbeKind::Wakeup => "late wake-ups",
+            ProbeKind::Pipeline => "slow messages",
+            ProbeKind::Attach => "waits",
+            ProbeKind::Passive => "interruptions",
+        };
+        ProgressLine { bar, last: None, prefix: String::new(), stalls, quiet }
     }
 
     /// Wipes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A text with the first of its possible ends that leaves it within so many columns; all of them are ASCII.
+fn longest_that_fits(text: &str, ends: &[&str], columns: usize) -> String {
+    let end = ends.iter().find(|end| text.len() + end.len() <= columns);
+    format!("{text}{}", end.unwrap_or(&""))
 }
 
 impl Observer for ProgressLine {
@@ -65,10 +83,9 @@ impl Observer for ProgressLine {
             Nanos::ZERO => format!("{} so far", whole(progress.elapsed)),
             total => format!("{} left", whole(total.saturating_sub(progress.elapsed))),
         };
-        self.bar.set_message(format!(
-            "{}: {when}, {} stalls, worst {} (Ctrl-C ends early and keeps it)",
-            self.prefix, progress.stalls, progress.worst,
-        ));
+        let found =
+            format!("{}: {when}, {} {}, worst {}", self.prefix, progress.stalls, self.stalls, progress.worst);
+        self.bar.set_message(longest_that_fits(&found, &HINTS, output::talk_width()));
         self.bar.tick();
     }
 
@@ -99,5 +116,18 @@ impl Observer for ProgressLine {
 
     fn output_failed(&mut self, output: &str, why: &SinkError) {
         self.bar.suspend(|| output::talk(format_args!("{output} takes no more rows: {why}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_less_before_it_is_cut() {
+        let measured = "measuring CPU 0-127: 59m 59s left, 1234567 stalls, worst 12.3 ms";
+        assert_eq!(longest_that_fits(measured, &HINTS, 120), format!("{measured}{}", HINTS[0]));
+        assert_eq!(longest_that_fits(measured, &HINTS, 85), format!("{measured}{}", HINTS[1]));
+        assert_eq!(longest_that_fits(measured, &HINTS, 80), measured);
     }
 }

@@ -170,7 +170,8 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
     );
     assert!(refused(&diff(dir.path(), &["ONE@7", "ONE@0"])).contains("did not measure CPU 7"));
     assert!(refused(&diff(dir.path(), &["ONE@x", "ONE@0"])).contains("no list of CPUs"));
-    assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("the same runs"));
+    assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("in both ONE and ONE"));
+    assert!(refused(&diff(dir.path(), &["ONE@0", "ONE@0,1"])).contains("in both ONE@0 and ONE@0,1"));
     for picture in [["--html", "-"].as_slice(), &["--chart", "culprits", "--out", "-"]] {
         let drawn = diff(dir.path(), &[&["ONE@0", "ONE@1"], picture].concat());
         assert!(refused(&drawn).contains("ONE@0: charts are of whole runs. Leave out --html"));
@@ -190,6 +191,27 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
         }
     }
     assert!(text(&diff(dir.path(), &["ONE@0", &format!("{}@1", copy.display())])).contains("copied@1"));
+}
+
+/// As part of a label and by itself, or as a copy: a run beside itself says that nothing changed.
+#[test]
+fn a_run_is_not_compared_with_itself_however_it_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..4u32 {
+        store(&ten_seconds(true, 20 + at, 9_000), "BUSY", u64::from(at) * 60, dir.path(), None);
+    }
+    store(&ten_seconds(true, 5, 9_000), "QUIET", 300, dir.path(), None);
+    let mut folders: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|folder| folder.display().to_string().contains("BUSY"));
+    let one = folders[0].to_str().unwrap();
+    for sides in [["BUSY", one], [one, "BUSY"]] {
+        let told = refused(&diff(dir.path(), &sides));
+        assert!(told.contains("is in both") && told.contains("name by id"), "{told}");
+        assert!(told.contains("is in both BUSY and ") || told.contains(" and BUSY:"), "{told}");
+    }
+    assert!(refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET"));
+    text(&diff(dir.path(), &["BUSY", "QUIET"]));
 }
 
 #[test]

@@ -115,7 +115,8 @@ fn store(runs: &Path) {
     let owner = Some(Owner { uid: 1000, cgroup: Some(name("cgroup")) });
     let thread = Task { tid: Some(12), comm: name("culprit"), owner, ..Task::default() };
     let worker = Some(Worker { tid: Some(8), comm: Some(name("worker")), class: None });
-    let work = Work { function: Some(name("function")), workqueue: Some(name("queue")), worker };
+    let (function, workqueue) = (Some(name("function")), Some(name("queue")));
+    let work = Work { function, workqueue, worker, unbound: None };
     let newer = Subject::Unknown { kind: name("kind"), name: name("newer"), detail: name("detail") };
     let parts = vec![
         part(Subject::Thread(thread), 500),

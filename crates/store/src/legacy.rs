@@ -160,7 +160,7 @@ fn work(name: &str, detail: &str) -> Option<Work> {
     if name.starts_with("kworker/") {
         let (tid, class) = thread(detail)?;
         let worker = Worker { tid, comm: Some(name.into()), class };
-        return Some(Work { function: None, workqueue: None, worker: Some(worker) });
+        return Some(Work { function: None, workqueue: None, worker: Some(worker), unbound: None });
     }
     let (worker, queue) = match detail.strip_prefix("workqueue ") {
         Some(queue) => ("", Some(queue)),
@@ -174,6 +174,7 @@ fn work(name: &str, detail: &str) -> Option<Work> {
         function: Some(name.into()),
         workqueue: queue.map(Name::from),
         worker: worker.map(|comm| Worker { comm: Some(comm.into()), ..Worker::default() }),
+        unbound: None,
     })
 }
 

@@ -27,6 +27,7 @@ fn subject(of: u64, name: &str) -> Subject {
             function: Some(named()),
             workqueue: Some("events".into()),
             worker: Some(Worker { tid: Some(4), comm: None, class: None }),
+            unbound: None,
         }),
         2 => Subject::Interrupt { number: Some(25), action: "virtio0".into() },
         3 => Subject::Softirq((of % 16) as u32),

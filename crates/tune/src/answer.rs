@@ -16,6 +16,17 @@ pub enum Effect {
     Perhaps,
 }
 
+/// Workers, by whether their pool is bound to one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// It is.
+    Bound,
+    /// It is not: they keep to the CPUs of a mask.
+    Unbound,
+    /// No record tells, or some were bound and others not.
+    Unknown,
+}
+
 /// Culprits of one sort. Lists of texts are of names with `*`.
 #[derive(Clone, Copy, Debug)]
 pub enum CulpritPattern {
@@ -23,6 +34,8 @@ pub enum CulpritPattern {
     Threads(&'static [&'static str]),
     /// Work items, by function; workers whose item was not seen, by their own name.
     Work(&'static [&'static str]),
+    /// Of these, those that such workers ran.
+    WorkBy(Workers, &'static [&'static str]),
     /// Interrupts of devices, by handler.
     Devices(&'static [&'static str]),
     /// Timer functions, and the timer interrupt itself (`local_timer`).
@@ -56,6 +69,14 @@ impl CulpritPattern {
             (CulpritPattern::Threads(globs), Subject::Thread(task)) => {
                 globs.iter().any(|glob| may_be(task, glob) && glob::matches(glob, &task.comm))
             }
+            (CulpritPattern::WorkBy(workers, globs), Subject::Work(work)) => {
+                let by = match work.is_unbound() {
+                    Some(true) => Workers::Unbound,
+                    Some(false) => Workers::Bound,
+                    None => Workers::Unknown,
+                };
+                by == *workers && named(globs)
+            }
             (CulpritPattern::Work(globs), Subject::Work(_))
             | (CulpritPattern::Devices(globs), Subject::Interrupt { .. })
             | (CulpritPattern::Timers(globs), Subject::Timer { .. })
@@ -78,6 +99,14 @@ impl CulpritPattern {
         let (kind, globs) = match self {
             CulpritPattern::Threads(globs) => (CulpritKind::Thread, *globs),
             CulpritPattern::Work(globs) => (CulpritKind::Kworker, *globs),
+            CulpritPattern::WorkBy(workers, globs) => {
+                let by = match workers {
+                    Workers::Bound => "bound to a CPU",
+                    Workers::Unbound => "not bound to a CPU",
+                    Workers::Unknown => "of which no record tells whether they were bound to a CPU",
+                };
+                return format!("{} by workers {by}", CulpritPattern::Work(globs).describe());
+            }
             CulpritPattern::Devices(globs) => (CulpritKind::Irq, *globs),
             CulpritPattern::Timers(globs) => (CulpritKind::Timer, *globs),
             CulpritPattern::Softirqs(globs) => (CulpritKind::Softirq, *globs),
@@ -219,11 +248,8 @@ mod tests {
     fn work_is_matched_by_function_or_by_a_worker_of_no_item() {
         let worker = Worker { tid: Some(1), comm: Some("kworker/u4:1".into()), class: None };
         let of = |function: Option<&str>| {
-            Subject::Work(Work {
-                function: function.map(Into::into),
-                workqueue: None,
-                worker: Some(worker.clone()),
-            })
+            let function = function.map(Into::into);
+            Subject::Work(Work { function, worker: Some(worker.clone()), ..Work::default() })
         };
         let unbound = CulpritPattern::Work(&["kworker/u*"]);
         assert!(unbound.matches(&of(None)) && !unbound.matches(&of(Some("vmstat_update"))));

@@ -2,9 +2,9 @@
 
 mod support;
 
-use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, StallId, Subject, Work};
+use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, StallId, Subject, Work, Worker};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, MeasuredCulprit, RunEvidence, Select, catalogue, plan};
+use jitterscope_tune::{Because, Effect, MeasuredCulprit, RunEvidence, Select, catalogue, plan};
 use std::convert::Infallible;
 use std::path::Path;
 use support::{Cgroups, build, folder, goal};
@@ -21,6 +21,22 @@ fn power_efficient_queues_are_not_credited_with_work_that_is_never_on_them() {
     assert!(answers("neigh_periodic_work"));
     // Bound for good, and unbound from the start.
     assert!(!answers("vmstat_update") && !answers("wb_workfn"));
+}
+
+#[test]
+fn a_mask_of_unbound_workers_is_not_credited_with_work_that_bound_ones_ran() {
+    let effect = |knob: &str, function: &str, worker: Option<&str>| {
+        let worker = worker.map(|comm| Worker { comm: Some(comm.into()), ..Worker::default() });
+        let work = Work { function: Some(function.into()), worker, ..Work::default() };
+        catalogue::find(knob).unwrap().answers(&Subject::Work(work))
+    };
+    let (bound, unbound) = (Some("kworker/1:2"), Some("kworker/u4:1"));
+    assert_eq!(effect("wq-unbound", "gc_worker", bound), None);
+    assert_eq!(effect("wq-unbound", "gc_worker", unbound), Some(Effect::Removes));
+    assert_eq!(effect("wq-unbound", "gc_worker", None), Some(Effect::Perhaps));
+    // And what would make it unbound has nothing to win where it is that already.
+    assert_eq!(effect("wq-powereff", "gc_worker", bound), Some(Effect::Lessens));
+    assert_eq!(effect("wq-powereff", "gc_worker", unbound), None);
 }
 
 #[test]

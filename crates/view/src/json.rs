@@ -1,9 +1,10 @@
 //! JSON for programs: the summary as it is, and what it says in words beside it.
 
 use crate::warnings::warning;
-use jitterscope_analyze::RunSummary;
+use jitterscope_analyze::{PipelineSummary, RunSummary, TimesSummary};
 
-/// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields.
+/// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields. Of a
+/// pipeline's times those percentiles are left out that too few messages support, as everywhere.
 ///
 /// # Errors
 /// None in practice: the summary has no maps that JSON cannot hold.
@@ -12,7 +13,41 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     for said in &mut summary.warnings {
         said.text = warning(&said.warning);
     }
+    if let Some(pipeline) = &mut summary.pipeline {
+        leave_out_unsupported(pipeline);
+    }
     let mut text = serde_json::to_string_pretty(&summary)?;
     text.push('\n');
     Ok(text)
+}
+
+fn leave_out_unsupported(pipeline: &mut PipelineSummary) {
+    let producer = [&mut pipeline.producer.inter, &mut pipeline.producer.lateness];
+    let consumers = pipeline.consumers.iter_mut();
+    let of_consumers = consumers.flat_map(|of| [&mut of.transit, &mut of.from_intended, &mut of.inter]);
+    for times in producer.into_iter().chain(of_consumers) {
+        supported_only(times);
+    }
+}
+
+fn supported_only(times: &mut TimesSummary) {
+    let known = times.clone();
+    times.percentiles_ns.retain(|level, _| known.supported(level).is_some());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_analyze::MESSAGE_LEVELS;
+    use jitterscope_model::Nanos;
+
+    #[test]
+    fn a_percentile_that_too_few_support_is_not_in_it() {
+        for (count, last) in [(19, None), (1_000, Some("99")), (100_000, Some("99.99"))] {
+            let percentiles_ns = MESSAGE_LEVELS.iter().map(|(name, _)| (*name, Nanos(1))).collect();
+            let mut times = TimesSummary { count, percentiles_ns, ..TimesSummary::default() };
+            supported_only(&mut times);
+            assert_eq!(times.percentiles_ns.keys().max_by_key(|level| level.len()).copied(), last, "{count}");
+        }
+    }
 }

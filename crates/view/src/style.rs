@@ -16,11 +16,13 @@ pub struct Style {
     pub periods: bool,
     /// Whether tables show every CPU, however many.
     pub all_cpus: bool,
+    /// Whether timelines show every record, however many and however short.
+    pub all_records: bool,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, unicode: false, all_cpus: false, periods: false }
+        Style { color: false, width: 80, unicode: false, all_cpus: false, periods: false, all_records: false }
     }
 }
 

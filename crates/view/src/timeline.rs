@@ -2,11 +2,11 @@
 
 mod fold;
 
-use crate::number::{moment, percent, utc};
+use crate::number::{count, moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, wrap};
 use crate::words;
 use fold::{Line, fold};
-use jitterscope_model::{CpuId, Nanos, Part, ProbeKind, StallId, TimelineRow};
+use jitterscope_model::{CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineRow};
 
 /// What a stall was to its victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +80,8 @@ const BAR: usize = 20;
 const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
 /// Column of notes that do not fit beside their label.
 const NOTE: usize = 25;
+/// Lines of frames that are read at all: with more, the shortest are counted together.
+const MOST_LINES: usize = 60;
 /// Nesting shown by indentation; deeper frames are indented as much.
 const DEEPEST: usize = 8;
 
@@ -119,10 +121,21 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", unit.of_time(at), "", " ".repeat(BAR + 3)))
     };
     line(&edge(Nanos::ZERO, from));
-    let mut cpu = None;
-    for folded in fold(&view.rows) {
+    let (mut cpu, mut shortened) = (None, false);
+    let most = if style.all_records { usize::MAX } else { MOST_LINES };
+    for folded in fold(&view.rows, view.duration, most) {
         let row = match folded {
             Line::Row(row) => row,
+            Line::Short { rows, depth, start, total, most } => {
+                let indent = " ".repeat(2 * depth.min(DEEPEST));
+                let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
+                let (what, times) = most;
+                let text = format!("{indent}{} short records, {times} of them {what}", count(rows as u64));
+                let text = fit(&text, style.columns().saturating_sub(BEFORE_LABEL));
+                line(&style.paint(Tone::Dim, &format!("{numbers} {}{text}", " ".repeat(BAR + 3))));
+                shortened = true;
+                continue;
+            }
             Line::More { times, frames, depth, start, total } => {
                 let what = if frames == 1 { "that".to_owned() } else { format!("the last {frames}") };
                 let indent = " ".repeat(2 * depth.min(DEEPEST));
@@ -139,16 +152,36 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         line(&frame(row, view.duration, unit, style));
     }
     line(&edge(view.duration, to));
+    if shortened {
+        line(&style.paint(Tone::Dim, "Short records are counted together; --full shows each."));
+    }
     if !view.parts.is_empty() {
         line("");
-        for part in &view.parts {
-            let share = percent(part.net.0 as f64 / view.duration.0.max(1) as f64);
-            let what = words::kind_and_name(&part.culprit.subject);
-            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(part.net));
-            line(&fit(&text, style.columns()));
+        for row in by_culprit(&view.parts) {
+            let share = percent(row.value.0 as f64 / view.duration.0.max(1) as f64);
+            let what = words::kind_and_name(&row.subject);
+            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(row.value));
+            let text = fit(&text, style.columns());
+            // As in every other table: what the rows of one program have in common, beside its name.
+            let room =
+                style.columns().saturating_sub(unicode_width::UnicodeWidthStr::width(text.as_str()) + 2);
+            let detail = fit(&words::detail(&row.subject, row.threads()), room);
+            let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
+            line(&format!("{text}{}", style.paint(Tone::Dim, &detail)));
         }
     }
     out
+}
+
+/// Who made it, each once and largest first, as the headline of a report names them.
+fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
+    let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+    for part in parts {
+        *sums.of((), &part.culprit.subject) += part.net;
+    }
+    let mut rows = sums.into_rows();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.value));
+    rows
 }
 
 fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {

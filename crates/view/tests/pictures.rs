@@ -4,10 +4,11 @@ mod common;
 
 use common::{Scenario, busy, late, part, sent_by};
 use jitterscope_analyze::periods::Effort;
-use jitterscope_model::CulpritKind;
+use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
 use jitterscope_store::{RunReader, RunWriter};
 use jitterscope_view::chart::{self, ChartError, ChartKind};
-use jitterscope_view::{Drawn, Wanted, html, load_drawn};
+use jitterscope_view::html::{self, Frames, Gain, Setting};
+use jitterscope_view::{Drawn, Wanted, load_drawn};
 use std::path::{Path, PathBuf};
 
 const ALL: Wanted = Wanted { worst: 20, effort: Effort::BRIEF, stalls: 100_000, redact: false };
@@ -32,7 +33,7 @@ fn drawn(scenario: &Scenario, wanted: Wanted) -> Drawn {
 }
 
 fn page(run: &Drawn) -> String {
-    html::render(&html::Page { run, frames: &[], settings: &[], list: None })
+    html::render(&html::Page { run, frames: &[], settings: &[], list: None }).html
 }
 
 #[test]
@@ -173,7 +174,8 @@ fn names_that_are_markup_are_text_in_charts_and_pages() {
         assert!(svg.contains("&lt;/svg&gt;"), "{kind}");
     }
     let page = page(&run);
-    let scripts = if html::is_interactive() { 2 } else { 0 };
+    // Its rows, its frames, and what reads them.
+    let scripts = if html::is_interactive() { 3 } else { 0 };
     assert_eq!(page.matches("<script").count(), scripts);
     assert!(!page.contains("<img"));
     assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;"));
@@ -241,4 +243,72 @@ fn every_chart_is_had_in_pixels_twice_as_large_as_it_says() {
         made += 1;
     }
     assert_eq!(made, 5);
+}
+
+fn finding(knob: &str, verdict: KnobVerdict, gain: Gain) -> Setting {
+    let finding = KnobFinding {
+        knob: knob.into(),
+        verdict,
+        reason: "guarded by <root>".into(),
+        current: format!("{knob} is 1"),
+        wanted: "at least 10".into(),
+    };
+    Setting { finding, title: format!("About {knob}"), gain }
+}
+
+#[test]
+fn findings_of_the_audit_stand_in_the_page_each_with_what_it_would_win() {
+    let mut run = drawn(&busy(&[0]), ALL);
+    run.summary.machine = Some(Box::default());
+    let settings = [
+        finding("nothing", KnobVerdict::Wrong, Gain::Nothing),
+        finding("winner", KnobVerdict::Wrong, Gain::Of("1.40 s <of> it".into())),
+        finding("unproven", KnobVerdict::Wrong, Gain::Unknown),
+        finding("fine", KnobVerdict::Fine, Gain::Nothing),
+        finding("hidden", KnobVerdict::Unreadable, Gain::Nothing),
+    ];
+    let of = |settings: &[Setting]| {
+        let html = html::render(&html::Page { run: &run, frames: &[], settings, list: None }).html;
+        html.split("<section id=\"settings\">").nth(1).unwrap().split("</section>").next().unwrap().to_owned()
+    };
+    let section = of(&settings);
+    for told in
+        ["About winner", "1.40 s &lt;of&gt; it", "not known: the run names nobody", "guarded by &lt;root&gt;"]
+    {
+        assert!(section.contains(told), "{told}: {section}");
+    }
+    assert!(!section.contains("About fine"), "{section}");
+    let at = |text: &str| section.find(text).unwrap();
+    assert!(at("About winner") < at("1 more, which would win nothing") && at("1 more") < at("About nothing"));
+    assert!(at("About unproven") < at("1 more"), "what cannot be said is not nothing");
+    assert!(of(&settings[3..4]).contains("none is wrong"));
+}
+
+/// Frames as a recording has them: of every stall so many.
+fn framed(run: &Drawn, stalls: usize, rows: u64) -> Vec<Frames> {
+    let mut random = jitterscope_testing::SplitMix64(3);
+    let mut row = || {
+        let start = random.below(1 << 24);
+        let culprit = part(CulpritKind::Thread, "worker", "pid 3", 1).culprit;
+        let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
+        TimelineRow { cpu: None, depth: 0, start: Nanos(start), end: Some(Nanos(start + 99)), item }
+    };
+    let mut rows = || (0..rows).map(|_| row()).collect();
+    run.picture.stalls.iter().take(stalls).map(|stall| Frames { stall: stall.id, rows: rows() }).collect()
+}
+
+#[test]
+fn frames_are_left_out_before_a_page_is_too_large_to_be_sent() {
+    if !html::is_interactive() {
+        eprintln!("SKIPPED: this build has no bundle, and pages of it no frames");
+        return;
+    }
+    let run = drawn(&busy(&[0, 1]), ALL);
+    let of = |frames: &[Frames]| html::render(&html::Page { run: &run, frames, settings: &[], list: None });
+    let few = framed(&run, 40, 20);
+    assert_eq!(of(&few).framed, 40);
+    let many = framed(&run, 200, 1_200);
+    let written = of(&many);
+    assert!((20..200).contains(&written.framed), "{}", written.framed);
+    assert!((1_400_000..=1_500_000).contains(&written.html.len()), "{}", written.html.len());
 }

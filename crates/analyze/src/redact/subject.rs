@@ -68,6 +68,7 @@ fn work(by: &mut Redactor, of: &Work) -> Work {
             comm: worker.comm.as_ref().map(|comm| by.thread(comm).into()),
             class: class(worker.class.as_ref()),
         }),
+        unbound: of.unbound,
     }
 }
 

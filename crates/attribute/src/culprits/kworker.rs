@@ -12,6 +12,6 @@ fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
     let worker = Worker { tid: Some(tid), comm: naming.lexicon.comm(tid), class: None };
     let (sender, workqueue) = naming.senders.queuer(frame.key, frame.opened, naming.lexicon);
     let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
-    let subject = Subject::Work(Work { function, workqueue, worker: Some(worker) });
+    let subject = Subject::Work(Work { function, workqueue, worker: Some(worker), unbound: None });
     Culprit { sender: sender.filter(|_| !naming.folded), subject }
 }

@@ -14,7 +14,7 @@ use crate::units::{size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_export::Destination;
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, attach_to};
 use jitterscope_store::StoreError;
@@ -118,7 +118,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::args::given(),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let mut line = ProgressLine::new(args.quiet);
+    let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);
     let outcome = attach_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;

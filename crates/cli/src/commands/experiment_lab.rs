@@ -5,7 +5,7 @@ use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{Arm, ExperimentError, Subject};
 use jitterscope_model::{
-    CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Subject as Culprit,
+    CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError, Subject as Culprit,
 };
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
@@ -48,6 +48,17 @@ pub enum Recorded {
     Piped(PipelineRecordSettings),
 }
 
+impl Recorded {
+    fn kind(&self) -> ProbeKind {
+        match self {
+            Recorded::Probed(settings) if settings.wakeup.is_some() => ProbeKind::Wakeup,
+            Recorded::Probed(_) => ProbeKind::Spin,
+            Recorded::Watched(_) => ProbeKind::Passive,
+            Recorded::Piped(_) => ProbeKind::Pipeline,
+        }
+    }
+}
+
 /// Recordings of one kind.
 pub struct ProbeLab {
     /// The machine.
@@ -72,7 +83,7 @@ impl ProbeLab {
         stop: &AtomicBool,
     ) -> Result<PathBuf, String> {
         let tuning = machine_tuning::of(&self.machine, &self.measured);
-        let mut line = ProgressLine::new(self.quiet);
+        let mut line = ProgressLine::new(self.quiet, self.recorded.kind());
         let machine = &self.machine;
         let made = match &mut self.recorded {
             Recorded::Probed(settings) => {
@@ -228,7 +239,7 @@ impl Subject for CommandLab {
             runs_dir: self.runs.clone(),
             command_line: crate::args::given(),
         };
-        let mut progress = ProgressLine::new(self.quiet);
+        let mut progress = ProgressLine::new(self.quiet, ProbeKind::Attach);
         let outcome = attach(&self.machine, &settings, stop, &mut progress);
         progress.clear();
         match outcome {
@@ -244,7 +255,7 @@ impl Subject for CommandLab {
 }
 
 /// From the command's first thread to the end of its last.
-fn timed(run: ComparedRun) -> ComparedRun {
+pub fn timed(run: ComparedRun) -> ComparedRun {
     let time = run.duration_ns;
     run.with_wall_time(time)
 }

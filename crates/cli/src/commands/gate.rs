@@ -85,7 +85,10 @@ impl Gates {
         for result in results {
             let value = result.value.as_deref().unwrap_or("not known");
             output::talk(match result.verdict {
-                GateVerdict::Kept => format!("{}: {value}, kept", result.condition),
+                GateVerdict::Kept => match &result.note {
+                    None => format!("{}: {value}, kept", result.condition),
+                    Some(note) => format!("{}: {value}, kept: {note}", result.condition),
+                },
                 GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
                 GateVerdict::Undecided => format!(
                     "{}: {value}, cannot be decided: {}",

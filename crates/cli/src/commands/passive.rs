@@ -8,7 +8,7 @@ use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
 use jitterscope_store::StoreError;
@@ -44,7 +44,7 @@ pub(super) fn run(
         command_line: crate::args::given(),
         cpus,
     };
-    let mut line = ProgressLine::new(args.quiet);
+    let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
     let outcome = record_passive_to(machine, &settings, of_recording(&args.output), stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;

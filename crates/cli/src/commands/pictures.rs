@@ -17,9 +17,9 @@ use jitterscope_recording::stall_timeline;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
-use jitterscope_view::html::{self, Frames, Setting};
+use jitterscope_view::html::{self, Frames, Gain, Setting};
 use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall, tuning};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Arguments of what is drawn of a run.
@@ -210,8 +210,8 @@ pub fn page_of(
     let run = load_drawn(reader, wanted)?;
     let frames = if html::is_interactive() { frames(reader, &run, redact)? } else { Vec::new() };
     let settings = settings(reader, &run, redact)?;
-    let page = html::Page { run: &run, frames: &frames, settings: &settings, list };
-    Ok((html::render(&page), run.picture.stalls.len(), frames.len()))
+    let written = html::render(&html::Page { run: &run, frames: &frames, settings: &settings, list });
+    Ok((written.html, run.picture.stalls.len(), written.framed))
 }
 
 /// One stall of a run as a served page asks for it, with its frames as far as the stored trace has them; `None`
@@ -238,14 +238,17 @@ pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::R
 fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Frames>> {
     let affordable = TRACE_READ / reader.manifest().trace.bytes.max(1);
     let most = usize::try_from(affordable).unwrap_or(FRAMES).clamp(8, FRAMES);
-    let wanted: HashSet<StallId> = html::frames_wanted(run, most).into_iter().collect();
+    let wanted: HashMap<StallId, usize> =
+        html::frames_wanted(run, most).into_iter().enumerate().map(|(at, stall)| (stall, at)).collect();
     let mut found = Vec::new();
     for stall in reader.stalls()? {
         let stall = stall?;
-        if wanted.contains(&stall.id) {
+        if wanted.contains_key(&stall.id) {
             found.push(stall);
         }
     }
+    // Those that are wanted most first: the last are left out where the page would be too large.
+    found.sort_by_key(|stall| wanted.get(&stall.id).copied());
     // A stall whose frames are not kept, or not readable, has none in the page, which says so.
     let of = |stall: &Stall| {
         let rows = stall_timeline(reader, stall).ok().filter(|rows| !rows.is_empty())?;
@@ -260,18 +263,20 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
     // Of the redacted machine, where that was asked for: what a knob wins names nobody.
     let machine = run.summary.machine.as_ref();
     let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else { return Ok(Vec::new()) };
-    let evidence = run.summary.attribution.as_ref().map(|_| evidence_of(reader)).transpose()?;
-    let setting = |finding: &KnobFinding| {
-        let knob = find(&finding.knob);
-        let win = knob.and_then(|knob| evidence.as_ref()?.win(knob));
-        Setting {
-            finding: finding.clone(),
-            title: knob.map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
-            win: win.map(|win| match redact.on {
-                true => tuning::won(&win),
-                false => format!("{}: {}", tuning::won(&win), named(&win.culprits)),
-            }),
-        }
+    let named_anybody = run.summary.attribution.is_some() && reader.manifest().doubts().is_empty();
+    let evidence = named_anybody.then(|| evidence_of(reader)).transpose()?;
+    let gain = |finding: &KnobFinding| {
+        let Some(evidence) = &evidence else { return Gain::Unknown };
+        let win = find(&finding.knob).and_then(|knob| evidence.win(knob));
+        win.map_or(Gain::Nothing, |win| match redact.on {
+            true => Gain::Of(tuning::won(&win)),
+            false => Gain::Of(format!("{}: {}", tuning::won(&win), named(&win.culprits))),
+        })
+    };
+    let setting = |finding: &KnobFinding| Setting {
+        finding: finding.clone(),
+        title: find(&finding.knob).map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
+        gain: gain(finding),
     };
     Ok(tuning.findings.iter().map(setting).collect())
 }

@@ -14,7 +14,7 @@ use crate::signals;
 use anyhow::Context;
 use jitterscope_export::write_message_times;
 use jitterscope_model::{
-    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, RunManifest,
+    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, ProbeKind, RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
 use jitterscope_recording::RecordError;
@@ -65,7 +65,7 @@ fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::
         writable(&args.files)?;
     }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let mut line = ProgressLine::new(args.quiet);
+    let mut line = ProgressLine::new(args.quiet, ProbeKind::Pipeline);
     let outcome = record_pipeline_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;

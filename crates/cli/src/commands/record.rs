@@ -312,7 +312,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         runs_dir: places.runs()?,
         command_line: crate::args::given(),
     };
-    let mut line = ProgressLine::new(args.quiet);
+    let mut line = ProgressLine::new(args.quiet, probe.kind());
     let extra = Extra { outputs: of_recording(&args.output), ..Extra::default() };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
     line.clear();

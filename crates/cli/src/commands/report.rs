@@ -29,7 +29,8 @@ pub struct ReportArgs {
     /// The run: its id, its label (the newest with it), 'latest', or its folder
     #[arg(default_value = "latest", add = completion::runs())]
     pub run: String,
-    /// Print all that is known, on as many lines as it takes; also what the options below ask for does
+    /// Print all that is known, on as many lines as it takes; also what the options below ask for does. Of a
+    /// stall: every record
     #[arg(long)]
     pub full: bool,
     /// Show a stall as a timeline, by the number that reports, tables and databases show
@@ -116,7 +117,8 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if let Some(which) = args.which() {
-        stall::print_stall(&path, &which, args.json, args.redact)?;
+        let style = Style { all_records: args.full, ..output::style() };
+        stall::print_stall(&path, &which, args.json, args.redact, style)?;
         return Ok(Exit::Ok);
     }
     let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };

@@ -9,6 +9,7 @@ use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow};
 use jitterscope_recording::stall_timeline;
 use jitterscope_store::RunReader;
+use jitterscope_view::Style;
 use jitterscope_view::text::unproven;
 use jitterscope_view::timeline::{self, StallKind, TimelineView};
 use jitterscope_view::{load_redacted, load_stall, load_worst, utc};
@@ -31,7 +32,13 @@ pub enum Which {
 ///
 /// # Errors
 /// The run has no such stall, it cannot be read, or stdout is closed.
-pub fn print_stall(path: &Path, which: &Which, as_json: bool, redact: Redact) -> anyhow::Result<()> {
+pub fn print_stall(
+    path: &Path,
+    which: &Which,
+    as_json: bool,
+    redact: Redact,
+    style: Style,
+) -> anyhow::Result<()> {
     let run = RunReader::open(path)?;
     let (id, remark) = match which {
         Which::Id(id) => (Some(StallId(*id)), None),
@@ -82,7 +89,7 @@ pub fn print_stall(path: &Path, which: &Which, as_json: bool, redact: Redact) ->
     if as_json {
         output::json(&stall_json(&view, worst))
     } else {
-        output::result(&timeline::render(&view, output::style()))
+        output::result(&timeline::render(&view, style))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::common::Scenario;
 use jitterscope_store::RunWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub fn store(scenario: &Scenario, runs: &Path) {
+pub fn store(scenario: &Scenario, runs: &Path) -> PathBuf {
     let manifest = &scenario.manifest;
     let mut writer = RunWriter::create(runs, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
@@ -18,5 +18,5 @@ pub fn store(scenario: &Scenario, runs: &Path) {
         writer.interval(row).unwrap();
         writer.interval_histogram(&manifest.probe.kind, row.cpu, row.start, row.end, &lengths).unwrap();
     }
-    writer.finish(manifest.clone()).unwrap();
+    writer.finish(manifest.clone()).unwrap()
 }

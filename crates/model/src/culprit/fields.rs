@@ -59,6 +59,10 @@ pub struct SubjectFields {
     /// Of a work item: the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workqueue: Option<Name>,
+    /// Of a work item that several workers ran: whether all of them were bound to no single CPU (`true`), or
+    /// each to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unbound: Option<bool>,
     /// Of a device's interrupt: its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<u32>,
@@ -145,6 +149,7 @@ impl SubjectFields {
             function: self.function.take(),
             workqueue: self.workqueue.take(),
             worker: (worker != Worker::default()).then_some(worker),
+            unbound: self.unbound,
         }
     }
 
@@ -246,6 +251,7 @@ impl From<&Subject> for SubjectFields {
             Subject::Work(work) => {
                 fields.function.clone_from(&work.function);
                 fields.workqueue.clone_from(&work.workqueue);
+                fields.unbound = work.unbound;
                 if let Some(worker) = &work.worker {
                     fields.tid = worker.tid;
                     fields.comm.clone_from(&worker.comm);

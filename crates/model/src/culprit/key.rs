@@ -96,5 +96,6 @@ fn work(of: &Work, level: KeyLevel) -> Work {
         function: of.function.clone(),
         workqueue: of.workqueue.clone(),
         worker: of.worker.as_ref().filter(|_| apart).map(worker),
+        unbound: None,
     }
 }

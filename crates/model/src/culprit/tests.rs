@@ -59,7 +59,7 @@ fn subject() -> impl Strategy<Value = Subject> {
             Subject::Quota(Quota { cgroup, limit })
         }),
         work.prop_map(|(function, workqueue, worker)| {
-            Subject::Work(Work { function, workqueue, worker: Some(worker) })
+            Subject::Work(Work { function, workqueue, worker: Some(worker), unbound: None })
         }),
         (proptest::option::of(0u32..99), name())
             .prop_map(|(number, action)| Subject::Interrupt { number, action }),
@@ -204,6 +204,7 @@ fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_k
             function: function.map(Name::from),
             workqueue: Some("events".into()),
             worker: Some(Worker { tid: Some(tid), comm: Some(comm.into()), class: None }),
+            unbound: None,
         })
     };
     let mut sums: CulpritSums<(), u64> = CulpritSums::new(KeyLevel::Program, 9);
@@ -219,6 +220,33 @@ fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_k
         sums.into_rows().iter().map(|row| (row.subject.name().into(), row.value, row.threads())).collect();
     let expected = [("vmstat_update", 2, 2), ("kworker/0:3", 1, 1), ("kworker/0:4", 1, 1)];
     assert_eq!(rows, expected.map(|(name, sum, threads)| (name.to_owned(), sum, threads)));
+}
+
+#[test]
+fn whether_workers_were_bound_to_a_cpu_outlasts_their_sum_while_they_agree() {
+    let work = |tid, comm: &str| Work {
+        function: Some("gc_worker".into()),
+        worker: Some(Worker { tid: Some(tid), comm: Some(comm.into()), class: None }),
+        ..Work::default()
+    };
+    let summed = |comms: &[&str]| {
+        let mut sums: CulpritSums<(), u64> = CulpritSums::new(KeyLevel::Program, 9);
+        for (tid, comm) in (1..).zip(comms) {
+            *sums.of((), &Subject::Work(work(tid, comm))) += 1;
+        }
+        let json = serde_json::to_string(&sums.into_rows()[0].subject).unwrap();
+        match serde_json::from_str(&json).unwrap() {
+            Subject::Work(of) => of.is_unbound(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(summed(&["kworker/u4:1"]), Some(true));
+    assert_eq!(summed(&["kworker/u4:1", "kworker/u4:2", "kworker/u4:0"]), Some(true));
+    assert_eq!(summed(&["kworker/0:1", "kworker/1:2"]), Some(false));
+    assert_eq!(summed(&["kworker/0:1", "kworker/u4:2", "kworker/0:3"]), None);
+    assert_eq!(summed(&["kworker/u4:1", "kworker/R-events"]), None);
+    assert_eq!(summed(&["kworker/R-events"]), None);
+    assert_eq!(work(1, "kworker/").is_unbound(), None);
 }
 
 #[test]

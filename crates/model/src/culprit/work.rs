@@ -12,6 +12,8 @@ pub struct Work {
     pub workqueue: Option<Name>,
     /// The thread that ran it, where known; `None` of several workers together.
     pub worker: Option<Worker>,
+    /// Of several workers together: what [`Work::is_unbound`] says of each, where they agree.
+    pub unbound: Option<bool>,
 }
 
 /// A kernel worker.
@@ -25,9 +27,33 @@ pub struct Worker {
     pub class: Option<SchedClass>,
 }
 
+/// What the names of workers begin with: of any CPU, `kworker/u4:1`; of one, `kworker/1:2`. A rescuer,
+/// `kworker/R-name`, serves both. `kernel/workqueue.c`.
+const WORKER: &str = "kworker/";
+
+impl Worker {
+    /// Whether it belongs to a pool that is bound to no single CPU; `None` where its name does not tell.
+    #[must_use]
+    pub fn is_unbound(&self) -> Option<bool> {
+        match self.comm.as_deref()?.strip_prefix(WORKER)?.as_bytes().first()? {
+            b'u' => Some(true),
+            b'0'..=b'9' => Some(false),
+            _ => None,
+        }
+    }
+}
+
 impl Work {
+    /// Whether workers that are bound to no single CPU ran it: only such work keeps to a mask of CPUs. `None`
+    /// where that is not known, or some did and others not.
+    #[must_use]
+    pub fn is_unbound(&self) -> Option<bool> {
+        self.unbound.or_else(|| self.worker.as_ref()?.is_unbound())
+    }
+
     /// What both have in common; a worker of no item keeps its name.
     pub(super) fn meet(&mut self, other: &Work) {
+        let unbound = self.is_unbound().filter(|_| self.is_unbound() == other.is_unbound());
         if self.workqueue != other.workqueue {
             self.workqueue = None;
         }
@@ -36,6 +62,7 @@ impl Work {
             if self.function.is_none() {
                 self.worker = Some(Worker { comm, ..Worker::default() });
             }
+            self.unbound = unbound;
         }
     }
 }

@@ -309,6 +309,8 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
             period_us: period_us.at(row),
             function: function.at(row),
             workqueue: workqueue.at(row),
+            // Of several workers together: a row is of one.
+            unbound: None,
             irq: irq.at(row),
             vector: vector.at(row),
             softirq: softirq.at(row),

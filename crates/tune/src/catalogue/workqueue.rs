@@ -1,6 +1,6 @@
 //! Workqueues and kernel daemons.
 
-use crate::answer::{Answer, CulpritPattern};
+use crate::answer::{Answer, CulpritPattern, Workers};
 use crate::cmdline::{BootParam, BootValue};
 use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, Want, Weight};
@@ -40,9 +40,9 @@ pub(super) const KNOBS: &[Knob] = &[
         )]),
         boot: &[BootParam { key: "workqueue.unbound_cpus", value: BootValue::Housekeeping }],
         answers: &[
-            Answer::lessens(CulpritPattern::Work(&["*"]))
+            Answer::removes(CulpritPattern::WorkBy(Workers::Unbound, &["*"])),
+            Answer::perhaps(CulpritPattern::WorkBy(Workers::Unknown, &["*"]))
                 .but_not(&["vmstat_update", "lru_add_drain_per_cpu"]),
-            Answer::removes(CulpritPattern::Work(&["kworker/u*"])),
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
@@ -100,7 +100,10 @@ pub(super) const KNOBS: &[Knob] = &[
             &["Y"],
         )),
         boot: &[BootParam { key: "workqueue.power_efficient", value: BootValue::Is("1") }],
-        answers: &[Answer::lessens(CulpritPattern::Work(POWER_EFFICIENT))],
+        answers: &[
+            Answer::lessens(CulpritPattern::WorkBy(Workers::Bound, POWER_EFFICIENT)),
+            Answer::perhaps(CulpritPattern::WorkBy(Workers::Unknown, POWER_EFFICIENT)),
+        ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Cache locality of that work.",

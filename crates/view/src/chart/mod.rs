@@ -19,6 +19,7 @@ mod svg;
 pub(crate) mod theme;
 pub(crate) mod words;
 
+pub(crate) use percentiles::curves as percentile_curves;
 pub(crate) use svg::escaped;
 
 use crate::drawn::Drawn;

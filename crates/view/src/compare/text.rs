@@ -329,10 +329,7 @@ impl Page {
                 "INTERVAL"
             ));
         }
-        let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
-        let unit = if fractions { FigureUnit::Fraction } else { FigureUnit::Ns };
-        let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
-        let probed = against.figures.iter().any(|row| of_cpus(row.kind));
+        let unit = unit_of_cpus(against);
         for row in &against.cpus {
             let c = &row.comparison;
             let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
@@ -351,11 +348,8 @@ impl Page {
         if let Some(text) = moved_elsewhere(&decided) {
             self.wrapped(Tone::Warning, &text);
         }
-        if !against.cpus_of_one.is_empty() {
-            let text = format!("Measured in one of the two only: CPU {}", against.cpus_of_one);
+        if let Some(text) = of_other_cpus(against) {
             self.wrapped(Tone::Dim, &text);
-        } else if against.cpus.is_empty() && probed {
-            self.wrapped(Tone::Dim, "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.");
         }
     }
 
@@ -397,6 +391,24 @@ impl Page {
             self.wrapped(Tone::Dim, &format!("and {informational} things that hardly do (--json has them)"));
         }
     }
+}
+
+/// What the figures of the CPUs are counted in.
+pub(crate) fn unit_of_cpus(against: &Against) -> FigureUnit {
+    let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
+    if fractions { FigureUnit::Fraction } else { FigureUnit::Ns }
+}
+
+/// What the rows of CPUs cannot show; `None` where they show all.
+pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
+    let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
+    if !against.cpus_of_one.is_empty() {
+        return Some(format!("Measured in one of the two only: CPU {}", against.cpus_of_one));
+    }
+    let probed = against.figures.iter().any(|row| of_cpus(row.kind));
+    (against.cpus.is_empty() && probed).then(|| {
+        "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.".into()
+    })
 }
 
 /// A name and figures to the right of it, each with a blank before it: what is wider than its column takes from

@@ -3,8 +3,9 @@
 use super::markup::{Cell, Head, Markup};
 use crate::chart::{self, ChartKind, words};
 use crate::drawn::Drawn;
-use crate::number::{count, moment};
+use crate::number::{count, moment, percent_cell};
 use jitterscope_analyze::SUPPORT;
+use jitterscope_analyze::picture::{Curve, DrawnCulprit};
 use jitterscope_model::Nanos;
 use std::collections::BTreeMap;
 
@@ -40,70 +41,99 @@ pub(super) fn figure(body: &mut Markup, run: &Drawn, kind: ChartKind) -> bool {
 pub(super) fn series(body: &mut Markup, run: &Drawn) {
     body.section("series", "Over time");
     if figure(body, run, ChartKind::Series) {
-        body.details("As a table", |body| {
-            let history = &run.summary.history;
-            let row = |(at, (max, stolen)): (usize, (&Nanos, &Nanos))| {
-                let from = Nanos(history.step_ns.0.saturating_mul(at as u64));
-                vec![
-                    Cell::Number(moment(from)),
-                    Cell::Number(max.to_string()),
-                    Cell::Number(stolen.to_string()),
-                ]
-            };
-            let rows = history.max_ns.iter().zip(&history.stolen_ns).enumerate().map(row).collect();
-            let heads = [Head::Number("from"), Head::Number("longest stall"), Head::Number("stolen in all")];
-            body.table(&format!("Steps of {}", history.step_ns), &heads, rows);
-        });
+        series_table(body, run);
     }
     body.end();
+}
+
+pub(super) fn series_table(body: &mut Markup, run: &Drawn) {
+    body.details("As a table", |body| {
+        let history = &run.summary.history;
+        let row = |(at, (max, stolen)): (usize, (&Nanos, &Nanos))| {
+            let from = Nanos(history.step_ns.0.saturating_mul(at as u64));
+            vec![Cell::Number(moment(from)), Cell::Number(max.to_string()), Cell::Number(stolen.to_string())]
+        };
+        let rows = history.max_ns.iter().zip(&history.stolen_ns).enumerate().map(row).collect();
+        let heads = [Head::Number("from"), Head::Number("longest stall"), Head::Number("stolen in all")];
+        body.table(&format!("Steps of {}", history.step_ns), &heads, rows);
+    });
 }
 
 pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
     body.section("percentiles", "Percentiles");
     if figure(body, run, ChartKind::Percentiles) {
-        let mut heads = vec![Head::Text("of"), Head::Number("count")];
-        heads.extend(LEVELS.map(|(name, _)| Head::Number(name)));
-        let row = |curve: &jitterscope_analyze::picture::Curve| {
-            let mut row = vec![Cell::Text(words::curve(curve.of)), Cell::Number(count(curve.count))];
-            row.extend(LEVELS.map(|(_, share)| {
-                let above = curve.count as f64 * (1.0 - share) * (1.0 + 1e-9);
-                let enough = share >= 1.0 || above >= SUPPORT as f64;
-                Cell::Number(if enough { curve.quantile(share).to_string() } else { "\u{2013}".into() })
-            }));
-            row
-        };
-        body.table("Percentiles", &heads, run.picture.curves.iter().map(row).collect());
+        let curves = run.picture.curves.iter().map(|curve| (words::curve(curve.of), curve));
+        percentiles_table(body, curves.collect());
     }
     body.end();
+}
+
+/// The curves by name, each as far as enough lie above.
+pub(super) fn percentiles_table(body: &mut Markup, curves: Vec<(String, &Curve)>) {
+    let mut heads = vec![Head::Text("of"), Head::Number("count")];
+    heads.extend(LEVELS.map(|(name, _)| Head::Number(name)));
+    let row = |(name, curve): (String, &Curve)| {
+        let mut row = vec![Cell::Text(name), Cell::Number(count(curve.count))];
+        row.extend(LEVELS.map(|(_, share)| {
+            let above = curve.count as f64 * (1.0 - share) * (1.0 + 1e-9);
+            let enough = share >= 1.0 || above >= SUPPORT as f64;
+            Cell::Number(if enough { curve.quantile(share).to_string() } else { "\u{2013}".into() })
+        }));
+        row
+    };
+    body.table("Percentiles", &heads, curves.into_iter().map(row).collect());
 }
 
 pub(super) fn outliers(body: &mut Markup, run: &Drawn) {
     body.section("outliers", "Outliers");
     if figure(body, run, ChartKind::Outliers) {
-        body.details("As a table", |body| {
-            let mut decades: BTreeMap<u32, (u64, Nanos)> = BTreeMap::new();
-            for stall in &run.picture.stalls {
-                let decade = decades.entry(stall.length.0.max(1).ilog10()).or_default();
-                decade.0 += 1;
-                decade.1 += stall.length;
-            }
-            let row = |(decade, (n, sum)): (u32, (u64, Nanos))| {
-                vec![
-                    Cell::Number(Nanos(10u64.saturating_pow(decade)).to_string()),
-                    Cell::Number(count(n)),
-                    Cell::Number(sum.to_string()),
-                ]
-            };
-            let heads = [Head::Number("from"), Head::Number("stalls"), Head::Number("their time")];
-            let left_out = run.picture.stalls_read - run.picture.stalls.len() as u64;
-            let caption = match left_out {
-                0 => "Stalls by length".to_owned(),
-                n => format!("Stalls by length, without the {} that are not drawn", count(n)),
-            };
-            body.table(&caption, &heads, decades.into_iter().map(row).collect());
-        });
+        outliers_table(body, run);
     }
     body.end();
+}
+
+pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
+    body.details("As a table", |body| {
+        let mut decades: BTreeMap<u32, (u64, Nanos)> = BTreeMap::new();
+        for stall in &run.picture.stalls {
+            let decade = decades.entry(stall.length.0.max(1).ilog10()).or_default();
+            decade.0 += 1;
+            decade.1 += stall.length;
+        }
+        let row = |(decade, (n, sum)): (u32, (u64, Nanos))| {
+            vec![
+                Cell::Number(Nanos(10u64.saturating_pow(decade)).to_string()),
+                Cell::Number(count(n)),
+                Cell::Number(sum.to_string()),
+            ]
+        };
+        let heads = [Head::Number("from"), Head::Number("stalls"), Head::Number("their time")];
+        let left_out = run.picture.stalls_read - run.picture.stalls.len() as u64;
+        let caption = match left_out {
+            0 => "Stalls by length".to_owned(),
+            n => format!("Stalls by length, without the {} that are not drawn", count(n)),
+        };
+        body.table(&caption, &heads, decades.into_iter().map(row).collect());
+    });
+}
+
+/// Whose the time became, as bars beside one another show it.
+pub(super) fn culprits_table(body: &mut Markup, run: &Drawn) {
+    body.details("As a table", |body| {
+        let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
+        let row = |culprit: &DrawnCulprit| {
+            vec![
+                Cell::Text(words::culprit(&culprit.subject, 96)),
+                Cell::Number(percent_cell(culprit.total.0 as f64 / all.max(1) as f64)),
+                Cell::Number(culprit.total.to_string()),
+                Cell::Number(count(culprit.count)),
+            ]
+        };
+        let heads =
+            [Head::Text("culprit"), Head::Number("share"), Head::Number("total"), Head::Number("stalls")];
+        let rows = run.picture.culprits.iter().filter(|culprit| culprit.total.0 > 0).map(row).collect();
+        body.table("Culprits, by their time", &heads, rows);
+    });
 }
 
 pub(super) fn offsets(body: &mut Markup, run: &Drawn) {

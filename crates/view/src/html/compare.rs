@@ -1,14 +1,19 @@
 //! Settings beside one another: what a diff found, and the charts of a run of each.
 
+use super::charts::{culprits_table, outliers_table, percentiles_table, series_table};
 use super::markup::{Cell, Head, Markup};
-use super::policy;
+use super::{label, policy};
 use crate::chart::{self, ChartKind};
-use crate::compare::text::{length, letter, middle};
-use crate::compare::words::{became, because, change, figure, figure_name, interval, unproven, verdict};
+use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
+use crate::compare::words::{
+    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
+};
 use crate::drawn::Drawn;
 use crate::number::{count, percent, rate, span, utc};
 use crate::words::{detail, kind_and_name};
-use jitterscope_analyze::compare::{Against, Comparison, CulpritDiff, Diff, FigureRow, SideSummary, Verdict};
+use jitterscope_analyze::compare::{
+    Against, Comparison, CpuRow, CulpritDiff, Diff, FigureRow, SideSummary, Verdict,
+};
 use jitterscope_analyze::{DifferenceClass, MachineDifference};
 
 /// Culprits at first sight.
@@ -48,16 +53,16 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
 /// A run by its label, which is shorter than its folder; several as they were asked for.
 fn name(side: &SideSummary) -> String {
     match side.runs.as_slice() {
-        [one] => one.label.clone(),
-        _ => side.name.clone(),
+        [one] => label(&one.label),
+        _ => label(&side.name),
     }
 }
 
 /// With what tells it from another of the same name.
 fn with_id(side: &SideSummary) -> String {
     match side.runs.as_slice() {
-        [one] => format!("{} (run {})", one.label, one.id),
-        _ => side.name.clone(),
+        [one] => format!("{} (run {})", label(&one.label), one.id),
+        _ => label(&side.name),
     }
 }
 
@@ -121,8 +126,9 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         };
         body.element(class, &told, "</p>\n");
     }
-    figures(body, against);
-    culprits(body, against);
+    figures(body, against, &names);
+    culprits(body, against, &names);
+    cpus(body, against, &names);
     machine(body, &against.machine, against.machine_unknown);
     body.end();
 }
@@ -139,15 +145,15 @@ fn signed(verdict_of: Verdict) -> String {
     format!("{sign}{}", verdict(verdict_of))
 }
 
-fn figures(body: &mut Markup, against: &Against) {
+fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
     if against.figures.is_empty() {
         body.note("Runs of this probe have no figures.");
         return;
     }
     let heads = [
         Head::Text("figure"),
-        Head::Number("first"),
-        Head::Number("second"),
+        Head::Number(&names[0]),
+        Head::Number(&names[1]),
         Head::Number("change"),
         Head::Number("interval"),
         Head::Number("noise"),
@@ -175,17 +181,19 @@ fn figures(body: &mut Markup, against: &Against) {
     );
 }
 
-fn culprits(body: &mut Markup, against: &Against) {
+fn culprits(body: &mut Markup, against: &Against, names: &[String; 2]) {
     let Some(culprits) = &against.culprits else {
         body.note("Not every run recorded kernel events that hold their own proof, or they cannot be compared: nobody is named.");
         return;
     };
+    let often = names.each_ref().map(|name| format!("{name}, a second"));
+    let stolen = names.each_ref().map(|name| format!("{name}, stolen"));
     let heads = [
         Head::Text("culprit"),
-        Head::Number("first, a second"),
-        Head::Number("second, a second"),
-        Head::Number("first, stolen"),
-        Head::Number("second, stolen"),
+        Head::Number(&often[0]),
+        Head::Number(&often[1]),
+        Head::Number(&stolen[0]),
+        Head::Number(&stolen[1]),
         Head::Text("became"),
         Head::Text("verdict"),
     ];
@@ -215,6 +223,40 @@ fn culprits(body: &mut Markup, against: &Against) {
     }
     if !against.knobs.is_empty() {
         body.note(&format!("Settings that differ: {}.", against.knobs.join(", ")));
+    }
+}
+
+/// Each CPU that both measured, and whether what one gained another lost.
+fn cpus(body: &mut Markup, against: &Against, names: &[String; 2]) {
+    if !against.cpus.is_empty() {
+        let heads = [
+            Head::Text("CPU"),
+            Head::Number(&names[0]),
+            Head::Number(&names[1]),
+            Head::Number("change"),
+            Head::Number("interval"),
+            Head::Text("verdict"),
+        ];
+        let unit = unit_of_cpus(against);
+        let row = |row: &CpuRow| {
+            let c = &row.comparison;
+            vec![
+                Cell::Text(row.cpu.to_string()),
+                Cell::Number(figure(c.first, unit)),
+                Cell::Number(figure(c.second, unit)),
+                Cell::Number(c.change.map(|of| change(of, c.scale, unit)).unwrap_or_default()),
+                Cell::Number(interval(c.interval, c.scale, unit)),
+                Cell::Text(signed(c.verdict)),
+            ]
+        };
+        body.table("CPUs that both measured", &heads, against.cpus.iter().map(row).collect());
+    }
+    let decided: Vec<_> = against.cpus.iter().map(|row| (row.cpu, row.comparison.verdict)).collect();
+    if let Some(text) = moved_elsewhere(&decided) {
+        body.element("<p class=\"warning\">", text.trim_start_matches("! "), "</p>\n");
+    }
+    if let Some(text) = of_other_cpus(against) {
+        body.note(&text);
     }
 }
 
@@ -256,30 +298,39 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
     if diff.sides.iter().any(|side| side.runs.len() > 1) {
         body.note("The charts are of one run of each side: its newest.");
     }
-    figure_of(body, ChartKind::Percentiles, drawn, drawn);
+    if figure_of(body, ChartKind::Percentiles, drawn, drawn)
+        && let Ok(curves) = chart::percentile_curves(drawn)
+    {
+        percentiles_table(body, curves);
+    }
     body.end();
-    for (id, heading, kind) in [
-        ("culprits", "Time by culprit", ChartKind::Culprits),
-        ("series", "Over time", ChartKind::Series),
-        ("outliers", "Outliers", ChartKind::Outliers),
+    for (id, heading, kind, table) in [
+        ("culprits", "Time by culprit", ChartKind::Culprits, culprits_table as fn(&mut Markup, &Drawn)),
+        ("series", "Over time", ChartKind::Series, series_table),
+        ("outliers", "Outliers", ChartKind::Outliers, outliers_table),
     ] {
         body.section(id, heading).raw("<div class=\"beside\">\n");
         for (at, run) in drawn.iter().enumerate() {
             body.element("<div><h3>", &letter(at), "</h3>\n");
-            figure_of(body, kind, &[run], drawn);
+            if figure_of(body, kind, &[run], drawn) {
+                table(body, run);
+            }
             body.raw("</div>\n");
         }
         body.raw("</div>\n").end();
     }
 }
 
-fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) {
+/// Whether there is something to show.
+fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> bool {
     match chart::inline(kind, runs, beside) {
         Ok(svg) => {
             body.raw("<figure class=\"wide\" tabindex=\"0\">").piece(&svg).raw("</figure>\n");
+            true
         }
         Err(error) => {
             body.note(&error.to_string());
+            false
         }
     }
 }

@@ -68,7 +68,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
     let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
     let mut told = vec![explain(&culprit.subject)];
     let detail = words::detail(&culprit.subject, culprit.threads);
-    told.extend(Some(detail).filter(|detail| !detail.is_empty()));
+    told.extend(Some(detail).filter(|detail| !detail.is_empty() && !told[0].contains(detail.as_str())));
     let summed = summary_row(&run.summary, &culprit.subject);
     if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {
         let who =

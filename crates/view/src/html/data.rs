@@ -1,11 +1,14 @@
 //! A run's rows as a page holds them: a head of JSON and columns of small numbers, deflated, in base64.
 //!
 //! After inflating come the length of the head (four bytes, the lowest first), the head, and the columns one
-//! after another. A column is a sequence of LEB128 numbers; where the head calls it `delta`, each is what must
-//! be added to the one before; of a `split` one the lowest bytes stand first, and `zigzag` numbers have their sign in the lowest bit. The last part of a stall is in `net` by what it differs from
-//! what the others leave of the stall. `web/src/data.ts` reads
-//! it; the two have one version.
+//! after another. A column stands in planes: the lowest bytes of all its numbers, then the next higher ones, as
+//! many as its largest number has. The lowest bits of lengths are noise, and each plane is coded by itself.
+//! Where the head calls a column `delta`, each number is what must be added to the one before; `zigzag` numbers
+//! have their sign in the lowest bit. `length` is by what it differs from the sum of the stall's parts: nothing,
+//! where they sum to it as they should. `net` and `around` are in order of the culprits, and of each culprit in
+//! order of the parts: what one culprit takes is alike. `cpu` is by what it differs from the lane's. `web/src/data.ts` reads it; the two have one version.
 
+use super::frames::FrameRow;
 use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
 use crate::text::headline;
@@ -13,26 +16,17 @@ use crate::words;
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use jitterscope_analyze::picture::{DrawnStall, PartSort};
+use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort};
 use jitterscope_analyze::{WorstStall, explain};
-use jitterscope_model::{Nanos, Part, StallId, TimelineRow};
+use jitterscope_model::{Part, TimelineRow};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 /// Of the form above; `web/src/data.ts` refuses another.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Lanes, culprits and sorts of parts are far fewer than rows; names in them are cut to so many columns.
 const NAME: usize = 96;
-
-/// What ran within one stall.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frames {
-    /// Which stall.
-    pub stall: StallId,
-    /// From its start.
-    pub rows: Vec<TimelineRow>,
-}
 
 #[derive(Serialize)]
 struct Header {
@@ -41,10 +35,17 @@ struct Header {
     served: bool,
     run: Run,
     lanes: Vec<String>,
+    /// The CPU of each lane; 0 of a thread's.
+    lane_cpus: Vec<u32>,
     culprits: Vec<CulpritRow>,
-    sorts: Vec<SortRow>,
+    /// What is said of sorts of parts, each once.
+    texts: Vec<String>,
+    /// Of each the culprit, and then which texts say what else is known.
+    sorts: Vec<Vec<usize>>,
     curves: Vec<CurveRow>,
-    frames: Vec<FramesRow>,
+    /// When within a unit of time all stalls of the run begin: where not all are here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offsets: Option<OffsetsRow>,
     rows: usize,
     parts: usize,
     columns: BTreeMap<&'static str, Place>,
@@ -77,12 +78,6 @@ struct CulpritRow {
 }
 
 #[derive(Serialize)]
-struct SortRow {
-    culprit: usize,
-    text: String,
-}
-
-#[derive(Serialize)]
 struct CurveRow {
     name: String,
     measured: &'static str,
@@ -92,38 +87,32 @@ struct CurveRow {
     longest: (f64, f64),
 }
 
+/// As [`jitterscope_analyze::picture::OffsetMap`] has them.
 #[derive(Serialize)]
-struct FramesRow {
-    stall: u64,
-    frames: Vec<FrameRow>,
-}
-
-#[derive(Serialize)]
-struct FrameRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu: Option<u32>,
-    depth: usize,
-    start_ns: u64,
-    end_ns: Option<u64>,
-    name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    note: String,
+struct OffsetsRow {
+    unit_ns: u64,
+    units_per_column: u64,
+    columns: usize,
+    rows: usize,
+    counts: Vec<u64>,
 }
 
 #[derive(Serialize)]
 struct Place {
     from: usize,
-    bytes: usize,
+    planes: usize,
     delta: bool,
     zigzag: bool,
-    /// Whether the lowest bytes of all numbers stand first, and then what is above them: of lengths the lowest
-    /// bits are noise, which the others are not to be mixed with.
-    split: bool,
 }
 
-/// The rows of a run and the frames of some stalls, in base64.
-pub(super) fn encoded(run: &Drawn, frames: &[Frames], served: bool) -> String {
-    base64::engine::general_purpose::STANDARD.encode(deflated(&plain(run, frames, served)))
+/// The rows of a run, in base64.
+pub(super) fn encoded(run: &Drawn, served: bool) -> String {
+    packed(&plain(run, served))
+}
+
+/// Deflated, in base64.
+pub(super) fn packed(plain: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(deflated(plain))
 }
 
 fn deflated(plain: &[u8]) -> Vec<u8> {
@@ -140,9 +129,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Numbers of which many are the same.
-    fn few(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
-        self.add(name, values, Form::default());
+    /// Numbers as they are.
+    fn plain(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
+        self.add(name, values.collect(), false, false);
     }
 
     /// Values that lie near one another.
@@ -153,7 +142,7 @@ impl Columns {
             last = value;
             delta
         });
-        self.add(name, deltas, Form { delta: true, zigzag: true, ..Form::default() });
+        self.add(name, deltas.collect(), true, true);
     }
 
     /// Values that never fall.
@@ -164,50 +153,46 @@ impl Columns {
             last = value;
             delta
         });
-        self.add(name, deltas, Form { delta: true, split: true, ..Form::default() });
+        self.add(name, deltas.collect(), true, false);
     }
 
-    fn add(&mut self, name: &'static str, values: impl Iterator<Item = u64>, form: Form) {
-        let Form { delta, zigzag, split } = form;
+    /// Differences, which may be below nothing.
+    fn signed(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
+        self.add(name, values.map(zigzag).collect(), false, true);
+    }
+
+    fn add(&mut self, name: &'static str, values: Vec<u64>, delta: bool, zigzag: bool) {
         let from = self.bytes.len();
-        let mut values: Vec<u64> = values.collect();
-        if split {
-            self.bytes.extend(values.iter().map(|value| *value as u8));
-            values.iter_mut().for_each(|value| *value >>= 8);
+        let largest = values.iter().copied().max().unwrap_or(0);
+        let planes = (u64::BITS - largest.leading_zeros()).div_ceil(8) as usize;
+        for plane in 0..planes {
+            self.bytes.extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
         }
-        for mut value in values {
-            while value >= 0x80 {
-                self.bytes.push((value as u8) | 0x80);
-                value >>= 7;
-            }
-            self.bytes.push(value as u8);
-        }
-        self.places.insert(name, Place { from, bytes: self.bytes.len() - from, delta, zigzag, split });
+        self.places.insert(name, Place { from, planes, delta, zigzag });
     }
 }
 
-/// How the numbers of a column stand in it.
-#[derive(Clone, Copy, Default)]
-struct Form {
-    delta: bool,
-    zigzag: bool,
-    split: bool,
-}
-
-fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
+fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     let picture = &run.picture;
     let stalls = || picture.stalls.iter();
     let parts = || stalls().flat_map(|stall| &stall.parts);
     let mut columns = Columns::default();
     columns.rising("start", stalls().map(|stall| stall.start.0));
-    columns.add("length", stalls().map(|stall| stall.length.0), Form { split: true, ..Form::default() });
+    columns.signed("length", stalls().map(|stall| stall.length.0.wrapping_sub(sum(stall))));
     columns.near("id", stalls().map(|stall| stall.id.0));
-    columns.few("lane", stalls().map(|stall| stall.lane as u64));
-    columns.few("cpu", stalls().map(|stall| u64::from(stall.cpu.0)));
-    columns.few("parts", stalls().map(|stall| stall.parts.len() as u64));
-    columns.few("sort", parts().map(|part| part.sort as u64));
-    columns.add("net", stalls().flat_map(nets), Form { zigzag: true, split: true, ..Form::default() });
-    columns.few("around", parts().map(|part| part.gross.saturating_sub(part.net).0));
+    columns.plain("lane", stalls().map(|stall| stall.lane as u64));
+    let lane_cpus: Vec<u32> = picture.lanes.iter().map(cpu_of).collect();
+    columns.signed(
+        "cpu",
+        stalls().map(|stall| u64::from(stall.cpu.0).wrapping_sub(lane_cpus[stall.lane].into())),
+    );
+    columns.plain("parts", stalls().map(|stall| stall.parts.len() as u64));
+    columns.plain("sort", parts().map(|part| part.sort as u64));
+    let mut grouped: Vec<&DrawnPart> = parts().collect();
+    grouped.sort_by_key(|part| picture.sorts[part.sort].culprit);
+    columns.plain("net", grouped.iter().map(|part| part.net.0));
+    columns.plain("around", grouped.iter().map(|part| part.gross.saturating_sub(part.net).0));
+    let (texts, sorts) = sorts(&picture.sorts);
     let header = Header {
         version: VERSION,
         served,
@@ -222,6 +207,7 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
             doubt: headline::unproven(&run.summary),
         },
         lanes: picture.lanes.iter().map(chart_words::lane).collect(),
+        lane_cpus,
         culprits: picture
             .culprits
             .iter()
@@ -234,7 +220,8 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
                 max_ns: culprit.max.0,
             })
             .collect(),
-        sorts: picture.sorts.iter().map(|sort| SortRow { culprit: sort.culprit, text: told(sort) }).collect(),
+        texts,
+        sorts,
         curves: picture
             .curves
             .iter()
@@ -245,7 +232,7 @@ fn plain(run: &Drawn, frames: &[Frames], served: bool) -> Vec<u8> {
                 longest: rounded(curve.longest()),
             })
             .collect(),
-        frames: frames.iter().map(frames_row).collect(),
+        offsets: (picture.stalls_read > picture.stalls.len() as u64).then(|| offsets(&picture.offsets)),
         rows: picture.stalls.len(),
         parts: parts().count(),
         columns: columns.places,
@@ -263,16 +250,19 @@ fn rounded((nines, ns): (f64, f64)) -> (f64, f64) {
     ((nines * 1e4).round() / 1e4, ns)
 }
 
-/// The parts' times, of the last only what its stall's length does not say already: nothing, where the parts
-/// sum to it as they should.
-fn nets(stall: &DrawnStall) -> impl Iterator<Item = u64> + '_ {
-    let last = stall.parts.len().saturating_sub(1);
-    let mut left = stall.length.0;
-    stall.parts.iter().enumerate().map(move |(at, part)| {
-        let expected = if at == last { left } else { 0 };
-        left = left.saturating_sub(part.net.0);
-        zigzag(part.net.0.wrapping_sub(expected))
-    })
+/// Its parts together.
+fn sum(stall: &DrawnStall) -> u64 {
+    stall.parts.iter().fold(0, |sum, part| sum.wrapping_add(part.net.0))
+}
+
+fn offsets(map: &OffsetMap) -> OffsetsRow {
+    OffsetsRow {
+        unit_ns: map.unit.0,
+        units_per_column: map.units_per_column,
+        columns: map.columns,
+        rows: map.rows,
+        counts: map.counts.clone(),
+    }
 }
 
 /// The sign in the lowest bit.
@@ -281,12 +271,37 @@ fn zigzag(difference: u64) -> u64 {
     ((signed << 1) ^ (signed >> 63)) as u64
 }
 
-/// What else is known of parts of a sort, beside whose they are.
-fn told(sort: &PartSort) -> String {
-    sort.part.as_ref().map_or_else(|| "one of many, which are not told apart".into(), told_of)
+/// The CPU of a lane; 0 of a thread's.
+fn cpu_of(lane: &Lane) -> u32 {
+    match lane {
+        Lane::Cpu(cpu) => cpu.0,
+        Lane::Thread { .. } | Lane::Others => 0,
+    }
 }
 
-fn told_of(part: &Part) -> String {
+/// What is said of sorts, each text once, and which of them are of which sort: sorts differ in one of several
+/// texts mostly.
+fn sorts(all: &[PartSort]) -> (Vec<String>, Vec<Vec<usize>>) {
+    let (mut texts, mut known) = (Vec::new(), HashMap::new());
+    let mut of = |sort: &PartSort| {
+        let numbers = told(sort).into_iter().map(|text| {
+            *known.entry(text).or_insert_with_key(|text: &String| {
+                texts.push(text.clone());
+                texts.len() - 1
+            })
+        });
+        std::iter::once(sort.culprit).chain(numbers).collect()
+    };
+    let sorts = all.iter().map(&mut of).collect();
+    (texts, sorts)
+}
+
+/// What else is known of parts of a sort, beside whose they are.
+fn told(sort: &PartSort) -> Vec<String> {
+    sort.part.as_ref().map_or_else(|| vec!["one of many, which are not told apart".into()], told_of)
+}
+
+fn told_of(part: &Part) -> Vec<String> {
     let mut told = Vec::new();
     told.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
     told.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
@@ -309,23 +324,7 @@ fn told_of(part: &Part) -> String {
         }
     ));
     told.push(format!("{} confidence: {}", part.confidence.as_str(), part.evidence));
-    crate::style::tame(&told.join("; "))
-}
-
-fn frames_row(frames: &Frames) -> FramesRow {
-    FramesRow { stall: frames.stall.0, frames: frames.rows.iter().map(frame).collect() }
-}
-
-fn frame(row: &TimelineRow) -> FrameRow {
-    let (name, note) = words::timeline_item(&row.item);
-    FrameRow {
-        cpu: row.cpu.map(|cpu| cpu.0),
-        depth: row.depth,
-        start_ns: row.start.0,
-        end_ns: row.end.map(|end: Nanos| end.0),
-        name,
-        note,
-    }
+    told.iter().map(|text| crate::style::tame(text)).collect()
 }
 
 /// One stall of a run, as a served page asks for it.
@@ -359,7 +358,7 @@ pub fn stall(of: &WorstStall, rows: &[TimelineRow]) -> String {
             name: crate::style::fit(&words::kind_and_name(subject), NAME),
             about: explain(subject),
             explained: subject.kind().is_explained(),
-            text: told_of(part),
+            text: told_of(part).join("; "),
             net_ns: part.net.0,
             around_ns: part.gross.saturating_sub(part.net).0,
         }
@@ -371,7 +370,7 @@ pub fn stall(of: &WorstStall, rows: &[TimelineRow]) -> String {
         cpu: of.cpu.0,
         victim: crate::style::tame(&of.victim),
         parts: of.parts.iter().map(part).collect(),
-        frames: rows.iter().map(frame).collect(),
+        frames: rows.iter().map(FrameRow::of).collect(),
     };
     // It has nothing that JSON cannot hold.
     serde_json::to_string(&row).unwrap_or_default()
@@ -384,17 +383,21 @@ mod tests {
     #[test]
     fn columns_hold_what_was_put_in() {
         let mut columns = Columns::default();
-        columns.few("a", [0, 127, 128, u64::MAX].into_iter());
-        columns.add("d", [0x1ff, 3, 0x10000].into_iter(), Form { split: true, ..Form::default() });
+        columns.plain("a", [0, 127, 128, u64::MAX].into_iter());
+        columns.plain("none", [0, 0].into_iter());
+        columns.plain("d", [0x1ff, 3, 0x10000].into_iter());
         columns.rising("b", [5, 5, 300].into_iter());
         columns.near("c", [10, 9, 11].into_iter());
-        let of = |name| {
-            let Place { from, bytes, .. } = columns.places[name];
-            columns.bytes[from..from + bytes].to_vec()
+        columns.signed("e", [0, 1, 0u64.wrapping_sub(1)].into_iter());
+        let of = |name, rows: usize| {
+            let Place { from, planes, .. } = columns.places[name];
+            columns.bytes[from..from + planes * rows].to_vec()
         };
-        assert_eq!(of("a"), [&[0, 127, 0x80, 1][..], &[0xff; 9], &[1]].concat());
-        assert_eq!(of("b"), [5, 0, 0x27, 0, 0, 1]);
-        assert_eq!(of("d"), [0xff, 3, 0, 1, 0, 0x80, 2]);
-        assert_eq!(of("c"), [20, 1, 4]);
+        assert_eq!(of("a", 4), [&[0, 127, 128, 0xff][..], &[0, 0, 0, 0xff].repeat(7)].concat());
+        assert_eq!(columns.places["none"].planes, 0);
+        assert_eq!(of("d", 3), [0xff, 3, 0, 1, 0, 0, 0, 0, 1]);
+        assert_eq!(of("b", 3), [5, 0, 0x27, 0, 0, 1]);
+        assert_eq!(of("c", 3), [20, 1, 4]);
+        assert_eq!(of("e", 3), [0, 2, 1]);
     }
 }

@@ -3,12 +3,13 @@
 use super::markup::{Cell, Head, Markup};
 use crate::drawn::Drawn;
 use crate::number::{bytes, count, percent_cell};
-use crate::text;
+use crate::{text, words};
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::{PeriodRow, Regularity};
 use jitterscope_model::{MachineState, Reading, SourceStatus};
 
-pub(super) fn periods(body: &mut Markup, summary: &RunSummary) {
+pub(super) fn periods(body: &mut Markup, run: &Drawn) {
+    let summary = &run.summary;
     body.section("periods", "Periods");
     match &summary.periods {
         None => {
@@ -33,8 +34,8 @@ pub(super) fn periods(body: &mut Markup, summary: &RunSummary) {
             ];
             let row = |row: &PeriodRow| {
                 let culprit = match (&row.kind, &row.name) {
-                    (Some(kind), Some(name)) => format!("{kind} {name}"),
-                    _ => "all stalls".into(),
+                    (Some(kind), Some(name)) => culprit(run, format!("{kind} {name}")),
+                    _ => Cell::Text("all stalls".into()),
                 };
                 let kept = match row.regularity {
                     Regularity::Clocked => "yes",
@@ -43,7 +44,7 @@ pub(super) fn periods(body: &mut Markup, summary: &RunSummary) {
                 };
                 vec![
                     Cell::Number(row.period_ns.to_string()),
-                    Cell::Text(culprit),
+                    culprit,
                     Cell::Number(row.cpu.to_string()),
                     Cell::Number(count(row.stalls)),
                     Cell::Number(percent_cell(row.in_pulse as f64 / row.stalls.max(1) as f64)),
@@ -61,6 +62,16 @@ pub(super) fn periods(body: &mut Markup, summary: &RunSummary) {
         }
     }
     body.end();
+}
+
+/// A culprit by its name; where it is one of the page's, a click shows its stalls alone.
+fn culprit(run: &Drawn, text: String) -> Cell {
+    let found =
+        run.picture.culprits.iter().position(|culprit| words::kind_and_name(&culprit.subject) == text);
+    match found {
+        Some(number) => Cell::Culprit { number, text },
+        None => Cell::Text(text),
+    }
 }
 
 pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {

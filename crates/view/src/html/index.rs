@@ -1,7 +1,7 @@
 //! The list of runs that is served: a search, and two to compare.
 
 use super::markup::Markup;
-use super::policy;
+use super::{label, policy};
 use crate::number::{percent, span, utc};
 use crate::style::tame;
 use jitterscope_model::RunHead;
@@ -50,8 +50,11 @@ fn matches(run: &RunHead, words: &[String]) -> bool {
 
 fn rows(body: &mut Markup, runs: &[&RunHead]) {
     body.raw("<form method=\"get\" action=\"/compare\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>");
-    body.raw("<caption>Runs, the newest first; choose one as A and one as B to compare them</caption>\n<thead><tr>");
-    for head in ["A", "B", "label", "id", "started (UTC)", "probe", "CPUs"] {
+    body.raw("<caption><span>Runs, the newest first; choose one as A and one as B to compare them</span></caption>\n<thead><tr>");
+    for head in ["A", "B"] {
+        body.element("<th scope=\"col\" class=\"pick\">", head, "</th>");
+    }
+    for head in ["label", "id", "started (UTC)", "probe", "CPUs"] {
         body.element("<th scope=\"col\">", head, "</th>");
     }
     for head in ["length", "stalls", "stolen", "worst"] {
@@ -60,19 +63,20 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
     body.raw("<th scope=\"col\">host</th></tr></thead>\n<tbody>\n");
     for (at, run) in runs.iter().enumerate() {
         let figures = &run.figures;
+        let label = label(&run.label);
         body.raw("<tr>");
         for (name, checked) in [("a", at == 1), ("b", at == 0)] {
-            body.raw("<td><input type=\"radio\" name=\"")
+            body.raw("<td class=\"pick\"><input type=\"radio\" name=\"")
                 .raw(if name == "a" { "a" } else { "b" })
                 .raw("\" value=\"");
-            body.text(&run.id).raw("\" aria-label=\"").text(&format!("{} as {name}", run.label)).raw("\"");
+            body.text(&run.id).raw("\" aria-label=\"").text(&format!("{label} as {name}")).raw("\"");
             body.raw(if checked { " checked></td>" } else { "></td>" });
         }
-        body.raw("<td><a href=\"/run/").text(&run.id).raw("\">").text(&run.label).raw("</a></td>");
+        body.raw("<td><a href=\"/run/").text(&run.id).raw("\">").text(&label).raw("</a></td>");
         for text in
             [tame(&run.id), utc(run.started_realtime_ns), tame(&run.probe.kind), figures.cpus.to_string()]
         {
-            body.element("<td>", &text, "</td>");
+            body.element("<td class=\"when\">", &text, "</td>");
         }
         let number = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".into());
         for text in [

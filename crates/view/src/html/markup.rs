@@ -28,9 +28,9 @@ pub(super) enum Cell {
 
 /// How a column's head stands.
 #[derive(Clone, Copy)]
-pub(super) enum Head {
-    Text(&'static str),
-    Number(&'static str),
+pub(super) enum Head<'h> {
+    Text(&'h str),
+    Number(&'h str),
 }
 
 impl Markup {
@@ -76,9 +76,9 @@ impl Markup {
     }
 
     /// A table that scrolls by itself where it is too wide.
-    pub(super) fn table(&mut self, caption: &str, heads: &[Head], rows: Vec<Vec<Cell>>) -> &mut Markup {
+    pub(super) fn table(&mut self, caption: &str, heads: &[Head<'_>], rows: Vec<Vec<Cell>>) -> &mut Markup {
         self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"").text(caption).raw("\">");
-        self.raw("<table><caption>").text(caption).raw("</caption>\n<thead><tr>");
+        self.raw("<table><caption><span>").text(caption).raw("</span></caption>\n<thead><tr>");
         for head in heads {
             match head {
                 Head::Text(text) => self.element("<th scope=\"col\">", text, "</th>"),

@@ -12,10 +12,12 @@ mod culprits;
 mod data;
 mod facts;
 mod followed;
+mod frames;
 mod index;
 mod markup;
 mod messages;
 mod policy;
+mod refusal;
 mod settings;
 mod wakeup;
 mod watched;
@@ -23,9 +25,11 @@ mod worst;
 
 pub use bundle::is_interactive;
 pub use compare::render as comparison;
-pub use data::{Frames, stall};
+pub use data::stall;
+pub use frames::Frames;
 pub use index::render as index;
-pub use settings::Setting;
+pub use refusal::render as refusal;
+pub use settings::{Gain, Setting};
 
 use crate::drawn::Drawn;
 use crate::number::{span, utc};
@@ -40,11 +44,15 @@ const OF_EACH: usize = 6;
 /// Culprits of which frames are shown.
 const CULPRITS: usize = 24;
 
+/// Bytes that a page is to have at most: so that it can be sent to somebody. Frames are left out beyond it, for
+/// what they show can be had from the run.
+const MOST_BYTES: usize = 1_500_000;
+
 /// What a page of a run is made of.
 pub struct Page<'p> {
     /// The run.
     pub run: &'p Drawn,
-    /// Frames of some of its stalls.
+    /// Frames of some of its stalls, those first that are wanted most.
     pub frames: &'p [Frames],
     /// What the run stored of the machine's settings, with what each would win.
     pub settings: &'p [Setting],
@@ -77,9 +85,22 @@ pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
     wanted
 }
 
+/// A page as it is written.
+pub struct Written {
+    /// All of it.
+    pub html: String,
+    /// Of so many of the stalls that were given with frames these are in it.
+    pub framed: usize,
+}
+
+/// A run's label as headings have it: anybody may have written any text into a run.
+fn label(text: &str) -> String {
+    crate::style::fit(text, 72)
+}
+
 /// The page of a run.
 #[must_use]
-pub fn render(page: &Page<'_>) -> String {
+pub fn render(page: &Page<'_>) -> Written {
     let summary = &page.run.summary;
     let mut body = Markup::default();
     header(&mut body, page);
@@ -100,17 +121,24 @@ pub fn render(page: &Page<'_>) -> String {
     charts::outliers(&mut body, page.run);
     charts::offsets(&mut body, page.run);
     worst::render(&mut body, page.run);
-    facts::periods(&mut body, summary);
+    facts::periods(&mut body, page.run);
     settings::render(&mut body, summary, page.settings);
     facts::trust(&mut body, summary);
     facts::machine(&mut body, page.run);
     body.raw("</main>\n");
     footer(&mut body, summary);
-    let title = format!("{} {} \u{2013} jitterscope", summary.run.label, summary.run.id);
+    let title = format!("{} {} \u{2013} jitterscope", label(&summary.run.label), summary.run.id);
     let served = page.list.is_some();
-    let data = bundle::is_interactive().then(|| data::encoded(page.run, page.frames, served));
+    let body = body.into_string();
     let write = if served { policy::asking } else { policy::document };
-    write(&title, &body.into_string(), data.as_deref())
+    if !bundle::is_interactive() {
+        return Written { html: write(&title, &body, None), framed: 0 };
+    }
+    let mut data = policy::Data { rows: data::encoded(page.run, served), frames: String::new() };
+    let others = write(&title, &body, Some(&data)).len();
+    let (frames, framed) = frames::encoded(page.frames, MOST_BYTES.saturating_sub(others));
+    data.frames = frames;
+    Written { html: write(&title, &body, Some(&data)), framed }
 }
 
 fn header(body: &mut Markup, page: &Page<'_>) {
@@ -120,7 +148,7 @@ fn header(body: &mut Markup, page: &Page<'_>) {
         Some(list) => body.raw("<a href=\"").raw(list).raw("\">jitterscope</a>"),
         None => body.raw("jitterscope"),
     };
-    body.raw("</p>\n").element("<h1>", &run.label, "</h1>\n");
+    body.raw("</p>\n").element("<h1>", &label(&run.label), "</h1>\n");
     let mut facts = vec![
         tame(&run.id),
         tame(&page.run.summary.probe.kind),

@@ -9,23 +9,31 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
 
+/// What the script of a page reads.
+pub(super) struct Data {
+    /// The rows of the run, in base64.
+    pub(super) rows: String,
+    /// The frames of some stalls, in base64.
+    pub(super) frames: String,
+}
+
 /// A page that is served and has forms, which go back to where it came from.
 pub(super) fn served(title: &str, body: &str) -> String {
     written(title, body, None, "form-action 'self'")
 }
 
 /// A page of a run that is served: its script may ask where it came from, and nobody else, for more of the run.
-pub(super) fn asking(title: &str, body: &str, data: Option<&str>) -> String {
+pub(super) fn asking(title: &str, body: &str, data: Option<&Data>) -> String {
     written(title, body, data, "form-action 'none'; connect-src 'self'")
 }
 
 /// A whole document that stands alone. Its policy lets nothing load, and nothing run but the script that is in it: each is
 /// named by its digest.
-pub(super) fn document(title: &str, body: &str, data: Option<&str>) -> String {
+pub(super) fn document(title: &str, body: &str, data: Option<&Data>) -> String {
     written(title, body, data, "form-action 'none'")
 }
 
-fn written(title: &str, body: &str, data: Option<&str>, more: &'static str) -> String {
+fn written(title: &str, body: &str, data: Option<&Data>, more: &'static str) -> String {
     let script = data.and(bundle::SCRIPT);
     let style = format!("{STYLE}{}{}", theme::of_page(), script.and(bundle::STYLE).unwrap_or_default());
     let scripts = script.map_or_else(|| "'none'".into(), |script| format!("'sha256-{}'", digest(script)));
@@ -44,7 +52,10 @@ fn written(title: &str, body: &str, data: Option<&str>, more: &'static str) -> S
     out.raw("<style>").piece(&style).raw("</style>\n</head>\n<body>\n").piece(body);
     if let (Some(data), Some(script)) = (data, script) {
         // Base64 has no character that could end it.
-        out.raw("<script type=\"application/octet-stream\" id=\"data\">").piece(data).raw("</script>\n");
+        for (id, block) in [("data", &data.rows), ("frames", &data.frames)] {
+            out.raw("<script type=\"application/octet-stream\" id=\"").raw(id).raw("\">").piece(block);
+            out.raw("</script>\n");
+        }
         out.raw("<script>").piece(script).raw("</script>\n");
     }
     out.raw("</body>\n</html>\n");

@@ -1,6 +1,7 @@
 //! The audit of the machine as the run stored it.
 
 use super::markup::{Cell, Head, Markup};
+use crate::lines::counted;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{KnobFinding, KnobVerdict};
 
@@ -11,8 +12,19 @@ pub struct Setting {
     pub finding: KnobFinding,
     /// What the knob is about.
     pub title: String,
-    /// What setting it right would win of what was measured; `None` where that is nothing that was measured.
-    pub win: Option<String>,
+    /// What setting it right would win of what was measured.
+    pub gain: Gain,
+}
+
+/// What setting a knob right would win.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gain {
+    /// So much of what was measured, in words.
+    Of(String),
+    /// Nothing that was measured.
+    Nothing,
+    /// It cannot be said: nothing recorded whose the time was, or what did holds no proof.
+    Unknown,
 }
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Setting]) {
@@ -33,17 +45,21 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
                 Head::Text("wanted"),
             ];
             let mut wrong = wrong;
-            wrong.sort_by_key(|setting| setting.win.is_none());
+            wrong.sort_by_key(|setting| setting.gain == Gain::Nothing);
             let row = |setting: &&Setting| {
                 let finding = &setting.finding;
                 vec![
                     Cell::Lines(vec![setting.title.clone(), finding.knob.clone()]),
-                    Cell::Text(setting.win.clone().unwrap_or_else(|| "nothing that was measured".into())),
+                    Cell::Text(match &setting.gain {
+                        Gain::Of(text) => text.clone(),
+                        Gain::Nothing => "nothing that was measured".into(),
+                        Gain::Unknown => "not known: the run names nobody".into(),
+                    }),
                     Cell::Text(finding.current.clone()),
                     Cell::Text(finding.wanted.clone()),
                 ]
             };
-            let won = wrong.partition_point(|setting| setting.win.is_some());
+            let won = wrong.partition_point(|setting| setting.gain != Gain::Nothing);
             let (winning, rest) = wrong.split_at(won);
             if !winning.is_empty() {
                 body.table("As the run found them", &heads, winning.iter().map(row).collect());
@@ -63,7 +79,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
     let unread: Vec<&Setting> =
         settings.iter().filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable).collect();
     if !unread.is_empty() {
-        body.details(&format!("{} settings could not be read", unread.len()), |body| {
+        body.details(&format!("{} could not be read", counted(unread.len(), "setting")), |body| {
             let row = |setting: &&Setting| {
                 vec![Cell::Text(setting.title.clone()), Cell::Text(setting.finding.reason.clone())]
             };

@@ -67,6 +67,8 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
 fn followed(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());
+    page.line("");
+    threads::headline(&mut page, summary);
     headline::doubts(&mut page, summary);
     threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {

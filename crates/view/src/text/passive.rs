@@ -61,7 +61,7 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
     if wanted == Nanos::ZERO {
         let text = format!(
-            "Nothing that belongs on {} could run there in {}.",
+            "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
             short_cpus_text(&ids),
             span(watched)
         );

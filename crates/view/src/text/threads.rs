@@ -37,6 +37,29 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     }
 }
 
+/// How long they waited of the time that they wanted a CPU.
+pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
+    let threads = &summary.threads;
+    let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(of).sum::<Nanos>();
+    let (ran, waited) = (sum(|thread| thread.running_ns), sum(|thread| thread.waiting_ns));
+    let wanted = Nanos(ran.0.saturating_add(waited.0));
+    let run = span(summary.run.duration_ns);
+    // Several threads together may well have wanted more than the time that there was.
+    let when = match threads.as_slice() {
+        [one] => format!("{} (pid {}) wanted a CPU for {wanted} of {run}", name(one), one.tid),
+        several => format!("{} threads wanted a CPU for {wanted} together, in {run}", several.len()),
+    };
+    let text = format!(
+        "{when}, and waited {waited} of that for one ({}).",
+        percent(waited.0 as f64 / wanted.0.max(1) as f64),
+    );
+    let bad = waited.0 as f64 >= 0.01 * wanted.0.max(1) as f64;
+    page.prose(Some(if bad { Tone::Bad } else { Tone::Strong }), 0, &text);
+    if let Some(text) = stopped(sum(|thread| thread.stopped_ns), threads.len() > 1) {
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
 /// The heads of [`row`]'s columns.
 pub(super) fn head(style: Style) -> String {
     style.paint(Tone::Dim, "    tid  name             CPUs   running  waiting  blocked  interr. longest wait")

@@ -2,6 +2,7 @@
 
 use crate::words;
 use jitterscope_model::{Nanos, TimelineRow};
+use std::collections::BTreeMap;
 
 /// Fewer repeats than this are all shown.
 const FEWEST: usize = 4;
@@ -26,57 +27,113 @@ pub(super) enum Line<'a> {
         /// Lengths of those that are left out.
         total: Nanos,
     },
+    /// Here were so many short ones, which differ.
+    Short {
+        /// How many, what is nested in them included.
+        rows: usize,
+        /// Nesting of the outermost.
+        depth: usize,
+        /// Start of the first.
+        start: Nanos,
+        /// Lengths of the outermost.
+        total: Nanos,
+        /// What most of the outermost are, and how many.
+        most: (String, usize),
+    },
 }
 
-/// The lines of a CPU-by-CPU timeline.
-pub(super) fn fold(rows: &[TimelineRow]) -> Vec<Line<'_>> {
-    let mut lines = Vec::new();
-    level(rows, &mut lines);
+/// A frame is short if it takes less than one of these of the stall. They are tried in turn until the lines are
+/// few enough.
+const SHORT: [u64; 6] = [3000, 1000, 300, 100, 30, 10];
+
+/// The lines of a CPU-by-CPU timeline of a stall of this length. With more than `most` of them, neighbours
+/// that are short are counted together, and the shortest first.
+pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<'_>> {
+    let lines_with = |short: Nanos| {
+        let mut lines = Vec::new();
+        level(rows, short, &mut lines);
+        lines
+    };
+    let mut lines = lines_with(Nanos::ZERO);
+    for part in SHORT {
+        if lines.len() <= most {
+            break;
+        }
+        lines = lines_with(Nanos(stall.0 / part));
+    }
     lines
 }
 
 /// Rows of one depth, each followed by what is nested in it.
-fn level<'a>(rows: &'a [TimelineRow], lines: &mut Vec<Line<'a>>) {
+fn level<'a>(rows: &'a [TimelineRow], short: Nanos, lines: &mut Vec<Line<'a>>) {
     let groups = groups(rows);
     let shapes: Vec<Vec<(usize, String)>> = groups.iter().map(|group| shape(group)).collect();
-    let same_place = |a: usize, b: usize| {
-        let (a, b) = (&groups[a][0], &groups[b][0]);
-        a.cpu == b.cpu && a.depth == b.depth
-    };
+    let same_place = |a: usize, b: usize| same_place_as(&groups[a][0], &groups[b][0]);
     let mut at = 0;
     while at < groups.len() {
-        let repeats = |length: usize| {
+        let brief = groups[at..]
+            .iter()
+            .take_while(|group| length(&group[0]) < short && same_place_as(&groups[at][0], &group[0]))
+            .count();
+        if brief >= FEWEST {
+            lines.push(together(&groups[at..at + brief], &shapes[at..at + brief]));
+            at += brief;
+            continue;
+        }
+        let repeats = |period: usize| {
             let is_again = |n: usize| {
-                let (one, other) = (at + n % length, at + n);
+                let (one, other) = (at + n % period, at + n);
                 other < groups.len() && shapes[one] == shapes[other] && same_place(one, other)
             };
             // Together they must be in one place, too.
-            if !(0..length).all(|n| at + n < groups.len() && same_place(at, at + n)) {
+            if !(0..period).all(|n| at + n < groups.len() && same_place(at, at + n)) {
                 return 0;
             }
-            (0..).take_while(|n| is_again(*n)).count() / length
+            (0..).take_while(|n| is_again(*n)).count() / period
         };
-        let best = (1..=LONGEST).map(|length| (repeats(length), length)).find(|(times, _)| *times >= FEWEST);
-        let (times, length) = best.unwrap_or((1, 1));
-        for group in &groups[at..at + length] {
+        let best = (1..=LONGEST).map(|period| (repeats(period), period)).find(|(times, _)| *times >= FEWEST);
+        let (times, period) = best.unwrap_or((1, 1));
+        for group in &groups[at..at + period] {
             lines.push(Line::Row(&group[0]));
-            level(&group[1..], lines);
+            level(&group[1..], short, lines);
         }
         if times > 1 {
-            let left_out = &groups[at + length..at + length * times];
-            let total = left_out.iter().map(|group| {
-                let row = &group[0];
-                row.end.map_or(Nanos::ZERO, |end| end.saturating_sub(row.start))
-            });
+            let left_out = &groups[at + period..at + period * times];
+            let total = left_out.iter().map(|group| length(&group[0]));
             lines.push(Line::More {
                 times: times - 1,
-                frames: length,
+                frames: period,
                 depth: groups[at][0].depth,
                 start: left_out[0][0].start,
                 total: total.sum(),
             });
         }
-        at += length * times;
+        at += period * times;
+    }
+}
+
+fn same_place_as(a: &TimelineRow, b: &TimelineRow) -> bool {
+    a.cpu == b.cpu && a.depth == b.depth
+}
+
+/// How long a frame took; an instant took no time.
+fn length(row: &TimelineRow) -> Nanos {
+    row.end.map_or(Nanos::ZERO, |end| end.saturating_sub(row.start))
+}
+
+/// Neighbours that are short as one line.
+fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> Line<'a> {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, what) in shapes.iter().filter_map(|shape| shape.first()) {
+        *kinds.entry(what.as_str()).or_default() += 1;
+    }
+    let most = kinds.into_iter().max_by_key(|(_, times)| *times);
+    Line::Short {
+        rows: groups.iter().map(|group| group.len()).sum(),
+        depth: groups[0][0].depth,
+        start: groups[0][0].start,
+        total: groups.iter().map(|group| length(&group[0])).sum(),
+        most: most.map(|(what, times)| (what.to_owned(), times)).unwrap_or_default(),
     }
 }
 
@@ -106,8 +163,12 @@ fn shape(group: &[TimelineRow]) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CpuId, TimelineItem};
+    use jitterscope_model::{CpuId, Culprit, Subject, TimelineItem};
     use proptest::prelude::*;
+
+    /// All of these are longer than the shortest that are counted together.
+    const WHOLE: Nanos = Nanos(100);
+    const MOST: usize = 1000;
 
     fn row(cpu: u32, depth: usize, start: u64, what: i64) -> TimelineRow {
         TimelineRow {
@@ -131,7 +192,7 @@ mod tests {
             rows.push(row(0, 1, 100 * n + 1, 2));
         }
         rows.push(idle(9000));
-        let lines = fold(&rows);
+        let lines = fold(&rows, WHOLE, MOST);
         let more = Line::More { times: 49, frames: 1, depth: 0, start: Nanos(100), total: Nanos(245) };
         assert_eq!(lines, [Line::Row(&rows[0]), Line::Row(&rows[1]), more, Line::Row(&rows[100])]);
     }
@@ -140,7 +201,7 @@ mod tests {
     fn two_that_take_turns_are_folded_together() {
         let rows: Vec<TimelineRow> =
             (0..12).map(|n| if n % 2 == 0 { row(0, 0, n, 1) } else { idle(n) }).collect();
-        let lines = fold(&rows);
+        let lines = fold(&rows, WHOLE, MOST);
         assert_eq!(lines.len(), 3);
         assert!(matches!(lines[2], Line::More { times: 5, frames: 2, .. }), "{lines:?}");
     }
@@ -148,10 +209,34 @@ mod tests {
     #[test]
     fn a_few_repeats_and_other_cpus_are_all_shown() {
         let few: Vec<TimelineRow> = (0..3).map(|n| row(0, 0, n, 1)).collect();
-        assert_eq!(fold(&few).len(), 3);
+        assert_eq!(fold(&few, WHOLE, MOST).len(), 3);
         let other: Vec<TimelineRow> = (0..8).map(|n| row((n / 3) as u32, 0, n, 1)).collect();
-        assert_eq!(fold(&other).len(), 8);
-        assert!(fold(&[]).is_empty());
+        assert_eq!(fold(&other, WHOLE, MOST).len(), 8);
+        assert!(fold(&[], WHOLE, MOST).is_empty());
+    }
+
+    #[test]
+    fn of_very_many_lines_the_shortest_neighbours_are_counted_together() {
+        // Frames of 5 ns that repeat nothing four times, around one of 600 ns.
+        let called = |at: u64, n: u64| {
+            let subject = Subject::Call(format!("f{}", n * n % 7).into());
+            let culprit = Culprit { subject, sender: None };
+            let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
+            TimelineRow { item, ..row(0, 0, at, 0) }
+        };
+        let mut rows: Vec<TimelineRow> = (0..100).map(|n| called(10 * n, n)).collect();
+        rows.push(TimelineRow { end: Some(Nanos(1700)), ..row(0, 0, 1100, -1) });
+        rows.push(row(0, 1, 1200, 7));
+        rows.extend((0..100).map(|n| called(2000 + 10 * n, n)));
+        let all = fold(&rows, Nanos(3000), usize::MAX);
+        assert_eq!(all.len(), rows.len());
+        let lines = fold(&rows, Nanos(3000), 20);
+        let short = |start| {
+            let most = (words::timeline_item(&rows[1].item).0, 29);
+            Line::Short { rows: 100, depth: 0, start: Nanos(start), total: Nanos(500), most }
+        };
+        let expected = [short(0), Line::Row(&rows[100]), Line::Row(&rows[101]), short(2000)];
+        assert_eq!(lines, expected);
     }
 
     proptest! {
@@ -166,13 +251,14 @@ mod tests {
                     row(*cpu, last, at as u64, 1)
                 })
                 .collect();
-            let lines = fold(&rows);
+            let lines = fold(&rows, WHOLE, MOST);
             let shown = lines.iter().filter(|line| matches!(line, Line::Row(_))).count();
             prop_assert!(shown <= rows.len());
             let left_out: usize = lines
                 .iter()
                 .map(|line| match line {
                     Line::Row(_) => 0,
+                    Line::Short { rows, .. } => *rows,
                     Line::More { times, frames, .. } => times * frames,
                 })
                 .sum();

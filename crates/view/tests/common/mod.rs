@@ -55,9 +55,14 @@ impl Scenario {
 
     /// A stall that begins so many microseconds into the run and is as long as its parts together.
     pub fn stall(&mut self, cpu: u32, at_us: u64, parts: Vec<Part>) {
+        self.stall_at(cpu, Nanos(at_us * 1000), parts);
+    }
+
+    /// The same, to the nanosecond.
+    pub fn stall_at(&mut self, cpu: u32, at: Nanos, parts: Vec<Part>) {
         let id = StallId(self.stalls.len() as u64);
         let length = RATE.ticks(parts.iter().map(|p| p.net).sum());
-        let start = Ticks(BEGAN + at_us * 2600);
+        let start = Ticks(BEGAN) + RATE.ticks(at);
         let victim = ThreadRef { tid: 4000 + cpu as i32, comm: Comm::new(&format!("js-spin/{cpu}")) };
         self.stalls.push(Stall { id, cpu: CpuId(cpu), victim, start, end: start + length });
         self.attributions.push(Attribution { stall: id, parts });

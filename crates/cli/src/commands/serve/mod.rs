@@ -1,6 +1,7 @@
 //! `serve`: stored runs in a browser, on this machine alone.
 
 mod browser;
+mod connections;
 mod guard;
 mod request;
 
@@ -12,18 +13,19 @@ use crate::redact::Redact;
 use anyhow::Context;
 use browser::{Opener, tunnel};
 use clap::Args;
+use connections::{Connections, Hurried};
 use guard::{Admission, Guard};
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{DiffRules, diff};
 use jitterscope_model::StallId;
-use jitterscope_store::{RunReader, list};
+use jitterscope_store::{RunReader, StoreError, list};
 use jitterscope_view::html;
 use request::{BadRequest, Request};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// Arguments of `serve`.
@@ -39,12 +41,16 @@ pub struct ServeArgs {
     pub redact: Redact,
 }
 
-/// Connections at a time; more wait.
-const MOST: usize = 16;
-/// How long a browser may take to ask, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a browser may take to ask, from when it connected.
+const TO_ASK: Duration = Duration::from_secs(5);
+/// How long it may take nothing of the answer.
+const TO_LISTEN: Duration = Duration::from_secs(10);
 /// Where the list is.
 const LIST: &str = "/";
+/// Where two are compared.
+const COMPARE: &str = "/compare";
+/// Where runs are.
+const RUN: &str = "/run/";
 
 /// What a server knows.
 struct Server {
@@ -72,6 +78,11 @@ impl Answer {
     fn json(text: String) -> Answer {
         let (status, kind) = ("200 OK", "application/json");
         Answer { status, kind, more: String::new(), body: text.into_bytes() }
+    }
+
+    /// A page that says why there is no other.
+    fn refusal(status: &'static str, heading: &str, why: &str) -> Answer {
+        Answer { status, ..Answer::page(html::refusal(heading, why, LIST)) }
     }
 
     fn plain(status: &'static str, text: impl std::fmt::Display) -> Answer {
@@ -120,33 +131,31 @@ fn opener() -> Result<Opener, UsageError> {
 }
 
 fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
-    let open = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(Connections::default());
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // Out of descriptors, most likely: those that are open will end.
-            std::thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if open.load(Ordering::Relaxed) >= MOST {
-            drop(stream);
-            continue;
-        }
-        open.fetch_add(1, Ordering::Relaxed);
-        let (server, open) = (Arc::clone(server), Arc::clone(&open));
-        std::thread::spawn(move || {
-            // Whoever hangs up is not told.
-            let _ = server.serve(&stream);
-            open.fetch_sub(1, Ordering::Relaxed);
-        });
+        let (server, connections) = (Arc::clone(server), Arc::clone(&connections));
+        // Whoever hangs up is not told, nor whoever no thread can be had for.
+        let _ =
+            thread::Builder::new().name("js-serve".into()).spawn(move || server.serve(&stream, &connections));
     }
 }
 
 impl Server {
-    fn serve(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let (answer, with_body) = match Request::read(stream) {
-            Ok(request) => (self.answer(&request), request.method != "HEAD"),
+    fn serve(&self, stream: &TcpStream, connections: &Connections) -> io::Result<()> {
+        stream.set_write_timeout(Some(TO_LISTEN))?;
+        let waiting = connections.waits(stream)?;
+        let asked = Request::read(Hurried::new(stream, TO_ASK));
+        drop(waiting);
+        let (answer, with_body) = match asked {
+            Ok(request) => match connections.is_answered() {
+                Some(_one) => (self.answer(&request), request.method != "HEAD"),
+                None => (Answer::plain("503 Service Unavailable", "Too many ask at once."), true),
+            },
             Err(BadRequest::Malformed) => (Answer::plain("400 Bad Request", "This is no request."), true),
             Err(BadRequest::TooLong) => {
                 (Answer::plain("431 Request Header Fields Too Large", "The request is too long."), true)
@@ -162,7 +171,8 @@ impl Server {
                 return Answer::plain("403 Forbidden", format_args!("Refused: {why}."));
             }
             Admission::Welcome { cookie } => {
-                let more = format!("Set-Cookie: {cookie}\r\nLocation: {}\r\n", LIST);
+                let to = place(request);
+                let more = format!("Set-Cookie: {cookie}\r\nLocation: {to}\r\n");
                 return Answer { more, ..Answer::plain("303 See Other", "Come in.") };
             }
             Admission::Granted => {}
@@ -175,34 +185,40 @@ impl Server {
             };
         }
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let page = |text: Option<String>| text.map(Answer::page);
-        let made = match request.path.as_str() {
-            LIST => self.list(request.asked("q").unwrap_or_default()).map(page),
-            "/compare" => self.compare(request.asked("a"), request.asked("b")).map(page),
-            path => match path.strip_prefix("/run/").map(|of| of.split_once("/stall/").unwrap_or((of, ""))) {
-                Some((id, "")) => self.run(id).map(page),
-                Some((id, stall)) => self.stall(id, stall).map(|text| text.map(Answer::json)),
-                None => return Answer::plain("404 Not Found", "There is nothing here."),
+        let (made, for_script) = match request.path.as_str() {
+            LIST => (self.list(request.asked("q").unwrap_or_default()).map(Some), false),
+            COMPARE => (self.compare(request.asked("a"), request.asked("b")), false),
+            path => match path.strip_prefix(RUN).map(|of| of.split_once("/stall/").unwrap_or((of, ""))) {
+                Some((id, "")) => (self.run(id), false),
+                Some((id, stall)) => (self.stall(id, stall), true),
+                None => (Ok(None), false),
             },
         };
-        match made {
-            Ok(Some(answer)) => answer,
-            Ok(None) => Answer::plain("404 Not Found", "There is no such run."),
-            Err(error) => {
-                let told = jitterscope_model::visible(&format!("{error:#}")).into_owned();
-                Answer::plain("500 Internal Server Error", format_args!("It cannot be shown: {told}"))
+        match (made, for_script) {
+            (Ok(Some(text)), false) => Answer::page(text),
+            (Ok(Some(text)), true) => Answer::json(text),
+            (Ok(None), true) => Answer::plain("404 Not Found", "There is no such stall."),
+            (Ok(None), false) => {
+                Answer::refusal("404 Not Found", "Not found", "There is no such run, nor another page here.")
+            }
+            (Err(error), for_script) => {
+                let (status, heading) = kind_of(&error);
+                match for_script {
+                    true => Answer::plain(status, jitterscope_model::visible(&format!("{error:#}"))),
+                    false => Answer::refusal(status, heading, &format!("{error:#}.")),
+                }
             }
         }
     }
 
-    fn list(&self, wanted: &str) -> anyhow::Result<Option<String>> {
+    fn list(&self, wanted: &str) -> anyhow::Result<String> {
         let (runs, problems) = list(&self.runs)?;
         let (runs, problems) = match self.redact.on {
             true => jitterscope_view::list::redacted(&runs, &problems),
             false => (runs, problems),
         };
         let heads: Vec<_> = runs.into_iter().map(|run| run.head).collect();
-        Ok(Some(html::index(&heads, problems.len(), wanted)))
+        Ok(html::index(&heads, problems.len(), wanted))
     }
 
     /// The folder of the run with this id, of those in the list: no name reaches the file system.
@@ -225,9 +241,11 @@ impl Server {
     }
 
     fn compare(&self, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<String>> {
-        let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+        let (Some(a), Some(b)) = (a, b) else {
+            return Err(UsageError("a comparison is of two runs: choose one as A and one as B".into()).into());
+        };
         if a == b {
-            anyhow::bail!("choose two different runs");
+            return Err(UsageError(format!("A and B are the same run, {a}: choose two")).into());
         }
         let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else { return Ok(None) };
         let mut redactor = self.redact.on.then(Redactor::new);
@@ -240,6 +258,23 @@ impl Server {
         let newest = pictures::newest(&found);
         let found = if self.redact.on { compare_with::without_paths(found) } else { found };
         Ok(Some(pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))?))
+    }
+}
+
+/// Where somebody who brought the token wanted to go: the same place without it.
+fn place(request: &Request) -> String {
+    let here = [LIST, COMPARE].contains(&request.path.as_str()) || request.path.starts_with(RUN);
+    if here { request.address_without("token") } else { LIST.into() }
+}
+
+/// Whose mistake an error is, as a status, and what the page is called that tells it.
+fn kind_of(error: &anyhow::Error) -> (&'static str, &'static str) {
+    if error.is::<UsageError>() {
+        return ("400 Bad Request", "That cannot be shown");
+    }
+    match error.downcast_ref::<StoreError>() {
+        Some(StoreError::NoSuchRun { .. }) => ("404 Not Found", "Not found"),
+        _ => ("500 Internal Server Error", "It could not be shown"),
     }
 }
 

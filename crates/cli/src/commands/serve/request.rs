@@ -92,6 +92,24 @@ impl Request {
     pub fn asked(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+
+    /// The same place with all that was asked for but this: an address of this server, whatever was in it.
+    pub fn address_without(&self, name: &str) -> String {
+        let asked = self.query.iter().filter(|(known, _)| known != name);
+        let asked: Vec<String> =
+            asked.map(|(name, value)| format!("{}={}", encoded(name, ""), encoded(value, ""))).collect();
+        let mark = if asked.is_empty() { "" } else { "?" };
+        format!("/{}{mark}{}", encoded(self.path.trim_start_matches('/'), "/"), asked.join("&"))
+    }
+}
+
+/// What is no letter or digit, nor one of these, by percent signs.
+fn encoded(text: &str, kept: &str) -> String {
+    let is_kept =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.as_bytes().contains(&byte);
+    text.bytes()
+        .map(|byte| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
@@ -140,6 +158,18 @@ mod tests {
         );
         assert_eq!(request.cookies, [("a".into(), "1".into()), ("b".into(), "2".into())]);
         assert_eq!(Request::read(&text[..]), Ok(request));
+    }
+
+    #[test]
+    fn an_address_without_its_token_is_of_this_server() {
+        let of = |target: &str| {
+            let text = format!("GET {target} HTTP/1.1\r\n\r\n");
+            Request::parse(text.as_bytes()).unwrap().unwrap().address_without("token")
+        };
+        assert_eq!(of("/run/abc?token=1"), "/run/abc");
+        assert_eq!(of("/?token=1&q=x+y%26z&token=2"), "/?q=x%20y%26z");
+        assert_eq!(of("//evil.example/run/?token=1"), "/evil.example/run/");
+        assert_eq!(of("/run/a%0d%0aSet-Cookie:x"), "/run/a%0D%0ASet-Cookie%3Ax");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(super) fn render<'a>(
     summary: &RunSummary,
     pipeline: &'a PipelineSummary,
 ) -> Option<Ranking<'a>> {
+    headline(page, pipeline);
     let cells = |cells: [&str; 5]| {
         let [name, columns @ ..] = cells;
         columns.iter().fold(format!("{name:<32}"), |line, cell| line + &format!("{cell:>10}"))
@@ -39,12 +40,42 @@ pub(super) fn render<'a>(
     let slowest = |consumer: &&ConsumerSummary| consumer.from_intended.max_ns;
     let consumer = pipeline.consumers.iter().max_by_key(slowest)?;
     let blame = told_of(pipeline, consumer.role)?;
-    let text = format!(
-        "What the messages of the {} that took longer than {} were made of:",
-        consumer.role, blame.longer_than_ns
-    );
+    let text = match blame.longer_than_ns {
+        Nanos::ZERO => format!("What the time of the messages of the {} was made of:", consumer.role),
+        longest => {
+            format!(
+                "What the messages of the {} that took longer than {longest} were made of:",
+                consumer.role
+            )
+        }
+    };
     page.prose(None, 0, &text);
     Ranking::of_blame(blame)
+}
+
+/// How long the messages of the slowest consumer took, in a sentence.
+fn headline(page: &mut Page, pipeline: &PipelineSummary) {
+    let slowest = pipeline.consumers.iter().max_by_key(|consumer| consumer.from_intended.max_ns);
+    let Some(consumer) = slowest else { return };
+    let times = &consumer.from_intended;
+    let within = |percentile: &str| {
+        let time = times.supported(percentile)?;
+        Some(format!("{percentile} % within {time}"))
+    };
+    // The farthest that the number of messages supports.
+    let far = ["99.99", "99.9", "99"].into_iter().find_map(within);
+    let reached: Vec<String> = within("50").into_iter().chain(far).collect();
+    let text = match reached.as_slice() {
+        [] => format!("A message reached the {} {} late at worst.", consumer.role, times.max_ns),
+        reached => format!(
+            "Messages reached the {}: {}, the last of them after {}.",
+            consumer.role,
+            reached.join(", "),
+            times.max_ns
+        ),
+    };
+    page.prose(Some(Tone::Strong), 0, &text);
+    page.line("");
 }
 
 /// From which moment these times count.

@@ -1,0 +1,136 @@
+//! What ran within some stalls, as a page holds it: of the worst and of some of each culprit, as much as there is
+//! room for.
+//!
+//! JSON, deflated, in base64. Texts stand once, and frames name them by number. Of each stall: its id, and its
+//! frames one after another, six numbers each: CPU (-1 for none), depth, from when (since the frame before began),
+//! how long (-1 for a moment), name, note. `web/src/frames.ts` reads it.
+
+use super::data::packed;
+use crate::words;
+use jitterscope_model::{Nanos, StallId, TimelineRow};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Stalls whose frames are in a page however large it is.
+const ALWAYS: usize = 16;
+
+/// What ran within one stall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Which stall.
+    pub stall: StallId,
+    /// From its start.
+    pub rows: Vec<TimelineRow>,
+}
+
+/// One frame in words.
+#[derive(Serialize)]
+pub(super) struct FrameRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<u32>,
+    depth: usize,
+    start_ns: u64,
+    end_ns: Option<u64>,
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    note: String,
+}
+
+impl FrameRow {
+    pub(super) fn of(row: &TimelineRow) -> FrameRow {
+        let (name, note) = words::timeline_item(&row.item);
+        FrameRow {
+            cpu: row.cpu.map(|cpu| cpu.0),
+            depth: row.depth,
+            start_ns: row.start.0,
+            end_ns: row.end.map(|end: Nanos| end.0),
+            name,
+            note,
+        }
+    }
+}
+
+#[derive(Default, Serialize)]
+struct Whole {
+    texts: Vec<String>,
+    stalls: Vec<(u64, Vec<i64>)>,
+}
+
+/// The frames of the first of these stalls, as many as have room in so many bytes, in base64; and how many those
+/// are.
+pub(super) fn encoded(frames: &[Frames], room: usize) -> (String, usize) {
+    let of = |n: usize| packed(&plain(&frames[..n]));
+    let all = of(frames.len());
+    let least = frames.len().min(ALWAYS);
+    if all.len() <= room || frames.len() == least {
+        return (all, frames.len());
+    }
+    let (mut fits, mut too_many) = (least, frames.len());
+    while too_many - fits > 1 {
+        let middle = fits.midpoint(too_many);
+        match of(middle).len() <= room {
+            true => fits = middle,
+            false => too_many = middle,
+        }
+    }
+    (of(fits), fits)
+}
+
+fn plain(frames: &[Frames]) -> Vec<u8> {
+    let mut whole = Whole::default();
+    let mut known = HashMap::new();
+    for of in frames {
+        let mut numbers = Vec::with_capacity(of.rows.len() * 6);
+        let mut last = 0i64;
+        for row in of.rows.iter().map(FrameRow::of) {
+            let start = row.start_ns as i64;
+            numbers.push(row.cpu.map_or(-1, i64::from));
+            numbers.push(row.depth as i64);
+            numbers.push(start - last);
+            numbers.push(row.end_ns.map_or(-1, |end| end.saturating_sub(row.start_ns) as i64));
+            for text in [row.name, row.note] {
+                let at = *known.entry(text).or_insert_with_key(|text| {
+                    whole.texts.push(text.clone());
+                    whole.texts.len() - 1
+                });
+                numbers.push(at as i64);
+            }
+            last = start;
+        }
+        whole.stalls.push((of.stall.0, numbers));
+    }
+    // It has nothing that JSON cannot hold.
+    serde_json::to_vec(&whole).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CpuId, TimelineItem};
+
+    fn row(start: u64, end: Option<u64>) -> TimelineRow {
+        let item = TimelineItem::TlbFlush { pages: None };
+        TimelineRow { cpu: Some(CpuId(3)), depth: 1, start: Nanos(start), end: end.map(Nanos), item }
+    }
+
+    #[test]
+    fn frames_are_numbers_and_texts_stand_once() {
+        let frames = [Frames { stall: StallId(7), rows: vec![row(100, Some(250)), row(90, None)] }];
+        let text = String::from_utf8(plain(&frames)).unwrap();
+        let wanted = r#"{"texts":["TLB flush","all pages"],"stalls":[[7,[3,1,100,150,0,1,3,1,-10,-1,0,1]]]}"#;
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn as_many_as_have_room_and_the_worst_always() {
+        let mut random = jitterscope_testing::SplitMix64(1);
+        let mut rows = || (0..50).map(|_| row(random.below(1 << 30), Some(1 << 31))).collect();
+        let frames: Vec<Frames> = (0..100).map(|id| Frames { stall: StallId(id), rows: rows() }).collect();
+        let (all, n) = encoded(&frames, usize::MAX);
+        assert_eq!(n, 100);
+        let (half, n) = encoded(&frames, all.len() / 2);
+        assert!((45..55).contains(&n) && half.len() <= all.len() / 2, "{n}");
+        assert_eq!(encoded(&frames, 10).1, ALWAYS);
+        assert_eq!(encoded(&frames[..3], 10).1, 3);
+    }
+}

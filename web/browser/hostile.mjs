@@ -1,0 +1,67 @@
+// Names and labels that are markup, or hide what they are: text in every kind of page.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+
+const SCRIPT = "<script>document.title='got in'</script>";
+
+/** Nothing of a page came from a name: no script but its own, no image, no other title. */
+async function harmless(page, scripts) {
+  const made = await page.evaluate(() => ({
+    scripts: document.querySelectorAll("script").length,
+    images: document.querySelectorAll("img,b,iframe").length,
+  }));
+  assert.deepEqual(made, { scripts, images: 0 });
+  assert.notEqual(await page.title(), "got in");
+  // What turns the direction of what follows is spelt out.
+  assert.doesNotMatch(await page.locator("body").innerText(), /[\u202a-\u202e\u2066-\u2069]/);
+}
+
+export async function hostileNames({ browser, check, open, settled, sound, jitterscope, page_of, runs, out }) {
+  await check("names that are markup are text", async () => {
+    for (const [at, run] of runs.entries()) {
+      const { page, said, requested } = await open(browser, page_of(run, `hostile-${at}`));
+      assert.match(await page.locator("#culprits").textContent(), /thread <script>a\(\)\/\//);
+      await page.locator("td[data-culprit] button", { hasText: "<script>" }).first().click();
+      await settled(page);
+      await page.locator('[data-chart="outliers"] canvas').focus();
+      await page.keyboard.press("ArrowRight");
+      await settled(page);
+      assert.match(await page.locator(".panel").textContent(), /<script>a\(\)\/\//);
+      // Its data are taken out of it once they are read.
+      await harmless(page, 1);
+      for (const width of [1280, 400]) {
+        await page.setViewportSize({ width, height: 900 });
+        await settled(page);
+        await sound(page);
+      }
+      await page.setViewportSize({ width: 1280, height: 900 });
+      await page.evaluate(() => window.scrollTo(0, 0));
+      await page.screenshot({ path: join(out, `hostile-${at}.png`) });
+      const heading = await page.locator("h1").textContent();
+      if (at === 0) assert.equal(heading, SCRIPT);
+      assert.ok(heading.length <= 80, `a heading of ${heading.length} characters`);
+      assert.deepEqual(said, []);
+      assert.deepEqual(requested, []);
+      await page.close();
+    }
+  });
+
+  await check("labels and names that are markup are text in a comparison", async () => {
+    for (const [at, other] of [1, 2, 3].entries()) {
+      const file = join(out, `hostile-diff-${at}.html`);
+      jitterscope("diff", runs[0], runs[other], "--html", file);
+      const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+      const said = [];
+      page.on("console", (message) => said.push(message.text()));
+      await page.goto(`file://${file}`);
+      assert.ok((await page.locator("h1").textContent()).startsWith(SCRIPT));
+      assert.match(await page.locator("main").textContent(), /thread <script>a\(\)\/\//);
+      await harmless(page, 0);
+      await sound(page);
+      await page.screenshot({ path: join(out, `hostile-diff-${at}.png`) });
+      assert.deepEqual(said, []);
+      await page.close();
+    }
+  });
+}

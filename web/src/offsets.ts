@@ -1,0 +1,118 @@
+// The map of offsets: when within each unit of time stalls begin, where a period is a line across.
+
+import type { App } from "./app.js";
+import { Picture, place } from "./charts.js";
+import { moment, ns, stalls } from "./format.js";
+import { around } from "./scale.js";
+
+/** So many in a cell have the strongest colour where none has more: one alone in each is a faint field. */
+const FEW = 6;
+const UNITS = [1e9, 1e8, 1e7];
+
+export class Offsets extends Picture {
+  protected get height(): number {
+    return 400;
+  }
+
+  private readonly unit: number;
+  private readonly each: number;
+  private readonly columns: number;
+  private readonly rows: number;
+  private counts = new Uint32Array(0);
+
+  constructor(app: App, root: HTMLElement) {
+    super(app, root);
+    const known = app.run.head.offsets;
+    this.unit = known?.unit_ns ?? UNITS.find((unit) => app.duration / unit >= 10) ?? 1e7;
+    const units = Math.max(Math.ceil(app.duration / this.unit), 1);
+    this.each = known?.units_per_column ?? Math.ceil(units / 240);
+    this.columns = known?.columns ?? Math.ceil(units / this.each);
+    this.rows = known?.rows ?? 100;
+  }
+
+  static of(app: App): Offsets | null {
+    const root = place("offsets", "auto");
+    return root === null ? null : new Offsets(app, root);
+  }
+
+  protected override readonly whole = true;
+
+  protected key(): string {
+    return "";
+  }
+
+  protected paint(draw: CanvasRenderingContext2D): void {
+    const { app, left, width, rows, columns } = this;
+    const { run } = app;
+    this.counts = new Uint32Array(columns * rows);
+    let most = 0;
+    // Of a run that has more stalls than the page, what it says of all of them.
+    const all = app.state.culprit === null ? run.head.offsets : undefined;
+    if (all !== undefined) {
+      this.counts = Uint32Array.from(all.counts);
+      most = this.counts.reduce((most, n) => Math.max(most, n), 0);
+    }
+    for (let row = 0; all === undefined && row < run.head.rows; row++) {
+      if (app.mask[row] !== 1) continue;
+      const start = run.start[row] ?? 0;
+      const column = Math.min(Math.floor(start / this.unit / this.each), columns - 1);
+      const at = column * rows + Math.floor(((start % this.unit) / this.unit) * rows);
+      this.counts[at] = (this.counts[at] ?? 0) + 1;
+      most = Math.max(most, this.counts[at] ?? 0);
+    }
+    const across = columns * this.each * this.unit;
+    this.acrossTime(draw, across);
+    const tall = this.height - this.bottom - 8;
+    draw.textAlign = "right";
+    for (let share = 0; share <= 1; share += 0.25) {
+      draw.fillStyle = app.look.muted;
+      draw.fillText(ns(share * this.unit).replace(/\.0+ /, " "), left - 6, Math.min(8 + share * tall, this.height - this.bottom));
+    }
+    for (let column = 0; column < columns; column++) {
+      for (let row = 0; row < rows; row++) {
+        const n = this.counts[column * rows + row] ?? 0;
+        if (n === 0) continue;
+        const step = Math.ceil((Math.log1p(n) / Math.log1p(Math.max(most, FEW))) * 8) - 1;
+        draw.fillStyle = app.look.heat[Math.min(Math.max(step, 0), 7)] ?? "";
+        const x = left + (column / columns) * width;
+        const y = 6 + (row / rows) * tall;
+        draw.fillRect(x, y, width / columns + 0.4, tall / rows + 0.4);
+      }
+    }
+    this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} ${stalls(this.counts.reduce((sum, n) => sum + n, 0))} begin, with arrow keys cell by cell; the table below has the fullest offsets`);
+  }
+
+  protected next(key: string, from: [number, number] | null): [number, number] | null {
+    const [column, row] = (from === null ? null : this.cell(...from)) ?? [0, 0];
+    const [right, down] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key] ?? [0, 0];
+    const [x, y] = from === null ? [0, 0] : [column + (right ?? 0), row + (down ?? 0)];
+    if (x < 0 || y < 0 || x >= this.columns || y >= this.rows) return from;
+    const tall = this.height - this.bottom - 8;
+    return [this.left + ((x + 0.5) / this.columns) * this.width, 6 + ((y + 0.5) / this.rows) * tall];
+  }
+
+  private cell(x: number, y: number): [number, number] | null {
+    const column = Math.floor(((x - this.left) / this.width) * this.columns);
+    const row = Math.floor(((y - 6) / (this.height - this.bottom - 8)) * this.rows);
+    return column >= 0 && column < this.columns && row >= 0 && row < this.rows ? [column, row] : null;
+  }
+
+  protected told(x: number, y: number): string {
+    const cell = this.cell(x, y);
+    if (cell === null) return "";
+    const [column, row] = cell;
+    const n = this.counts[column * this.rows + row] ?? 0;
+    const step = this.unit / this.rows;
+    return `${stalls(n)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
+  }
+
+  protected click(x: number, y: number): void {
+    const cell = this.cell(x, y);
+    if (cell === null) return;
+    const [column, row] = cell;
+    const step = this.unit / this.rows;
+    const at = column * this.each * this.unit + row * step;
+    this.app.set({ view: around(at, this.each === 1 ? step : this.each * this.unit, this.app.duration) });
+    document.getElementById("timeline")?.scrollIntoView();
+  }
+}
