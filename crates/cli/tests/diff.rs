@@ -133,6 +133,12 @@ fn labels_are_samples_and_samples_decide() {
     assert_eq!(culprit(&found, "rival")["stolen"]["verdict"], "better");
     let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
     assert!(told.contains("ALL SIDES") && told.contains("C AGAINST A"), "{told}");
+    // The longest of all of a side's runs, with the time in which it was looked for.
+    store(&ten_seconds(true, 5, 90_000), "QUIET", 400, dir.path(), None);
+    let told = text(&diff(dir.path(), &["BUSY", "QUIET"]));
+    let worst = told.lines().find(|line| line.starts_with("worst")).unwrap();
+    assert!(worst.contains("9.00 us  90.0 us  in 49.") && worst.contains("and 59."), "{worst}");
+    let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
     for line in told.lines() {
         assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
     }
@@ -151,7 +157,12 @@ fn what_cannot_be_compared_is_not_judged() {
         let figures = found["against"][0]["figures"].as_array().unwrap();
         assert!(figures.iter().all(|row| row["comparison"].is_null()));
         assert!(text(&diff(dir.path(), &["SPIN", other])).contains("NOT COMPARABLE"));
+        let gate = ["SPIN", other, "--fail-if", "worse(any), worse(culprit rival)"];
+        let told = diff(dir.path(), &gate);
+        let said = String::from_utf8_lossy(&told.stderr).matches("not comparable: ").count();
+        assert_eq!((told.status.code(), said), (Some(4), 2), "{other}");
     }
+    assert!(text(&diff(dir.path(), &["SPIN", "COARSE"])).contains("the same --threshold"));
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
     assert_eq!((&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]), (&"0".into(), &"1".into()));
     assert_eq!(total(&cpus)["verdict"], "inconclusive");

@@ -161,7 +161,11 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
     }
 }
 
-/// By design one experiment in twenty takes chance for a difference of the total; two in a row are one in 400.
+/// By design one experiment in twenty at most takes chance for a difference of its total, the looks taken together.
+/// Over simulated machines (calibration of `crates/experiment`, nothing predicted, as here) it was 2 to 9 of 400, for
+/// signs of eight pairs are tested exactly and most end with equivalence at the first look. Twice in a row is thus
+/// one time in 400 by design and about one in 2000 as measured: that often this fails for no reason, which without the
+/// second one would be one time in fifty.
 #[test]
 fn two_arms_that_are_the_same_are_not_told_apart() {
     let _turn = turn();
@@ -266,6 +270,47 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     let session = fs::read_dir(dir.path().join("runs/experiments")).unwrap().next().unwrap().unwrap();
     let pairs = fs::read_to_string(session.path().join("experiment.jsonl")).unwrap();
     assert_eq!(pairs.lines().count() as u64, 1 + found["pairs"].as_u64().unwrap(), "{pairs}");
+}
+
+/// Where the arms do not take turns, what was measured stays as well.
+#[test]
+fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("changed").display().to_string();
+    let (apply, revert) = (format!("touch {file}"), format!("rm {file}"));
+    let args = ["experiment", "--apply", &apply, "--revert", &revert, "-d", "200ms"];
+    let args = [&args[..], &["--settles-in", "500ms", "--longest-wait", "100ms"]].concat();
+    let stopped = |more: &[&str], at: &str| {
+        let mut child = command(dir.path(), &[&args[..], more].concat());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        said(&mut child, at);
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!Path::new(&file).exists(), "it is undone");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = stopped(&[], "run 2 of 8 without the change");
+    assert!(told.contains("stopped") && told.contains("--resume goes on"), "{told}");
+    stopped(&["--resume"], "run 1 of 8 with the change");
+    let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let told = stderr(&resumed);
+    assert!(told.contains("going on after 8 runs without the change and 1 with it"), "{told}");
+    let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    hold(&schema("experiment"), &found, "experiment");
+    assert_eq!((&found["ended"], &found["pairs"]), (&"last_look".into(), &8.into()));
+    assert_eq!((&found["interleaved"], &found["left_out"]), (&false.into(), &Value::Null));
+    let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
+    assert_eq!(
+        list["runs"].as_array().unwrap().len(),
+        16,
+        "nothing is measured twice, and nothing is left over"
+    );
 }
 
 #[test]

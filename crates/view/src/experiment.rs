@@ -129,6 +129,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Verified::Yes => "Verified: the predicted culprits fell, and the total is not worse.".into(),
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::No => "Not verified: a predicted culprit did not fall, or the total is worse.".into(),
+        Verified::Undecided if of.decisions.iter().any(|d| d.what == "total") => {
+            "Undecided: whether the predicted culprits fell cannot be told.".into()
+        }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
         // Not seen is not the same as not there.
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {

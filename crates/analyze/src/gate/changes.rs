@@ -65,7 +65,12 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
         GateVerdict::Kept => of_second.or(of_first),
         GateVerdict::Undecided => None,
     };
-    let (verdict, why) = match doubt {
+    // Where the two say nothing of one another, that is the reason, whatever else is missing.
+    let apart = against.conditions.iter().find(|condition| condition.incomparable);
+    let apart = apart.map(|of| {
+        format!("not comparable: {} is {} in one and {} in the other", of.what, of.before, of.after)
+    });
+    let (verdict, why) = match apart.or(doubt) {
         Some(why) => (GateVerdict::Undecided, Some(why)),
         None => (verdict, why),
     };
