@@ -104,8 +104,10 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, |word| fit(word, width))
 }
 
-/// The same; a word that is too long for a line is left whole, for it is often a path to be copied.
-pub(crate) fn wrap_whole(text: &str, width: usize) -> Vec<String> {
+/// Words, made safe for a terminal, put into lines of at most `width` columns; one that is too long for a line is
+/// left whole, for it is often a path to be copied.
+#[must_use]
+pub fn wrap_whole(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, str::to_owned)
 }
 
