@@ -69,12 +69,15 @@ fn among(
 /// There is no folder of runs.
 pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -> anyhow::Result<()> {
     if !quiet {
-        remarks(choice, kind, places)?.iter().for_each(output::talk);
+        // Somebody who watches reads the CPU in the line of progress, and why in the report: one line more would push
+        // the head of that off a screen of 24.
+        let told_elsewhere = usize::from(output::someone_watches());
+        remarks(choice, kind, places)?.iter().skip(told_elsewhere).for_each(output::talk);
     }
     Ok(())
 }
 
-/// What [`tell`] says.
+/// What [`tell`] says: the choice first.
 ///
 /// # Errors
 /// There is no folder of runs.

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use anyhow::Context;
 use clap::ValueEnum;
 use jitterscope_model::{is_visible, push_visible, visible, visible_json, visible_page};
-use jitterscope_view::Style;
+use jitterscope_view::{Style, wrap_whole};
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -133,9 +133,18 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     write(&mut out).and_then(|()| out.flush()).context("standard output cannot be written to")
 }
 
-/// Says something on the side, in a line.
+/// Says something on the side: in a line, or on a terminal in as many as its words take.
 pub fn talk(text: impl std::fmt::Display) {
-    aside(&visible(&text.to_string()));
+    aside(&on_terminal(&text.to_string()));
+}
+
+/// A text without what would control a terminal; where stderr is one, broken between words only. Files and pipes
+/// get one line, for programs.
+fn on_terminal(text: &str) -> String {
+    match terminal_size::terminal_size_of(io::stderr()) {
+        Some((width, _)) => wrap_whole(text, usize::from(width.0)).join("\n"),
+        None => visible(text).into_owned(),
+    }
 }
 
 /// Shows a page on the side, without colours.
@@ -145,7 +154,9 @@ pub fn talk_page(text: &str) {
 
 /// Says why it failed.
 pub fn error(error: &anyhow::Error) {
-    aside(&format!("{} {}", "error:".red().bold(), visible(&error_text(error))));
+    const LEAD: &str = "error:";
+    let text = on_terminal(&format!("{LEAD} {}", error_text(error)));
+    aside(&text.replacen(LEAD, &LEAD.red().bold().to_string(), 1));
 }
 
 /// The one place that writes lines to stderr. `eprintln!` panics when stderr is full or its terminal has

@@ -14,7 +14,7 @@ use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 
 /// The kernel events of a recording, attributed stall by stall.
-pub(crate) struct Evidence {
+pub(crate) struct ProbeEvidence {
     pub(crate) events: KernelEvents,
     gaps: GapAttribution,
     hints: HintReader,
@@ -23,7 +23,7 @@ pub(crate) struct Evidence {
 }
 
 /// What evidence needs to know.
-pub(crate) struct EvidenceSettings {
+pub(crate) struct ProbeEvidenceSettings {
     pub(crate) measured: CpuSet,
     pub(crate) online: CpuSet,
     pub(crate) clock: ClockKind,
@@ -36,8 +36,11 @@ pub(crate) struct EvidenceSettings {
     pub(crate) wakeups: bool,
 }
 
-impl Evidence {
-    pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
+impl ProbeEvidence {
+    pub(crate) fn start(
+        machine: &Machine,
+        settings: &ProbeEvidenceSettings,
+    ) -> Result<ProbeEvidence, NoEvents> {
         // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
         let recorded = EventSettings {
             measured: &settings.measured,
@@ -55,7 +58,7 @@ impl Evidence {
             virtual_machine: settings.virtual_machine,
             measured: settings.measured.len(),
         };
-        Ok(Evidence {
+        Ok(ProbeEvidence {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
             hints: HintReader::new(machine.clone(), settings),

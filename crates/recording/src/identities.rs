@@ -1,7 +1,7 @@
 //! What threads belong to: process, user and control group, asked of `/proc` while they live.
 
 use jitterscope_model::{Comm, Name, Owner, TaskIdentity};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, TaskStat};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -163,19 +163,14 @@ impl Identities {
 
     /// Which thread it is; `None` when there is none of this id and name.
     fn started(&self, tid: i32, comm: Comm) -> Option<Began> {
-        let stat = self.machine.read(format!("/proc/{tid}/stat")).ok()?;
-        // The name may hold anything, parentheses too.
-        let (_, rest) = stat.split_once('(')?;
-        let (name, rest) = rest.rsplit_once(')')?;
-        let mut fields = rest.split_whitespace();
-        let flags: u64 = fields.nth(6)?.parse().ok()?;
+        let stat = TaskStat::of(&self.machine, tid)?;
+        let (name, flags) = (stat.name(), stat.flags()?);
         // Here a worker's name has its work behind it.
         let worker = flags & WORKER != 0 && name.as_bytes().starts_with(comm.as_bytes());
         if Comm::new(name) != comm && !worker {
             return None;
         }
-        let at = fields.nth(12)?.parse().ok()?;
-        Some(Began { at, kernel: flags & KERNEL_THREAD != 0 })
+        Some(Began { at: stat.start_time()?, kernel: flags & KERNEL_THREAD != 0 })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {

@@ -30,5 +30,5 @@ pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use lines::{counted, cpus_text};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
 pub use number::{bytes as size_text, utc};
-pub use style::Style;
+pub use style::{Style, wrap_whole};
 pub use warnings::warning;

@@ -226,7 +226,7 @@ impl CommandLab {
 impl Subject for CommandLab {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
-            target: self.started(arm),
+            followed: self.started(arm),
             wait: false,
             children: true,
             duration: None,

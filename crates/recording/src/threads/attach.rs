@@ -65,8 +65,8 @@ impl<'a> Subject for Attaching<'a> {
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let clock = choose_clock(machine, self.settings.clock)?;
-        let first = followed::threads(machine, &settings.target)?;
-        if let (Followed::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
+        let first = followed::threads(machine, &settings.followed)?;
+        if let (Followed::Named(name), true, false) = (&settings.followed, first.is_empty(), settings.wait) {
             return Err(FollowError::NoSuchName(name.clone()).into());
         }
         let theirs: CpuSet =
@@ -168,11 +168,11 @@ impl Running for Attached<'_> {
         self.rows = EpisodeRows::new(settings.threshold, rate, start);
         self.follow.measure(start, self.end);
         // Again: what began since is followed from here, what ended is gone.
-        for found in followed::threads(&self.machine, &settings.target)? {
+        for found in followed::threads(&self.machine, &settings.followed)? {
             self.follow.follow(found.following, None, start);
         }
-        self.command = start_command(&settings.target, &mut self.follow, start)?;
-        self.awaited = match &settings.target {
+        self.command = start_command(&settings.followed, &mut self.follow, start)?;
+        self.awaited = match &settings.followed {
             Followed::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
             _ => None,
         };
@@ -194,7 +194,7 @@ impl Running for Attached<'_> {
         }
         self.rows.take_in(self.follow.follower_mut(), self.now.min(self.end), outputs)?;
         self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
-        self.over |= is_over(&self.machine, &self.settings.target, self.command.as_mut(), &self.follow);
+        self.over |= is_over(&self.machine, &self.settings.followed, self.command.as_mut(), &self.follow);
         if let Some(name) = self.awaited {
             stage.observer.awaiting(name);
             return Ok(None);
@@ -282,9 +282,9 @@ fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSetti
         rate,
         join_within: rate.ticks(JOIN_WITHIN),
         remember: Ticks(0),
-        new_threads: !matches!(settings.target, Followed::Thread(_)),
+        new_threads: !matches!(settings.followed, Followed::Thread(_)),
         children: settings.children,
-        names: match &settings.target {
+        names: match &settings.followed {
             Followed::Named(name) => vec![Comm::new(name)],
             _ => Vec::new(),
         },

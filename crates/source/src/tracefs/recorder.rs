@@ -1,7 +1,8 @@
 //! A recording of kernel events: both instances, from start to removal.
 
 use super::events::{
-    FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS, Target, Wanted,
+    EventFilter, FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS,
+    Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -81,7 +82,7 @@ impl Recorder {
                 last,
             },
         )?;
-        let of_sender = |(wanted, target): &(Wanted, Target)| {
+        let of_sender = |(wanted, target): &(Wanted, EventFilter)| {
             let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
             (*wanted, Some(target))
         };

@@ -274,7 +274,7 @@ fn what_we_mount_we_unmount() {
     drop(tracefs);
     assert_eq!(fake.log()[1], "unmount /sys/kernel/tracing");
     fake.refuse("mount", Errno::PERM);
-    let error = Tracefs::open_with(&fake.machine(), fake.control.clone()).unwrap_err();
+    let error = Tracefs::open_with(&fake.machine(), fake.writer.clone()).unwrap_err();
     assert!(matches!(error, TraceError::MountDenied));
     assert!(error.fix().contains("mount -t tracefs"));
 }

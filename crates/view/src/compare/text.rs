@@ -4,7 +4,7 @@ use super::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
 use crate::number;
-use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::style::{Style, Tone, fit, pad};
 use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
@@ -68,8 +68,7 @@ impl Page {
     }
 
     fn wrapped(&mut self, tone: Tone, text: &str) {
-        for line in wrap(text, self.style.columns()) {
-            let line = self.style.paint(tone, &line);
+        for line in self.style.prose(Some(tone), 0, text) {
             self.line(&line);
         }
     }

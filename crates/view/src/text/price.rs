@@ -104,9 +104,8 @@ mod tests {
              thread took 4.20 % of a CPU"
         );
         let followed = Taken { least_of_stolen: None, most_of_stolen: None, ..taken };
-        assert!(
-            text(&price(Some(record), Some(followed))).contains("0.10 % to 0.20 % of the CPUs' time went")
-        );
+        let told = text(&price(Some(record), Some(followed)));
+        assert!(told.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"), "{told}");
         let unknown = text(&price(None, None));
         assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
         let none = Price { events: Default::default(), ..price(None, None) };

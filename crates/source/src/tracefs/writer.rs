@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::{fs, io};
 
 /// The changing operations. Paths are absolute, as on the host.
-pub(super) trait Control: Debug + Send + Sync {
+pub(super) trait TracefsWriter: Debug + Send + Sync {
     /// Makes a folder; in tracefs the kernel fills it.
     fn make_dir(&self, path: &str) -> io::Result<()>;
     /// Removes a folder; in tracefs the kernel empties it.
@@ -26,7 +26,7 @@ pub(super) trait Control: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct Live(pub(super) Machine);
 
-impl Control for Live {
+impl TracefsWriter for Live {
     fn make_dir(&self, path: &str) -> io::Result<()> {
         fs::create_dir(self.0.path(path))
     }
