@@ -1,11 +1,11 @@
-//! What is handed out: the program as users get it, looked at before it is packed.
+//! What is handed out: the program as users get it, inspected before it is packed.
 //!
 //! Pages with their interactive part, charts as PNG, the locked libraries, and no path of the machine that it was
 //! built on. The same commit and compiler give the same archive.
 
 mod archive;
+mod inspect;
 mod licences;
-mod looked_at;
 
 use crate::{packages, shell, tools, web};
 use anyhow::{Context, ensure};
@@ -35,6 +35,9 @@ pub struct ReleaseArgs {
     /// Where the archive and its checksum go
     #[arg(long, value_name = "DIR", default_value = "target/release-files")]
     out: PathBuf,
+    /// Build from a tree with changes that are not committed
+    #[arg(long)]
+    dirty: bool,
 }
 
 /// Builds it, looks at what was built, packs it.
@@ -45,12 +48,15 @@ pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
         "a release has the interactive part of pages: install {} first (npm builds it)",
         missing.join(", ")
     );
+    if !args.dirty {
+        clean(&shell::root())?;
+    }
     let host = host()?;
     let name = name(&version()?, &host);
     web::build()?;
     let program = build(&host)?;
     let stage = tempfile::Builder::new().prefix("jitterscope-release-").tempdir()?;
-    looked_at::program(&program, stage.path())?;
+    inspect::program(&program, stage.path())?;
     let root = stage.path().join(&name);
     fill(&root, &program, &host)?;
     let out = shell::root().join(&args.out);
@@ -60,6 +66,24 @@ pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
     let sum = archive::checksum(&archive)?;
     println!("{}\n{}", archive.display(), sum.display());
     Ok(())
+}
+
+/// An archive is named by its commit's version and time: that commit is what is to be in it.
+fn clean(root: &Path) -> anyhow::Result<()> {
+    let changed = git(root, &["status", "--porcelain"])?;
+    ensure!(
+        changed.is_empty(),
+        "a release is made from a commit, and these differ from it (commit them, or give --dirty):\n{changed}"
+    );
+    Ok(())
+}
+
+fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("git").args(args).current_dir(root).output();
+    let output = output.context("git cannot be started: a release is made from a commit")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git {} failed ({}): {said}", args.join(" "), output.status);
+    String::from_utf8(output.stdout).context("git names a file that is no UTF-8")
 }
 
 /// What an archive is called, and the folder in it.
@@ -110,25 +134,54 @@ fn build(host: &str) -> anyhow::Result<PathBuf> {
 
 /// Messages of a program name the sources that they come from: these are not to be somebody's folders.
 fn remapped() -> anyhow::Result<String> {
-    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(Path::new(&home).join(".cargo"))
-    });
-    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
     let mut flags = Vec::new();
-    for (folder, called) in [(cargo, "/cargo"), (shell::root(), "/jitterscope")] {
-        let folder = folder.to_str().map(str::to_owned).context("the path is no UTF-8")?;
+    for (folder, called) in remapped_folders()? {
         ensure!(!folder.contains(' '), "{folder}: flags of the compiler cannot name a folder with a blank");
         flags.push(format!("--remap-path-prefix={folder}={called}"));
     }
     Ok(flags.join(" "))
 }
 
+/// Folders of this machine whose names could get into what is built.
+fn build_folders() -> anyhow::Result<Vec<String>> {
+    Ok(remapped_folders()?.into_iter().map(|(folder, _)| folder).collect())
+}
+
+/// The same, and what each is called instead: the sources and where libraries are kept, by the names that they were
+/// given and by those that links lead to.
+fn remapped_folders() -> anyhow::Result<Vec<(String, &'static str)>> {
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(Path::new(&home).join(".cargo"))
+    });
+    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
+    let mut found = Vec::new();
+    for (folder, called) in [(cargo, "/cargo"), (shell::root(), "/jitterscope")] {
+        for name in names_of(&folder)? {
+            found.push((name, called));
+        }
+    }
+    Ok(found)
+}
+
+/// A folder as it is named, and where links lead, if that is elsewhere.
+fn names_of(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let meant = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
+    let mut names = Vec::new();
+    for path in [folder, &meant] {
+        let name = path.to_str().context("the path is no UTF-8")?.trim_end_matches('/').to_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
 fn fill(root: &Path, program: &Path, host: &str) -> anyhow::Result<()> {
     fs::create_dir(root)?;
     fs::copy(program, root.join("jitterscope")).context("the program cannot be copied")?;
     for (from, to) in BESIDE {
-        copy(&shell::root().join(from), &root.join(to))?;
+        copy_tracked(&shell::root(), from, &root.join(to))?;
     }
     let completions = root.join("completions");
     fs::create_dir(&completions)?;
@@ -138,6 +191,25 @@ fn fill(root: &Path, program: &Path, host: &str) -> anyhow::Result<()> {
         fs::write(completions.join(file), script.stdout)?;
     }
     fs::write(root.join("THIRD-PARTY.txt"), licences::all(host)?)?;
+    Ok(())
+}
+
+/// A file, or a folder with those of its files that are under version control.
+fn copy_tracked(root: &Path, from: &str, to: &Path) -> anyhow::Result<()> {
+    let listed = git(root, &["ls-files", "-z", "--", from])?;
+    let mut any = false;
+    for file in listed.split('\0').filter(|file| !file.is_empty()) {
+        let target = match Path::new(file).strip_prefix(from) {
+            Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
+            _ => to.to_owned(),
+        };
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        copy(&root.join(file), &target)?;
+        any = true;
+    }
+    ensure!(any, "{from} is not under version control");
     Ok(())
 }
 
@@ -164,6 +236,46 @@ mod tests {
         assert_eq!(name("1.2.3", "x86_64-unknown-linux-gnu"), "jitterscope-1.2.3-x86_64-unknown-linux-gnu");
         assert!(version().unwrap().split('.').count() == 3);
         assert!(host().unwrap().contains("linux"));
+    }
+
+    /// A repository with a file that it knows in a folder, and one that it does not.
+    fn repository() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("docs/more")).unwrap();
+        for (file, text) in [("README.md", "read"), ("docs/more/a.md", "a"), ("docs/notes.md", "private")] {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        git(dir.path(), &["init", "--quiet"]).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_tree_that_differs_from_its_commit_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        git(dir.path(), &["init", "--quiet"]).unwrap();
+        clean(dir.path()).unwrap();
+        let changed = clean(repository().path()).unwrap_err().to_string();
+        assert!(changed.contains("README.md") && changed.contains("--dirty"), "{changed}");
+    }
+
+    #[test]
+    fn of_a_folder_goes_what_is_under_version_control() {
+        let (dir, out) = (repository(), tempfile::tempdir().unwrap());
+        git(dir.path(), &["add", "README.md", "docs/more/a.md"]).unwrap();
+        copy_tracked(dir.path(), "docs", &out.path().join("handbook")).unwrap();
+        copy_tracked(dir.path(), "README.md", &out.path().join("README.md")).unwrap();
+        assert_eq!(fs::read_to_string(out.path().join("handbook/more/a.md")).unwrap(), "a");
+        assert!(out.path().join("README.md").is_file() && !out.path().join("handbook/notes.md").exists());
+        assert!(copy_tracked(dir.path(), "docs/notes.md", &out.path().join("x")).is_err());
+    }
+
+    #[test]
+    fn a_folder_behind_a_link_has_both_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/usr", &link).unwrap();
+        assert_eq!(names_of(&link).unwrap(), [link.to_str().unwrap(), "/usr"]);
+        assert_eq!(names_of(Path::new("/usr")).unwrap(), ["/usr"]);
     }
 
     #[test]

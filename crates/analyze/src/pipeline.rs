@@ -182,15 +182,16 @@ fn times(times: &MessageTimes) -> TimesSummary {
 }
 
 fn hidden(transit: &TimesSummary, from_intended: &TimesSummary) -> Option<Hidden> {
-    let at = |times: &TimesSummary, name: &str| times.percentiles_ns.get(name).copied().unwrap_or_default();
-    // Of equals the lowest percentile: the last of the highest.
+    // Of equals the lowest percentile: the last of the highest. One that tables leave out is none to speak of.
     MESSAGE_LEVELS
         .iter()
         .rev()
-        .map(|(name, _)| Hidden {
-            percentile: name,
-            transit_ns: at(transit, name),
-            from_intended_ns: at(from_intended, name),
+        .filter_map(|(name, _)| {
+            Some(Hidden {
+                percentile: name,
+                transit_ns: transit.supported(name)?,
+                from_intended_ns: from_intended.supported(name)?,
+            })
         })
         .filter(|hidden| hidden.from_intended_ns.0 > hidden.transit_ns.0 + hidden.transit_ns.0 / 10)
         .max_by(|a, b| {
@@ -223,11 +224,11 @@ mod tests {
 
     #[test]
     fn what_coordinated_omission_hides_is_the_percentile_that_differs_most() {
-        // Ten of a thousand waited: 10 us from the intended time, of which the transit shows 1 us.
+        // A hundred of ten thousand waited: 10 us from the intended time, of which the transit shows 1 us.
         let result = PipelineConsumer {
-            received: 1000,
-            transit: of(&[(100, 990), (1_000, 10)]),
-            from_intended: of(&[(105, 990), (10_000, 10)]),
+            received: 10_000,
+            transit: of(&[(100, 9900), (1_000, 100)]),
+            from_intended: of(&[(105, 9900), (10_000, 100)]),
             ..PipelineConsumer::default()
         };
         let summary = consumer(&result);
@@ -235,7 +236,17 @@ mod tests {
             Hidden { percentile: "99.9", transit_ns: Nanos(1_000), from_intended_ns: Nanos(10_000) };
         assert_eq!(summary.hidden, Some(expected));
         assert_eq!(summary.transit.percentiles_ns["99"], Nanos(100));
-        let honest = PipelineConsumer { from_intended: of(&[(105, 990), (1_050, 10)]), ..result };
+        let honest = PipelineConsumer { from_intended: of(&[(105, 9900), (1_050, 100)]), ..result };
         assert_eq!(consumer(&honest).hidden, None);
+        // Of a thousand, that percentile rests on one message, and no table tells it.
+        let few = PipelineConsumer {
+            received: 1000,
+            transit: of(&[(100, 990), (1_000, 10)]),
+            from_intended: of(&[(105, 990), (10_000, 10)]),
+            ..honest.clone()
+        };
+        assert_eq!(consumer(&few).hidden, None);
+        let only_one_side = PipelineConsumer { transit: of(&[(100, 9900), (1_000, 100)]), ..few };
+        assert_eq!(consumer(&only_one_side).hidden, None);
     }
 }

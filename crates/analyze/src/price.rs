@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What recording the kernel's events cost. What they took is an estimate: from if all that a record needs was in
-/// the CPU's near caches to if nothing was.
+/// the CPU's near caches to if nothing was (see [`Taken`]).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
     /// Records of the measured time, by what they are about.
@@ -21,20 +21,22 @@ pub struct Price {
     pub helper_fraction: f64,
 }
 
-/// What our records took.
+/// What our records took, as an estimate between two figures of one record: the fastest row of calls with warm
+/// caches, and the median of calls after the near caches were filled with something else. Single records can
+/// have taken more than the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Taken {
-    /// At least.
+    /// If each took what one takes with warm caches.
     pub least_ns: Nanos,
-    /// At most.
+    /// If each took what one takes with cold caches, in the median.
     pub most_ns: Nanos,
-    /// At least, of the stolen time; null where no probe measured what was stolen.
+    /// The former, of the stolen time; null where no probe measured what was stolen.
     pub least_of_stolen: Option<f64>,
-    /// At most, of the stolen time.
+    /// The latter, of the stolen time.
     pub most_of_stolen: Option<f64>,
-    /// At least, of all time of the measured CPUs.
+    /// The former, of all time of the measured CPUs.
     pub least_of_time: f64,
-    /// At most, of all time of the measured CPUs.
+    /// The latter, of all time of the measured CPUs.
     pub most_of_time: f64,
 }
 

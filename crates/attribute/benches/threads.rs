@@ -2,47 +2,19 @@
 //! `cargo bench -p jitterscope-attribute --bench threads`. Made-up records; prints one line of JSON.
 
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
-use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
-    Ticks,
-};
+use jitterscope_model::{Comm, CpuId, EventKind, Name, ThreadRef, Ticks};
 use std::time::Instant;
+
+#[path = "support/crowd.rs"]
+mod crowd;
+use crowd::{Names, at, follower, task};
 
 /// Turns on the CPU, as in two seconds.
 const TURNS: u64 = 1500;
 
-struct Names;
-
-impl Lexicon for Names {
-    fn function(&self, _addr: KernelAddr) -> Name {
-        "function".into()
-    }
-
-    fn comm(&self, _tid: i32) -> Option<Name> {
-        Some("worker".into())
-    }
-}
-
-fn task(tid: i32) -> TaskRef {
-    TaskRef { tid, comm: Comm::new("worker"), prio: 120 }
-}
-
-fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(0), tid, context: ExecutionContext::Thread, kind }
-}
-
 /// Seconds that the end took, and slices told.
 fn end(threads: i32) -> (f64, usize) {
-    let mut follower = ThreadFollower::new(FollowerSettings {
-        rate: TickRate::NANOSECONDS,
-        join_within: Ticks(0),
-        remember: Ticks(0),
-        new_threads: false,
-        children: false,
-        names: Vec::new(),
-        most_threads: 1 << 20,
-    });
-    follower.measure(Ticks(0), Ticks(u64::MAX));
+    let mut follower = follower();
     for tid in 1..=threads {
         let thread = ThreadRef { tid, comm: Comm::new("worker") };
         follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));

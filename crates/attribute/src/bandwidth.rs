@@ -48,6 +48,11 @@ impl Bandwidth {
         self.told.clear();
         for (tid, groups) in &turn.members {
             self.told.insert(*tid);
+            if groups.is_empty() {
+                // Not even those of its maker.
+                self.members.remove(tid);
+                continue;
+            }
             if self.members.len() >= MOST_THREADS {
                 self.members.clear();
             }
@@ -180,6 +185,19 @@ mod tests {
         assert!(known.quota(70, Ticks(150), Ticks(160)).is_some());
         known.begun(70, 1);
         assert!(known.quota(70, Ticks(150), Ticks(160)).is_none());
+    }
+
+    /// A shim in a group with a quota forks, and the child moves to a group without one.
+    #[test]
+    fn a_thread_found_in_no_group_with_a_quota_has_not_its_makers() {
+        let mut known = Bandwidth::default();
+        known.turn(&DrainTurn { members: vec![(7, vec!["/a".into()])], ..turn(100, &[]) }, true);
+        known.begun(70, 7);
+        known.turn(&DrainTurn { members: vec![(70, Vec::new())], ..turn(200, &["/a"]) }, true);
+        let of = |tid| known.quota(tid, Ticks(150), Ticks(160)).is_some();
+        assert_eq!([of(7), of(70)], [true, false]);
+        known.begun(70, 7);
+        assert!(known.quota(70, Ticks(150), Ticks(160)).is_none(), "it was read after it was made");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod frequencies;
 mod instead;
 mod lexicon;
 mod occupancy;
+mod part_sums;
 mod passive;
 mod senders;
 mod tally;

@@ -133,6 +133,12 @@ fn labels_are_samples_and_samples_decide() {
     assert_eq!(culprit(&found, "rival")["stolen"]["verdict"], "better");
     let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
     assert!(told.contains("ALL SIDES") && told.contains("C AGAINST A"), "{told}");
+    // The longest of all of a side's runs, with the time in which it was looked for.
+    store(&ten_seconds(true, 5, 90_000), "QUIET", 400, dir.path(), None);
+    let told = text(&diff(dir.path(), &["BUSY", "QUIET"]));
+    let worst = told.lines().find(|line| line.starts_with("worst")).unwrap();
+    assert!(worst.contains("9.00 us  90.0 us  in 49.") && worst.contains("and 59."), "{worst}");
+    let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
     for line in told.lines() {
         assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
     }
@@ -151,7 +157,12 @@ fn what_cannot_be_compared_is_not_judged() {
         let figures = found["against"][0]["figures"].as_array().unwrap();
         assert!(figures.iter().all(|row| row["comparison"].is_null()));
         assert!(text(&diff(dir.path(), &["SPIN", other])).contains("NOT COMPARABLE"));
+        let gate = ["SPIN", other, "--fail-if", "worse(any), worse(culprit rival)"];
+        let told = diff(dir.path(), &gate);
+        let said = String::from_utf8_lossy(&told.stderr).matches("not comparable: ").count();
+        assert_eq!((told.status.code(), said), (Some(4), 2), "{other}");
     }
+    assert!(text(&diff(dir.path(), &["SPIN", "COARSE"])).contains("the same --threshold"));
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
     assert_eq!((&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]), (&"0".into(), &"1".into()));
     assert_eq!(total(&cpus)["verdict"], "inconclusive");
@@ -170,7 +181,8 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
     );
     assert!(refused(&diff(dir.path(), &["ONE@7", "ONE@0"])).contains("did not measure CPU 7"));
     assert!(refused(&diff(dir.path(), &["ONE@x", "ONE@0"])).contains("no list of CPUs"));
-    assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("the same runs"));
+    assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("in both ONE and ONE"));
+    assert!(refused(&diff(dir.path(), &["ONE@0", "ONE@0,1"])).contains("in both ONE@0 and ONE@0,1"));
     for picture in [["--html", "-"].as_slice(), &["--chart", "culprits", "--out", "-"]] {
         let drawn = diff(dir.path(), &[&["ONE@0", "ONE@1"], picture].concat());
         assert!(refused(&drawn).contains("ONE@0: charts are of whole runs. Leave out --html"));
@@ -190,6 +202,27 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
         }
     }
     assert!(text(&diff(dir.path(), &["ONE@0", &format!("{}@1", copy.display())])).contains("copied@1"));
+}
+
+/// As part of a label and by itself, or as a copy: a run beside itself says that nothing changed.
+#[test]
+fn a_run_is_not_compared_with_itself_however_it_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..4u32 {
+        store(&ten_seconds(true, 20 + at, 9_000), "BUSY", u64::from(at) * 60, dir.path(), None);
+    }
+    store(&ten_seconds(true, 5, 9_000), "QUIET", 300, dir.path(), None);
+    let mut folders: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|folder| folder.display().to_string().contains("BUSY"));
+    let one = folders[0].to_str().unwrap();
+    for sides in [["BUSY", one], [one, "BUSY"]] {
+        let told = refused(&diff(dir.path(), &sides));
+        assert!(told.contains("is in both") && told.contains("name by id"), "{told}");
+        assert!(told.contains("is in both BUSY and ") || told.contains(" and BUSY:"), "{told}");
+    }
+    assert!(refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET"));
+    text(&diff(dir.path(), &["BUSY", "QUIET"]));
 }
 
 #[test]

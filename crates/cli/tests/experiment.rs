@@ -1,115 +1,24 @@
 //! Experiments on the machine that the tests run on. They need root and tracefs, and say so when they are
 //! skipped.
 
+mod experiments;
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use jitterscope_testing::{SplitMix64, is_root, turn};
+use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, run, stderr};
+use jitterscope_testing::{SplitMix64, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
 /// How long the guard of a killed experiment may take.
 const UNDONE: Duration = Duration::from_secs(60);
 /// Kills beyond those that are asked for, until one meets the change applied.
 const MORE_KILLS: u64 = 5;
-
-fn command(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.args(args).arg("--runs").arg(dir.join("runs")).env("JITTERSCOPE_STATE", dir.join("state"));
-    command.stdin(Stdio::null());
-    command
-}
-
-fn run(dir: &Path, args: &[&str]) -> Output {
-    command(dir, args).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn can_experiment() -> bool {
-    if !is_root() {
-        return false;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let doctor = run(dir.path(), &["doctor", "--require", "tracefs"]);
-    let two = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
-    if !doctor.status.success() || !two || !Path::new(STAT_INTERVAL).exists() {
-        eprintln!("skipped: tracefs, a second CPU and vm.stat_interval are needed: {}", stderr(&doctor));
-        return false;
-    }
-    true
-}
-
-#[test]
-fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    for (args, said) in [
-        (&["experiment"][..], "--knob"),
-        (&["experiment", "--apply", "true"], "--revert"),
-        (&["experiment", "--env", "X=1"], "COMMAND"),
-        (&["experiment", "--env", "X", "--", "true"], "NAME=VALUE"),
-        (&["experiment", "--apply", "true", "--revert", "true", "--pairs", "7"], "8 pairs"),
-        (&["experiment", "--apply", "true", "--revert", "true", "--knob", "vmstat"], "cannot be used with"),
-        (&["experiment", "--apply", "true", "--revert", "true", "--resume"], "no such experiment"),
-        (&["experiment", "--knob", "vmstat", "--applied-when", "true"], "--apply"),
-        (&["experiment", "--knob", "vmstat", "--settles-in", "1s"], "--apply"),
-        (&["experiment", "--knob", "vmstat", "--removes", "x"], "cannot be used with"),
-        (&["experiment", "--apply", "true", "--revert", "true", "--probe", "none"], "with --for"),
-        (&["experiment", "--apply", "true", "--revert", "true", "--for", "x"], "--probe none"),
-        (&["experiment", "--knob", "vmstat", "--probe", "pipeline"], "--cpus where its threads run"),
-        (
-            &["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "--cpus", "0"],
-            "two CPUs",
-        ),
-    ] {
-        let output = run(dir.path(), args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
-    }
-}
-
-#[test]
-fn a_dry_run_tells_the_time_and_what_could_be_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let args = ["experiment", "--apply", "touch x", "--revert", "rm x", "-d", "10s", "--dry-run", "--quiet"];
-    let output = run(dir.path(), &args);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    for said in ["8 pairs", "up to 16 pairs", "four times in five", "no earlier runs"] {
-        assert!(text.contains(said), "{said}: {text}");
-    }
-    assert!(!dir.path().join("runs/experiments").exists());
-}
-
-#[test]
-fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_told_before() {
-    let dir = tempfile::tempdir().unwrap();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--dry-run", "-q"];
-    let told =
-        |more: &[&str]| String::from_utf8(run(dir.path(), &[&args[..], more].concat()).stdout).unwrap();
-    assert!(told(&[]).contains("not interleaved"), "{}", told(&[]));
-    let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
-    assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
-    assert!(interleaved.contains("removes kworker"), "{interleaved}");
-    // Nothing of it would be there to go on from.
-    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
-    let output = run(dir.path(), &args);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("not interleaved"), "{}", stderr(&output));
-}
-
-fn highest_cpu() -> String {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
-}
 
 /// A thread of this name that takes a tenth of a CPU, once it is started.
 fn rival(dir: &Path, cpu: &str) -> (String, String) {
@@ -252,7 +161,11 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
     }
 }
 
-/// By design one experiment in twenty takes chance for a difference of the total; two in a row are one in 400.
+/// By design one experiment in twenty at most takes chance for a difference of its total, the looks taken together.
+/// Over simulated machines (calibration of `crates/experiment`, nothing predicted, as here) it was 2 to 9 of 400, for
+/// signs of eight pairs are tested exactly and most end with equivalence at the first look. Twice in a row is thus
+/// one time in 400 by design and about one in 2000 as measured: that often this fails for no reason, which without the
+/// second one would be one time in fifty.
 #[test]
 fn two_arms_that_are_the_same_are_not_told_apart() {
     let _turn = turn();
@@ -357,6 +270,47 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     let session = fs::read_dir(dir.path().join("runs/experiments")).unwrap().next().unwrap().unwrap();
     let pairs = fs::read_to_string(session.path().join("experiment.jsonl")).unwrap();
     assert_eq!(pairs.lines().count() as u64, 1 + found["pairs"].as_u64().unwrap(), "{pairs}");
+}
+
+/// Where the arms do not take turns, what was measured stays as well.
+#[test]
+fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("changed").display().to_string();
+    let (apply, revert) = (format!("touch {file}"), format!("rm {file}"));
+    let args = ["experiment", "--apply", &apply, "--revert", &revert, "-d", "200ms"];
+    let args = [&args[..], &["--settles-in", "500ms", "--longest-wait", "100ms"]].concat();
+    let stopped = |more: &[&str], at: &str| {
+        let mut child = command(dir.path(), &[&args[..], more].concat());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        said(&mut child, at);
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!Path::new(&file).exists(), "it is undone");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = stopped(&[], "run 2 of 8 without the change");
+    assert!(told.contains("stopped") && told.contains("--resume goes on"), "{told}");
+    stopped(&["--resume"], "run 1 of 8 with the change");
+    let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let told = stderr(&resumed);
+    assert!(told.contains("going on after 8 runs without the change and 1 with it"), "{told}");
+    let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    hold(&schema("experiment"), &found, "experiment");
+    assert_eq!((&found["ended"], &found["pairs"]), (&"last_look".into(), &8.into()));
+    assert_eq!((&found["interleaved"], &found["left_out"]), (&false.into(), &Value::Null));
+    let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
+    assert_eq!(
+        list["runs"].as_array().unwrap().len(),
+        16,
+        "nothing is measured twice, and nothing is left over"
+    );
 }
 
 #[test]
@@ -471,31 +425,6 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     assert!(tells(&doctor(&["--clean"])["removed"]));
     assert!(!changed.exists());
     assert!(!tells(&doctor(&[])["leftovers"]));
-}
-
-#[test]
-fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
-    let _turn = turn();
-    if !can_experiment() {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let before = fs::read_to_string(STAT_INTERVAL).unwrap();
-    // No knob whose undoing takes long, and no time to confirm.
-    let args = ["experiment", "--auto", "--budget", "1s", "-d", "300ms", "--longest-wait", "3s", "--json"];
-    let output = run(dir.path(), &args);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(&schema("experiment-auto"), &found, "experiment-auto");
-    let tried = found["candidates"].as_array().unwrap();
-    for candidate in tried.iter().filter(|candidate| candidate["kept"] == false) {
-        let told = format!("{} is undone", candidate["knob"].as_str().unwrap());
-        assert!(stderr(&output).contains(&told), "{told}: {}", stderr(&output));
-    }
-    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
-    let status: Value =
-        serde_json::from_slice(&run(dir.path(), &["tune", "status", "--json"]).stdout).unwrap();
-    assert_eq!(status["active"], false, "{status}");
 }
 
 /// Before anything was measured there is nothing to keep, and nothing went wrong either.

@@ -83,6 +83,9 @@ fn what_a_missing_source_would_have_shown_is_not_kept() {
             // Others are found without it.
             ("culprit(*)>90%, culprit(rival)>50%, hypervisor>1%, unresolved>1%", 0, "kept"),
             ("firmware>=0%", 3, "exceeded"),
+            // Kind and name, as reports print them.
+            ("culprit(thread rival)>0.01%", 3, "exceeded"),
+            ("culprit(irq rival)>0.01%", 0, "nobody of this name was seen; thread rival was"),
         ],
     );
     let absent = stored_with(|manifest| {
@@ -207,4 +210,77 @@ fn nothing_became_worse_only_where_everything_is_known_not_to_have() {
         store(&rivals(label), one.path());
     }
     holds(one.path(), &["diff", "A", "B"], &[("worse(any)", 4, "figures may be worse")]);
+}
+
+/// A name that nobody has is kept, and that nobody has it is said; a slip of a word of ours is refused.
+#[test]
+fn a_misspelt_name_is_not_passed_silently() {
+    let dir = stored_with(|_| {});
+    holds(
+        dir.path(),
+        &["report", "RUN"],
+        &[
+            ("culprit(rivel)>0.1%", 0, "kept: nobody of this name was seen; thread rival was"),
+            (
+                "culprit(postgres)>0.1%",
+                0,
+                "kept: nobody of this name was seen; most was taken by thread rival",
+            ),
+            ("culprit(kworker)>0.1%", 0, "kept: none was seen"),
+            ("culprit(rival)>50%", 0, "%, kept\n"),
+            ("culprit(kwroker)>0.1%", 2, "a letter away from \"kworker\""),
+            ("culprit(thread kwroker)>0.1%", 0, "nobody of this name was seen"),
+        ],
+    );
+    let junit = dir.path().join("gates.xml");
+    let gate = ["report", "RUN", "--fail-if", "culprit(rivel)>0.1%", "--junit", junit.to_str().unwrap()];
+    assert_eq!(told(dir.path(), &gate).0, 0);
+    let text = std::fs::read_to_string(&junit).unwrap();
+    assert!(text.contains("nobody of this name was seen; thread rival was"), "{text}");
+    let two = tempfile::tempdir().unwrap();
+    for label in ["A", "B"] {
+        store(&rivals(label), two.path());
+    }
+    let slip = "worse(culprit hypervisr)";
+    holds(
+        two.path(),
+        &["diff", "A", "B"],
+        &[("worse(culprit rivel)", 0, "thread rival was"), (slip, 2, "a letter away")],
+    );
+}
+
+#[test]
+fn a_change_of_what_neither_run_could_see_is_not_kept() {
+    let pair = |change: &dyn Fn(&str, &mut RunManifest)| {
+        let dir = tempfile::tempdir().unwrap();
+        for label in ["A", "B"] {
+            let mut run = rivals(label);
+            change(label, &mut run.manifest);
+            store(&run, dir.path());
+        }
+        dir
+    };
+    let counted = |manifest: &mut RunManifest| {
+        manifest.sources.push(source("smi", SourceStatus::Available, 0));
+        manifest.host.hypervisor = None;
+    };
+    let firmware = "worse(culprit firmware)";
+    let blind = "cannot be decided: firmware (smi) could not be told apart: this run did not count";
+    holds(pair(&|_, _| {}).path(), &["diff", "A", "B"], &[(firmware, 4, blind)]);
+    // One of them could not see it.
+    let one = pair(&|label, manifest| {
+        if label == "A" {
+            counted(manifest)
+        }
+    });
+    holds(one.path(), &["diff", "A", "B"], &[(firmware, 4, blind)]);
+    let both = pair(&|_, manifest| counted(manifest));
+    holds(both.path(), &["diff", "A", "B"], &[(firmware, 0, "not worse, kept: none was seen")]);
+    // A probe measures what was stolen itself; who stole it is told by events, and some were lost.
+    let lossy = pair(&|label, manifest| manifest.sources[0].lost = if label == "B" { 40 } else { 0 });
+    holds(
+        lossy.path(),
+        &["diff", "A", "B"],
+        &[("worse(culprit nobody)", 4, "40 kernel events were lost"), ("max>1s", 0, "kept")],
+    );
 }

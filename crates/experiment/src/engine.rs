@@ -1,11 +1,12 @@
 //! Making pairs until they decide.
 
+mod block;
 mod judging;
 mod turning;
 
 use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
 use jitterscope_analyze::compare::{
-    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff,
+    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
 use serde::Serialize;
@@ -51,8 +52,14 @@ pub trait Observer {
     /// It is waited until a change or its undoing is in force.
     fn settling(&mut self, _arm: Arm, _left: Duration) {}
 
-    /// A pair is whole; `void` says why it does not count.
-    fn paired(&mut self, _counted: usize, _void: Option<&str>) {}
+    /// A pair is whole, so many count, and there is a look after so many.
+    fn paired(&mut self, _counted: usize) {}
+
+    /// A run is whole where the arms do not take turns; so many of its arm count, of so many.
+    fn measured(&mut self, _arm: Arm, _counted: usize, _of: usize) {}
+
+    /// A pair, or a run where the arms do not take turns, does not count; why.
+    fn void(&mut self, _why: &str) {}
 }
 
 impl Observer for () {}
@@ -128,6 +135,8 @@ pub struct Outcome {
     pub pairs: usize,
     /// Why the others do not.
     pub void: Vec<String>,
+    /// What was measured before a break and cannot be gone on from; null where there is nothing of that.
+    pub left_out: Option<String>,
     /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
     pub interleaved: bool,
     /// What was decided.
@@ -156,8 +165,7 @@ pub struct Experiment<'e> {
     pub stop: &'e AtomicBool,
 }
 
-/// Whether the arms take turns: its undoing takes no longer than is waited for. Where they do not, nothing is kept
-/// to go on from.
+/// Whether the arms take turns: its undoing takes no longer than is waited for.
 #[must_use]
 pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
     match change.undoing() {
@@ -179,6 +187,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         runs: [Vec::new(), Vec::new()],
         unsure: false,
         void: Vec::new(),
+        left_out: None,
         decisions: Vec::new(),
     };
     let made = engine.make();
@@ -197,6 +206,8 @@ struct Engine<'e> {
     /// Whether the first of them is of the first pair, and its run without the change came after one with it.
     unsure: bool,
     void: Vec<String>,
+    /// What was measured before and cannot be gone on from.
+    left_out: Option<String>,
     decisions: Vec<Decision>,
 }
 
@@ -262,7 +273,8 @@ impl Engine<'_> {
                     let none = PathBuf::new;
                     let pair = Pair { pair: number, order, a: none(), b: none(), void: Some(why.clone()) };
                     self.of.session.add(pair)?;
-                    self.of.observer.paired(self.runs[0].len(), Some(&why));
+                    self.of.observer.void(&why);
+                    self.of.observer.paired(self.runs[0].len());
                     self.void.push(why);
                     return Ok(true);
                 }
@@ -275,15 +287,17 @@ impl Engine<'_> {
         let void = self.is_void(&a, &b);
         let path = |run: &ComparedRun| PathBuf::from(&run.path);
         self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
-        match &void {
-            Some(why) => self.void.push(why.clone()),
-            None => {
-                if let Some(why) = self.count(number, order, [a, b]) {
-                    self.of.observer.paired(self.runs[0].len(), Some(&why));
-                }
+        let void = match void {
+            Some(why) => {
+                self.void.push(why.clone());
+                Some(why)
             }
+            None => self.count(number, order, [a, b]),
+        };
+        if let Some(why) = &void {
+            self.of.observer.void(why);
         }
-        self.of.observer.paired(self.runs[0].len(), void.as_deref());
+        self.of.observer.paired(self.runs[0].len());
         Ok(true)
     }
 
@@ -301,14 +315,18 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
+    fn sides(&self) -> Result<[Side; 2], ExperimentError> {
         let side = |arm: Arm, name: &str| {
             Side::of_arm(name, self.runs[arm as usize].clone()).map_err(|error| ExperimentError::Run {
                 arm: if arm == Arm::A { 'A' } else { 'B' },
                 why: error.to_string(),
             })
         };
-        let sides = [side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?];
+        Ok([side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?])
+    }
+
+    fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
+        let sides = self.sides()?;
         let rules = DiffRules { design, alpha, margin: self.of.rules.margin };
         Ok(diff(&sides, rules, &self.of.change.knobs(), self.of.answers))
     }
@@ -327,63 +345,14 @@ impl Engine<'_> {
         primary(found).iter().all(|(what, _)| known(what))
     }
 
-    /// Whether going on is hardly worth it. What is predicted is a matter of few pairs: only the total is
-    /// given up, and only once all that was predicted is decided.
+    /// Whether going on is hardly worth it.
     fn is_futile(&self) -> bool {
-        let Some(total) = self.runs[0].first().and_then(ComparedRun::total) else { return false };
+        let Ok(sides) = self.sides() else { return false };
+        let rules =
+            DiffRules { design: Design::Paired, margin: self.of.rules.margin, ..DiffRules::default() };
+        let decided = |what: &str| self.decisions.iter().any(|decision| decision.what == what);
         let knobs = self.of.change.knobs();
-        let looked = self.runs[0].len() >= self.of.rules.looks.first().pairs;
-        if !total.is_finite() || (!knobs.is_empty() && !looked) {
-            return false;
-        }
-        let undecided_prediction = looked && {
-            let found = self.compare(Design::Paired, self.of.rules.looks.due(self.runs[0].len()).alpha);
-            found.is_ok_and(|found| {
-                primary(&found).iter().any(|(what, _)| {
-                    !what.starts_with("total") && !self.decisions.iter().any(|d| d.what == *what)
-                })
-            })
-        };
-        if undecided_prediction {
-            return false;
-        }
-        let of = |arm: usize| self.runs[arm].iter().map(ComparedRun::total).collect::<Option<Vec<f64>>>();
-        let (Some(first), Some(second)) = (of(0), of(1)) else { return false };
-        let kind = self.runs[0][0].total_kind();
-        kind.is_some_and(|kind| {
-            self.of.rules.looks.futile(&first, &second, kind.margin(self.of.rules.margin))
-        })
-    }
-
-    /// Where the undoing takes longer than anybody waits: all runs without the change, then all with it.
-    fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
-        let runs = self.of.rules.looks.first().pairs;
-        for arm in [Arm::A, Arm::B] {
-            match self.turn_to(arm)? {
-                Turn::Begins => {}
-                Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
-                Turn::Unseen(why) => {
-                    self.void.push(why);
-                    return Ok(self.outcome(Ended::Void, false, None));
-                }
-            }
-            while self.runs[arm as usize].len() < runs {
-                self.of.observer.measuring(self.runs[arm as usize].len(), arm);
-                let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
-                    return Ok(self.outcome(Ended::Stopped, false, None));
-                };
-                match self.names_nobody(arm, &run) {
-                    Some(why) => self.void.push(why),
-                    None => self.runs[arm as usize].push(run),
-                }
-                if self.void.len() > self.of.rules.most_void {
-                    return Ok(self.outcome(Ended::Void, false, None));
-                }
-            }
-        }
-        let found = self.compare(Design::Unpaired, jitterscope_analyze::compare::ALPHA)?;
-        self.decide(&found, runs);
-        Ok(self.outcome(Ended::LastLook, false, Some(found)))
+        is_futile(sides.each_ref(), &self.of.rules.looks, rules, &knobs, self.of.answers, &decided)
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
@@ -393,6 +362,7 @@ impl Engine<'_> {
             ended,
             pairs: self.runs[0].len().min(self.runs[1].len()),
             void: std::mem::take(&mut self.void),
+            left_out: self.left_out.take(),
             interleaved,
             decisions: std::mem::take(&mut self.decisions),
             verified,
@@ -409,10 +379,10 @@ impl Engine<'_> {
             .flatten()
             // What knobs answer, but neither arm saw, verifies nothing.
             .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
-            .map(|row| decided(&name_of(row)))
+            .map(|row| decided(&row.title()))
             .collect();
         let totals: Vec<(Option<Verdict>, bool)> =
-            totals(against).map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
+            against.totals().map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
         let total_worse = totals.iter().any(|(verdict, _)| *verdict == Some(Verdict::Worse));
         let total_fine = !totals.is_empty()
             && totals.iter().all(|(verdict, not_worse)| match verdict {
@@ -438,26 +408,7 @@ fn is_decided(comparison: &Comparison) -> bool {
     comparison.verdict != Verdict::Inconclusive
 }
 
-fn name_of(row: &jitterscope_analyze::compare::CulpritDiff) -> String {
-    format!("{} {}", row.subject.kind_word(), row.subject.name())
-}
-
-fn totals(against: &Against) -> impl Iterator<Item = (String, &Comparison)> {
-    let rows = against.figures.iter().filter(|row| row.is_total).enumerate();
-    rows.filter_map(|(at, row)| {
-        let what = if at == 0 { "total".to_owned() } else { format!("total {}", at + 1) };
-        Some((what, row.comparison.as_ref()?))
-    })
-}
-
 /// What was fixed to be asked before anything was measured.
 fn primary(found: &Diff) -> Vec<(String, &Comparison)> {
-    let Some(against) = found.against.first() else { return Vec::new() };
-    let predicted = against.culprits.iter().flatten().filter(|row| row.predicted);
-    let culprits = predicted.map(|row| {
-        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        let of = if direction(&row.stolen) || !direction(&row.events) { &row.stolen } else { &row.events };
-        (name_of(row), of)
-    });
-    totals(against).chain(culprits).collect()
+    found.against.first().map(Against::primary).unwrap_or_default()
 }

@@ -14,6 +14,15 @@ pub enum ExperimentError {
         /// How it ended.
         what: String,
     },
+    /// A command that applies or reverts asked at the terminal.
+    #[error(
+        "{command:?} wants the terminal, as sudo does for a password, and was ended: commands of an experiment run \
+         where nobody can answer. Run the experiment as root, or let the command need no answer (sudo -n)"
+    )]
+    WantsTerminal {
+        /// As given.
+        command: String,
+    },
     /// The knobs could not be applied.
     #[error("{0}")]
     NotApplied(String),

@@ -14,8 +14,10 @@ pub struct Estimate {
     pub interleaved: bool,
     /// Runs an arm at the first look and at the last.
     pub runs: [usize; 2],
-    /// How long it takes until either.
-    pub takes_ns: [Nanos; 2],
+    /// How long it takes until either; null where nothing says how long a run is.
+    pub takes_ns: Option<[Nanos; 2]>,
+    /// How long a run measures; null where nothing says, as of a command that was not yet run.
+    pub run_ns: Option<Nanos>,
     /// How long an apply or a rollback is waited for.
     pub wait_ns: Nanos,
     /// By how many runs the scatter is known; 0 where it is assumed.
@@ -32,9 +34,16 @@ const ASSUMED: f64 = 0.3;
 /// What a run takes beside its measurement.
 const AROUND: Nanos = Nanos(1_500_000_000);
 
-/// Estimates it. `totals` are of earlier runs of the same kind on this machine.
+/// How long so many runs take, each of which measures for so long.
 #[must_use]
-pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) -> Estimate {
+pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
+    Nanos((run.0.saturating_add(AROUND.0)).saturating_mul(runs as u64))
+}
+
+/// Estimates it. A run measures for so long, if that is known; `totals` are of earlier runs of the same kind on this
+/// machine.
+#[must_use]
+pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: &[f64]) -> Estimate {
     let interleaved = interleaves(change, rules);
     let wait = match change.undoing() {
         InForceIn::Within(time) => time,
@@ -42,12 +51,12 @@ pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) 
     };
     let (first, last) = (rules.looks.first(), rules.looks.last());
     let runs = if interleaved { [first.pairs, last.pairs] } else { [first.pairs, first.pairs] };
-    let takes = runs.map(|pairs| {
-        let measuring = (run.0 + AROUND.0).saturating_mul(2 * pairs as u64);
+    let of = |pairs: usize, run: Nanos| {
         // In a fourth of all neighbouring pairs B follows on B.
         let undone = if interleaved { 3 * pairs as u64 / 4 } else { 0 };
-        Nanos(measuring.saturating_add(wait.0.saturating_mul(undone)))
-    });
+        Nanos(runs_take(run, 2 * pairs).0.saturating_add(wait.0.saturating_mul(undone)))
+    };
+    let takes_ns = run.map(|run| runs.map(|pairs| of(pairs, run)));
     let logs: Vec<f64> = totals.iter().filter(|total| **total > 0.0).map(|total| total.ln()).collect();
     let known = logs.len() >= 3;
     let scatter = if known {
@@ -62,7 +71,8 @@ pub fn estimate(change: &dyn Change, run: Nanos, rules: &Rules, totals: &[f64]) 
         schema_version: SCHEMA_VERSION,
         interleaved,
         runs,
-        takes_ns: takes,
+        takes_ns,
+        run_ns: run,
         wait_ns: wait,
         known_from: if known { logs.len() } else { 0 },
         scatter,

@@ -7,18 +7,21 @@
 use crate::ExperimentError;
 use jitterscope_platform::Machine;
 use jitterscope_tune::boot_id;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long what was killed may take to go: it finishes the system call that it is in.
 const GOING: Duration = Duration::from_secs(10);
 /// How often it is looked for.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long what a command said is waited for once it has failed: what it left running may keep that open.
+const SAID: Duration = Duration::from_secs(1);
 /// Waits for a line, then is the user's command. Without the line, for whoever was to write it is gone, it ends.
 const GATE: &str = r#"IFS= read -r go && exec sh -c "$1" </dev/null"#;
 
@@ -134,18 +137,70 @@ pub(crate) fn shell_in(
             .map_err(|error| failed(format!("cannot be started: {error}")))
     });
     // Closed without a line, the gate lets nothing through.
-    let output: Output =
-        child.wait_with_output().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let said = child.stderr.take().map(listen);
+    let ended = match ended(&mut child) {
+        Ok(Ended::WantsTerminal) => {
+            // The whole group is stopped, and would stay so.
+            if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = child.wait();
+            Err(ExperimentError::WantsTerminal { command: command.to_owned() })
+        }
+        Ok(Ended::With(status)) => Ok(status),
+        Err(error) => Err(failed(format!("cannot be waited for: {error}"))),
+    };
     opened?;
-    if output.status.success() {
+    let status = ended?;
+    if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(failed(if said.is_empty() {
-        output.status.to_string()
-    } else {
-        format!("{}: {said}", output.status)
-    }))
+    let said = said.and_then(|said| said.recv_timeout(SAID).ok()).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    Err(failed(if said.is_empty() { status.to_string() } else { format!("{status}: {said}") }))
+}
+
+/// What a command says, once it and all that it left running are silent.
+fn listen(mut from: ChildStderr) -> Receiver<Vec<u8>> {
+    let (say, said) = channel();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        // What was read before an error is told all the same.
+        let _ = from.read_to_end(&mut all);
+        let _ = say.send(all);
+    });
+    said
+}
+
+/// How a command ended.
+enum Ended {
+    With(ExitStatus),
+    /// It was stopped, for it read from the terminal or set it while another group has it.
+    WantsTerminal,
+}
+
+/// Waits for a group's leader. The kernel stops all of a group of which one reads from the terminal that is not its
+/// own: nobody would ever set it going again.
+fn ended(child: &mut Child) -> std::io::Result<Ended> {
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return child.wait().map(Ended::With) };
+    loop {
+        // It is left to be waited for, so that its number stays its own.
+        let how =
+            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT);
+        match how {
+            Ok(Some(status)) if status.stopped() => {
+                let by = |signal: Signal| status.stopping_signal() == Some(signal.as_raw());
+                if by(Signal::TTIN) || by(Signal::TTOU) {
+                    return Ok(Ended::WantsTerminal);
+                }
+                // Somebody else stopped it, who will let it go on. Taken, it is not told again.
+                waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
+            }
+            Ok(_) => return child.wait().map(Ended::With),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +227,44 @@ mod tests {
         let mut refused = |_: &Leader| Err(ExperimentError::NotApplied("the disk is full".into()));
         let error = shell_in("touch y", folder, &mut refused).unwrap_err().to_string();
         assert!(error.contains("the disk is full") && !dir.path().join("y").exists(), "{error}");
+    }
+
+    /// What the kernel does to a group that reads from the terminal of another.
+    #[test]
+    fn a_command_that_wants_the_terminal_is_ended_and_one_that_is_only_stopped_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Some(dir.path());
+        for signal in ["TTIN", "TTOU"] {
+            let mut of = None;
+            let mut noted = |leader: &Leader| {
+                of = Some(leader.clone());
+                Ok(())
+            };
+            let error = shell_in(&format!("kill -{signal} $$; touch x"), folder, &mut noted).unwrap_err();
+            assert!(matches!(error, ExperimentError::WantsTerminal { .. }), "{error}");
+            assert!(error.to_string().contains("sudo -n") && error.to_string().contains(signal), "{error}");
+            assert!(!of.unwrap().group_runs() && !dir.path().join("x").exists(), "{signal}");
+        }
+        shell_in("(sleep 0.2; kill -CONT $$) & kill -STOP $$; touch y", folder, &mut |_| Ok(())).unwrap();
+        assert!(dir.path().join("y").exists());
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_is_not_waited_for() {
+        let begun = Instant::now();
+        let mut left = Vec::new();
+        let mut noted = |leader: &Leader| {
+            left.push(leader.clone());
+            Ok(())
+        };
+        // It keeps what errors are told on open.
+        shell_in("sleep 60 &", None, &mut noted).unwrap();
+        let error = shell_in("sleep 60 & exit 3", None, &mut noted).unwrap_err();
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        for leader in left {
+            let _ = kill_process_group(Pid::from_raw(leader.pid).unwrap(), Signal::KILL);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arm;
+mod auto_plan;
 mod change;
 mod engine;
 mod error;
@@ -14,18 +15,21 @@ mod estimate;
 mod knobs;
 mod leader;
 mod note;
+mod pace;
 mod screen;
 mod session;
 
 pub use arm::{Arm, order};
+pub use auto_plan::{AutoPlan, Candidate, Step};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
     Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
 };
 pub use error::ExperimentError;
-pub use estimate::{Estimate, estimate};
+pub use estimate::{Estimate, estimate, runs_take};
 pub use knobs::KnobChange;
 pub use leader::Leader;
 pub use note::{Note, NoteError, Notes};
+pub use pace::Pace;
 pub use screen::{Screened, screen};
-pub use session::{Header, Pair, SESSION_VERSION, Session};
+pub use session::{BlockRun, Header, Pair, SESSION_VERSION, Session};

@@ -1,4 +1,5 @@
-//! What an experiment has measured so far, a line a pair, so that it can go on.
+//! What an experiment has measured so far, a line a pair, or a line a run where arms do not take turns, so that it
+//! can go on.
 
 use crate::{Arm, ExperimentError};
 use jitterscope_platform::HeldDir;
@@ -44,6 +45,27 @@ pub struct Pair {
     pub void: Option<String>,
 }
 
+/// A run that was measured where the arms do not take turns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockRun {
+    /// Its arm.
+    pub arm: Arm,
+    /// Its folder.
+    pub run: PathBuf,
+    /// The kernel's id of the boot in which it was made: what one boot had is not in the next.
+    pub boot_id: String,
+    /// Why it does not count, if it does not.
+    pub void: Option<String>,
+}
+
+/// A line below the first.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Pair(Pair),
+    Run(BlockRun),
+}
+
 /// A session, open for more.
 #[derive(Debug)]
 pub struct Session {
@@ -51,8 +73,12 @@ pub struct Session {
     file: Option<File>,
     /// What was asked for.
     pub header: Header,
-    /// What was measured.
+    /// What was measured in pairs.
     pub pairs: Vec<Pair>,
+    /// What was measured where the arms do not take turns, in order.
+    pub block: Vec<BlockRun>,
+    /// The kernel's id of this boot.
+    pub boot_id: String,
 }
 
 impl Session {
@@ -65,7 +91,7 @@ impl Session {
         let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
         let held = HeldDir::trusted_or_made(folder).map_err(|error| failed(error.into_io()))?;
         let file = held.create_new(FILE).map_err(|error| failed(error.into_io()))?;
-        let mut session = Session { path: path.clone(), file: Some(file), header, pairs: Vec::new() };
+        let mut session = Session { path: path.clone(), file: Some(file), ..Session::in_memory(header) };
         let line = serde_json::to_string(&session.header).map_err(|error| failed(error.into()))?;
         session.line(&line)?;
         Ok(session)
@@ -74,14 +100,16 @@ impl Session {
     /// One that is kept nowhere.
     #[must_use]
     pub fn in_memory(header: Header) -> Session {
-        Session { path: PathBuf::new(), file: None, header, pairs: Vec::new() }
+        let boot_id = header.boot_id.clone();
+        Session { path: PathBuf::new(), file: None, header, pairs: Vec::new(), block: Vec::new(), boot_id }
     }
 
-    /// Goes on with the one in a folder. A last line that is not whole is left out: its pair is made again.
+    /// Goes on with the one in a folder, in the boot of this id. A last line that is not whole is left out: its pair
+    /// or run is made again.
     ///
     /// # Errors
     /// It cannot be read, makes no sense, or another user may change it.
-    pub fn resume(folder: &Path) -> Result<Session, ExperimentError> {
+    pub fn resume(folder: &Path, boot_id: &str) -> Result<Session, ExperimentError> {
         let path = folder.join(FILE);
         let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
         let held = HeldDir::trusted(folder).map_err(|error| failed(error.into_io()))?;
@@ -95,19 +123,21 @@ impl Session {
         if header.version != SESSION_VERSION {
             return Err(damaged(1, format!("it is of version {}", header.version)));
         }
-        let mut pairs: Vec<Pair> = Vec::new();
+        let (mut pairs, mut block): (Vec<Pair>, Vec<BlockRun>) = (Vec::new(), Vec::new());
         for (at, line) in lines {
-            let pair: Pair =
-                serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))?;
-            if pair.pair != pairs.len() {
-                return Err(damaged(at + 1, format!("pair {} does not follow", pair.pair)));
+            match serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))? {
+                Line::Pair(pair) if pair.pair != pairs.len() => {
+                    return Err(damaged(at + 1, format!("pair {} does not follow", pair.pair)));
+                }
+                Line::Pair(pair) => pairs.push(pair),
+                Line::Run(run) => block.push(run),
             }
-            pairs.push(pair);
         }
         let file = held.open_own(FILE).map_err(|error| failed(error.into_io()))?;
         // What is torn off must not become part of the next line.
         file.set_len(whole as u64).map_err(failed)?;
-        Ok(Session { path: path.clone(), file: Some(file), header, pairs })
+        let boot_id = boot_id.to_owned();
+        Ok(Session { path: path.clone(), file: Some(file), header, pairs, block, boot_id })
     }
 
     /// Adds a pair, on disk when it returns.
@@ -119,6 +149,19 @@ impl Session {
         let line = serde_json::to_string(&pair).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.pairs.push(pair);
+        Ok(())
+    }
+
+    /// Adds a run where the arms do not take turns, on disk when it returns.
+    ///
+    /// # Errors
+    /// The disk is full or gone.
+    pub fn add_run(&mut self, arm: Arm, run: PathBuf, void: Option<String>) -> Result<(), ExperimentError> {
+        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let made = BlockRun { arm, run, boot_id: self.boot_id.clone(), void };
+        let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
+        self.line(&line)?;
+        self.block.push(made);
         Ok(())
     }
 
@@ -162,11 +205,25 @@ mod tests {
         drop(session);
         let mut file = std::fs::OpenOptions::new().append(true).open(folder.join(FILE)).unwrap();
         file.write_all(br#"{"pair":2,"or"#).unwrap();
-        let mut session = Session::resume(&folder).unwrap();
+        let mut session = Session::resume(&folder, "boot").unwrap();
         assert_eq!(session.pairs, [pair(0), pair(1)]);
         session.add(pair(2)).unwrap();
-        assert_eq!(Session::resume(&folder).unwrap().pairs.len(), 3);
+        assert_eq!(Session::resume(&folder, "boot").unwrap().pairs.len(), 3);
         assert!(Session::begin(&folder, header()).is_err(), "it is there already");
+    }
+
+    #[test]
+    fn runs_of_arms_that_do_not_take_turns_are_there_after_a_kill_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("session");
+        let mut session = Session::begin(&folder, header()).unwrap();
+        session.add_run(Arm::A, "a".into(), None).unwrap();
+        drop(session);
+        let mut session = Session::resume(&folder, "the next boot").unwrap();
+        session.add_run(Arm::B, "b".into(), Some("why".into())).unwrap();
+        let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else { panic!("two") };
+        assert_eq!((a.arm, &*a.boot_id, &a.void), (Arm::A, "boot", &None));
+        assert_eq!((b.arm, &*b.boot_id, b.void.as_deref()), (Arm::B, "the next boot", Some("why")));
     }
 
     #[test]
@@ -179,7 +236,7 @@ mod tests {
             "{\"version\":9,\"asked\":\"\",\"seed\":1,\"started_realtime_ns\":1,\"boot_id\":\"\"}\n",
         ] {
             std::fs::write(dir.path().join(FILE), text).unwrap();
-            assert!(Session::resume(dir.path()).is_err(), "{text}");
+            assert!(Session::resume(dir.path(), "boot").is_err(), "{text}");
         }
     }
 }

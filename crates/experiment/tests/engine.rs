@@ -2,251 +2,13 @@
 
 #[path = "../../view/tests/common/mod.rs"]
 mod common;
+mod fakes;
 
-use common::{Scenario, part};
-use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Verdict};
-use jitterscope_experiment::{
-    Arm, Change, Ended, Experiment, ExperimentError, Header, InForceIn, Outcome, Rules, SESSION_VERSION,
-    Session, Subject, Verified, order, run,
-};
-use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit};
-use jitterscope_testing::SplitMix64;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// A machine whose `vmstat_update` runs once a second unless the knob is set.
-#[derive(Clone)]
-struct Fake {
-    applied: Rc<Cell<bool>>,
-    /// What was done to it, in order.
-    done: Rc<RefCell<Vec<&'static str>>>,
-    undoing: InForceIn,
-    /// How long its undoing takes to be in force, where something is looked for meanwhile.
-    settles: InForceIn,
-    /// The apply that fails.
-    fails_at: Option<usize>,
-    /// Whether an arm is seen to be in force when that is asked for the n-th time; none where nothing shows it.
-    seen: Option<fn(Arm, usize) -> bool>,
-    asked: Rc<RefCell<Vec<Arm>>>,
-    knobs: Vec<&'static str>,
-}
-
-impl Fake {
-    fn new() -> Fake {
-        Fake {
-            applied: Rc::default(),
-            done: Rc::default(),
-            undoing: InForceIn::Now,
-            settles: InForceIn::Now,
-            fails_at: None,
-            seen: None,
-            asked: Rc::default(),
-            knobs: vec!["vmstat"],
-        }
-    }
-}
-
-impl Change for Fake {
-    fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        self.applied.set(true);
-        self.done.borrow_mut().push("apply");
-        let applies = self.done.borrow().iter().filter(|what| **what == "apply").count();
-        if self.fails_at == Some(applies) {
-            return Err(ExperimentError::NotApplied("half of it".into()));
-        }
-        Ok(if self.seen.is_some() { self.settles.clone() } else { InForceIn::Now })
-    }
-
-    fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        if self.applied.replace(false) {
-            self.done.borrow_mut().push("revert");
-        }
-        Ok(self.settles.clone())
-    }
-
-    fn shown_by_recording(&self) -> Vec<String> {
-        self.knobs()
-    }
-
-    fn is_shown(&self, _: Arm) -> bool {
-        self.seen.is_some()
-    }
-
-    fn shows(&mut self, arm: Arm, _: Duration, _: &AtomicBool) -> Result<bool, ExperimentError> {
-        self.asked.borrow_mut().push(arm);
-        let asked = self.asked.borrow().len();
-        Ok(self.seen.is_none_or(|seen| seen(arm, asked)))
-    }
-
-    fn undoing(&self) -> InForceIn {
-        self.undoing.clone()
-    }
-
-    fn knobs(&self) -> Vec<String> {
-        self.knobs.iter().map(|knob| (*knob).to_owned()).collect()
-    }
-
-    fn describe(&self) -> String {
-        "vmstat".into()
-    }
-}
-
-struct Bench {
-    machine: Fake,
-    random: SplitMix64,
-    made: BTreeMap<String, ComparedRun>,
-    /// Runs of A in which the culprit has not come back, by number.
-    missing: Vec<usize>,
-    /// The same of the culprit of another knob, where there is one.
-    drained: Option<Vec<usize>>,
-    /// Runs of either arm of which most kernel events were lost, by number.
-    lost: Vec<usize>,
-    /// How much longer other stalls are in a run, as it comes.
-    swings: bool,
-    of_a: usize,
-    stop_after: Option<usize>,
-    /// How much longer other stalls are with the change.
-    costs: f64,
-    arms: Vec<Arm>,
-    /// How long each look was to last at most.
-    looks: Vec<Nanos>,
-}
-
-impl Bench {
-    fn of(machine: &Fake, seed: u64) -> Bench {
-        Bench {
-            machine: machine.clone(),
-            random: SplitMix64(seed),
-            made: BTreeMap::new(),
-            missing: Vec::new(),
-            drained: None,
-            lost: Vec::new(),
-            swings: false,
-            of_a: 0,
-            stop_after: None,
-            costs: 1.0,
-            arms: Vec::new(),
-            looks: Vec::new(),
-        }
-    }
-}
-
-impl Subject for Bench {
-    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
-        assert_eq!(self.machine.applied.get(), arm == Arm::B, "the change is there in B, and only there");
-        self.arms.push(arm);
-        if self.stop_after.is_some_and(|after| self.arms.len() > after) {
-            stop.store(true, Ordering::Relaxed);
-            return Ok(None);
-        }
-        let with = arm == Arm::A && !self.missing.contains(&self.of_a);
-        let drains =
-            arm == Arm::A && self.drained.as_ref().is_some_and(|missing| !missing.contains(&self.of_a));
-        let swing = if self.swings { 25 << self.random.below(5) } else { 1 };
-        self.of_a += usize::from(arm == Arm::A);
-        let mut scenario = Scenario::new(&[1]);
-        for second in 0..10u64 {
-            if with {
-                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-                let length = 4_000 + self.random.below(2_000);
-                let part = part(CulpritKind::Kworker, "vmstat_update", detail, length);
-                scenario.stall(1, second * 1_000_000 + 100, vec![part]);
-            }
-            if drains {
-                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-                let part = part(CulpritKind::Kworker, "lru_add_drain_per_cpu", detail, 5_000);
-                scenario.stall(1, second * 1_000_000 + 500, vec![part]);
-            }
-            for n in 0..20 {
-                let cost = if arm == Arm::B { self.costs } else { 1.0 };
-                let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64 * swing;
-                let part = part(CulpritKind::Thread, "rival", "pid 99", length);
-                scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
-            }
-        }
-        let mut scenario = scenario.finish();
-        if self.lost.contains(&(self.arms.len() - 1)) {
-            scenario.manifest.sources[0].lost = scenario.manifest.events_in_gaps.events + 1_000;
-        }
-        let path = format!("run-{}", self.made.len());
-        let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(&path));
-        for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
-            builder.stall(stall, attribution);
-        }
-        let run = builder.finish();
-        self.made.insert(path, run.clone());
-        Ok(Some(run))
-    }
-
-    fn look_for(
-        &mut self,
-        seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
-        at_most: Nanos,
-        _: &AtomicBool,
-    ) -> Result<Option<bool>, ExperimentError> {
-        self.looks.push(at_most);
-        let culprit = |name, detail| part(CulpritKind::Kworker, name, detail, 1).culprit.subject;
-        let work = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-        assert!(!seen(&culprit("lru_add_drain_per_cpu", work)), "that is not what the knob removes");
-        Ok(Some(seen(&culprit("vmstat_update", work))))
-    }
-
-    fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {
-        Ok(self.made[&path.display().to_string()].clone())
-    }
-}
-
-fn answers(knob: &str, culprit: &Culprit) -> bool {
-    (knob == "vmstat" && culprit.name() == "vmstat_update")
-        || (knob == "drain" && culprit.name() == "lru_add_drain_per_cpu")
-}
-
-fn session() -> Session {
-    session_of(11)
-}
-
-fn session_of(seed: u64) -> Session {
-    Session::in_memory(Header {
-        version: SESSION_VERSION,
-        asked: String::new(),
-        seed,
-        started_realtime_ns: 0,
-        boot_id: String::new(),
-    })
-}
-
-const RULES: Rules =
-    Rules { looks: Looks::DEFAULT, margin: 0.1, longest_wait: Nanos(1), most_void: 4, deadline: None };
-
-fn experiment(
-    machine: &mut Fake,
-    bench: &mut Bench,
-    session: &mut Session,
-) -> Result<Outcome, ExperimentError> {
-    experiment_by(RULES, machine, bench, session)
-}
-
-fn experiment_by(
-    rules: Rules,
-    machine: &mut Fake,
-    bench: &mut Bench,
-    session: &mut Session,
-) -> Result<Outcome, ExperimentError> {
-    let stop = AtomicBool::new(false);
-    run(Experiment {
-        change: machine,
-        subject: bench,
-        session,
-        rules,
-        answers: &answers,
-        observer: &mut (),
-        stop: &stop,
-    })
-}
+use fakes::{Bench, Fake, RULES, experiment, experiment_by, session, session_of};
+use jitterscope_analyze::compare::Verdict;
+use jitterscope_experiment::{Arm, Ended, InForceIn, Rules, Verified, order};
+use jitterscope_model::Nanos;
+use std::time::Instant;
 
 #[test]
 fn what_the_knob_removes_is_verified_and_the_machine_is_put_back() {
@@ -312,16 +74,6 @@ fn a_change_that_fails_half_way_is_undone() {
     assert!(error.to_string().contains("half of it"), "{error}");
     assert!(!machine.applied.get());
     assert_eq!(machine.done.borrow().last(), Some(&"revert"));
-}
-
-#[test]
-fn what_takes_too_long_to_undo_is_not_interleaved() {
-    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
-    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
-    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.interleaved, outcome.pairs), (false, 8));
-    assert_eq!(machine.done.borrow()[..], ["apply", "revert"]);
-    assert_eq!(bench.arms[..8], [Arm::A; 8]);
 }
 
 /// An hour each time, were it waited for.
@@ -474,6 +226,24 @@ fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
     assert_eq!(outcome.verified, Verified::CulpritsOnly, "{:?}", outcome.decisions);
     assert!(outcome.decisions.iter().all(|decision| decision.what != "total"));
     assert!(!machine.applied.get());
+}
+
+/// At any time: before the first look as well, where what is predicted goes nowhere either.
+#[test]
+fn it_is_given_up_before_the_first_look_where_nothing_goes_anywhere() {
+    let mut before = 0;
+    for seed in 0..16 {
+        let mut machine = Fake::new();
+        let (mut bench, mut session) = (Bench::of(&machine, 100 + seed), session_of(seed));
+        (bench.swings, bench.stays) = (true, true);
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        if outcome.ended == Ended::Futile && outcome.pairs < 8 {
+            before += 1;
+            assert_eq!((outcome.verified, &outcome.decisions[..]), (Verified::Undecided, &[][..]));
+        }
+        assert!(!machine.applied.get());
+    }
+    assert!(before >= 1, "of 16 none");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// One target.
+/// Where rows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Comma-separated values; `None` when the user left the choice of rows to the command.

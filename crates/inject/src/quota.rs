@@ -4,7 +4,7 @@
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos};
-use jitterscope_platform::{Machine, clock, monotonic_now};
+use jitterscope_platform::{Machine, TaskStat, clock, monotonic_now};
 use std::time::Duration;
 
 /// Where version 1 has its cpu controller.
@@ -171,10 +171,7 @@ pub fn remove_leftover_groups(machine: &Machine) -> (Vec<String>, Vec<String>) {
 
 /// Whether there is such a process; one that was killed and is not yet reaped is none.
 fn is_alive(machine: &Machine, pid: &str) -> bool {
-    let stat = machine.read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Its name, in parentheses, may hold anything; the state follows.
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    TaskStat::of(machine, pid).and_then(|stat| stat.has_ended()) == Some(false)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! to, and only about a file that a disturbance changes.
 
 use super::DisturbError;
-use jitterscope_platform::{FileError, HeldLock, Machine, TrustError, TrustedFolder};
+use jitterscope_platform::{FileError, HeldLock, Machine, TaskStat, TrustError, TrustedFolder};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::TryLockError;
@@ -258,15 +258,9 @@ fn boot_id(machine: &Machine) -> Result<String, FileError> {
     machine.read_trimmed("/proc/sys/kernel/random/boot_id")
 }
 
-/// A process's start time: field 22 of its `stat`, counted behind the name, which may hold anything.
-/// `None` when there is no such process, or only its corpse.
+/// When a process was started; `None` when there is no such process, or only its corpse.
 fn start_time(machine: &Machine, pid: u32) -> Option<u64> {
-    let stat = machine.read(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    TaskStat::of(machine, pid).filter(|stat| stat.has_ended() == Some(false))?.start_time()
 }
 
 /// Under a temporary name first: a note is there whole, or not at all.

@@ -20,6 +20,7 @@ mod rate;
 mod selection;
 mod sleep;
 mod state;
+mod task_stat;
 mod thread;
 mod thread_affinity;
 mod topology;
@@ -42,6 +43,7 @@ pub use rate::{ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use state::{CpuTimes, machine_state};
+pub use task_stat::TaskStat;
 pub use thread::{
     OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
     name_current_thread, pin_current_thread, set_fifo, thread_usage,

@@ -57,6 +57,21 @@ impl Topology {
             machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
         all.iter().filter(|c| *c != cpu).collect()
     }
+
+    /// Bytes of the largest cache that `cpu` has for itself or its core alone, those of the first and second
+    /// level; `None` where the kernel does not tell, as on many virtual machines.
+    #[must_use]
+    pub fn near_cache_bytes(machine: &Machine, cpu: CpuId) -> Option<u64> {
+        let folder = format!("{CPU_DIR}/cpu{cpu}/cache");
+        let size = |index: String| {
+            let read = |file: &str| machine.read_trimmed(format!("{folder}/{index}/{file}")).ok();
+            let level: u8 = read("level")?.parse().ok()?;
+            let size = read("size")?;
+            let kib: u64 = size.strip_suffix('K')?.parse().ok()?;
+            (level <= 2 && read("type")? != "Instruction").then(|| kib.checked_mul(1024))?
+        };
+        machine.list(&folder).into_iter().filter(|name| name.starts_with("index")).filter_map(size).max()
+    }
 }
 
 fn cpuinfo_cpus(machine: &Machine) -> CpuSet {
@@ -117,6 +132,24 @@ mod tests {
         assert_eq!(topology.isolated.to_string(), "6-7");
         assert!(topology.nohz_full.is_empty());
         assert_eq!(topology.cpuset.unwrap().to_string(), "0-5");
+    }
+
+    #[test]
+    fn the_largest_cache_of_a_core_is_told_and_no_shared_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = Machine::at(dir.path());
+        assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), None);
+        let caches = [("1", "Data", "48K"), ("1", "Instruction", "4096K"), ("2", "Unified", "2048K")];
+        for (index, (level, kind, size)) in caches.into_iter().chain([("3", "Unified", "36864K")]).enumerate()
+        {
+            let folder = format!("/sys/devices/system/cpu/cpu3/cache/index{index}");
+            for (file, text) in [("level", level), ("type", kind), ("size", size)] {
+                write(dir.path(), &format!("{folder}/{file}"), &format!("{text}\n"));
+            }
+        }
+        assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), Some(2 << 20));
+        write(dir.path(), "/sys/devices/system/cpu/cpu3/cache/index2/size", "18446744073709551615K\n");
+        assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), Some(48 << 10));
     }
 
     #[test]

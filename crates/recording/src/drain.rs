@@ -3,7 +3,7 @@
 use crate::counters::CounterWatch;
 use crate::engine::Batch;
 use crate::error::RecordError;
-use crate::evidence::Evidence;
+use crate::evidence::ProbeEvidence;
 use crate::interval_lengths::IntervalLengths;
 use crate::moved::Movers;
 use crate::observer::Progress;
@@ -40,7 +40,7 @@ enum Phase {
 /// Empties the queues and the trace buffers, again and again.
 pub(crate) struct Drain {
     channels: Vec<Channel>,
-    pub(crate) evidence: Option<Evidence>,
+    pub(crate) evidence: Option<ProbeEvidence>,
     pub(crate) counters: Option<CounterWatch>,
     rate: TickRate,
     phase: Phase,
@@ -56,7 +56,7 @@ impl Drain {
     pub(crate) fn new(
         probes: &Probes,
         outputs: Vec<SpinOutput>,
-        evidence: Option<Evidence>,
+        evidence: Option<ProbeEvidence>,
         rate: TickRate,
     ) -> Result<Drain, RecordError> {
         let mut evidence = evidence;

@@ -3,7 +3,7 @@
 use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
 use crate::hints::HintReader;
-use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, EventsInGaps, Gap, Record, Setup, Sink,
@@ -14,7 +14,7 @@ use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 
 /// The kernel events of a recording, attributed stall by stall.
-pub(crate) struct Evidence {
+pub(crate) struct ProbeEvidence {
     pub(crate) events: KernelEvents,
     gaps: GapAttribution,
     hints: HintReader,
@@ -23,7 +23,7 @@ pub(crate) struct Evidence {
 }
 
 /// What evidence needs to know.
-pub(crate) struct EvidenceSettings {
+pub(crate) struct ProbeEvidenceSettings {
     pub(crate) measured: CpuSet,
     pub(crate) online: CpuSet,
     pub(crate) clock: ClockKind,
@@ -36,25 +36,29 @@ pub(crate) struct EvidenceSettings {
     pub(crate) wakeups: bool,
 }
 
-impl Evidence {
-    pub(crate) fn start(machine: &Machine, settings: &EvidenceSettings) -> Result<Evidence, NoEvents> {
-        let EvidenceSettings { measured, online, clock, buffer_kib, .. } = settings;
+impl ProbeEvidence {
+    pub(crate) fn start(
+        machine: &Machine,
+        settings: &ProbeEvidenceSettings,
+    ) -> Result<ProbeEvidence, NoEvents> {
         // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-        let mut events = KernelEvents::start(
-            machine,
-            measured,
-            online,
-            (*clock, settings.rate),
-            *buffer_kib,
-            settings.wakeups,
-        )?;
+        let recorded = EventSettings {
+            measured: &settings.measured,
+            online: &settings.online,
+            clock: settings.clock,
+            rate: settings.rate,
+            buffer_kib: settings.buffer_kib,
+            follow_threads: settings.wakeups,
+            renames: false,
+        };
+        let mut events = KernelEvents::start(machine, &recorded)?;
         events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,
             virtual_machine: settings.virtual_machine,
             measured: settings.measured.len(),
         };
-        Ok(Evidence {
+        Ok(ProbeEvidence {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
             hints: HintReader::new(machine.clone(), settings),

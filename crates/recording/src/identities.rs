@@ -1,7 +1,7 @@
 //! What threads belong to: process, user and control group, asked of `/proc` while they live.
 
 use jitterscope_model::{Comm, Name, Owner, TaskIdentity};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, TaskStat};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -68,17 +68,44 @@ impl Told {
 pub(crate) struct Identities {
     machine: Machine,
     known: HashMap<(i32, Comm), Known>,
+    /// What threads that were seen to be made belong to by that: all there is to know of one that ended before
+    /// it was asked for.
+    births: HashMap<i32, TaskIdentity>,
     window: Instant,
     asked: u32,
 }
 
 impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
-        Identities { machine, known: HashMap::new(), window: Instant::now(), asked: 0 }
+        let (known, births) = (HashMap::new(), HashMap::new());
+        Identities { machine, known, births, window: Instant::now(), asked: 0 }
     }
 
-    /// What the thread of this id and name belongs to. Not known when it had ended before it was asked for,
-    /// when another one has its id or it has another name by now, and when too many were asked for at once.
+    /// A thread was made: one more of its maker's process, or the first of a new one. `comm` is the name that
+    /// both bear at that moment.
+    pub(crate) fn born(&mut self, tid: i32, maker: i32, comm: Comm, thread: bool) {
+        let identity = if thread {
+            let of_maker = self.of(maker, comm);
+            let named = of_maker.process.clone().or_else(|| Some(comm.to_string().into()));
+            TaskIdentity { process: named.filter(|_| of_maker.tgid.is_some()), ..of_maker }
+        } else {
+            // Whose it will be is known when it has begun to run something.
+            TaskIdentity { tgid: Some(tid), ..TaskIdentity::default() }
+        };
+        if self.births.len() >= CAPACITY {
+            self.births.clear();
+        }
+        self.births.insert(tid, identity);
+    }
+
+    /// What it belongs to by its birth, as far as that was seen.
+    fn by_birth(&self, tid: i32) -> TaskIdentity {
+        self.births.get(&tid).cloned().unwrap_or_default()
+    }
+
+    /// What the thread of this id and name belongs to. By its birth at most when it had ended before it was
+    /// asked for, when another one has its id or it has another name by now, and when too many were asked for at
+    /// once.
     pub(crate) fn of(&mut self, tid: i32, comm: Comm) -> TaskIdentity {
         if tid <= 0 {
             return TaskIdentity::default();
@@ -92,7 +119,7 @@ impl Identities {
         if !self.may_ask() {
             // What was known a moment ago is better than nothing.
             let still = self.known.get(&key).filter(|known| known.confirmed.elapsed() < FORGET);
-            return still.map(|known| known.identity.clone()).unwrap_or_default();
+            return still.map_or_else(|| self.by_birth(tid), |known| known.identity.clone());
         }
         let now = Instant::now();
         let started = self.started(tid, comm);
@@ -118,7 +145,7 @@ impl Identities {
             None => None,
         };
         let started = started.filter(|_| identity.is_some());
-        let identity = identity.unwrap_or_default();
+        let identity = identity.unwrap_or_else(|| self.by_birth(tid));
         if self.known.len() >= CAPACITY {
             self.known.clear();
         }
@@ -136,19 +163,14 @@ impl Identities {
 
     /// Which thread it is; `None` when there is none of this id and name.
     fn started(&self, tid: i32, comm: Comm) -> Option<Began> {
-        let stat = self.machine.read(format!("/proc/{tid}/stat")).ok()?;
-        // The name may hold anything, parentheses too.
-        let (_, rest) = stat.split_once('(')?;
-        let (name, rest) = rest.rsplit_once(')')?;
-        let mut fields = rest.split_whitespace();
-        let flags: u64 = fields.nth(6)?.parse().ok()?;
+        let stat = TaskStat::of(&self.machine, tid)?;
+        let (name, flags) = (stat.name(), stat.flags()?);
         // Here a worker's name has its work behind it.
         let worker = flags & WORKER != 0 && name.as_bytes().starts_with(comm.as_bytes());
         if Comm::new(name) != comm && !worker {
             return None;
         }
-        let at = fields.nth(12)?.parse().ok()?;
-        Some(Began { at, kernel: flags & KERNEL_THREAD != 0 })
+        Some(Began { at: stat.start_time()?, kernel: flags & KERNEL_THREAD != 0 })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {
@@ -215,6 +237,33 @@ mod tests {
         let known = identities.known.get_mut(&(42, comm)).unwrap();
         (known.asked, known.confirmed) = (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
         assert_eq!(identities.of(42, comm), TaskIdentity::default());
+    }
+
+    #[test]
+    fn who_has_ended_before_it_was_asked_for_is_known_by_its_birth() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 7, "rustc", 100, 1000);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let rustc = Comm::new("rustc");
+        // The first thread of process 7 makes another, which makes a third; all that lives is the first.
+        identities.born(42, 7, rustc, true);
+        identities.born(43, 42, rustc, true);
+        for (tid, comm) in [(42, "opt cgu.3"), (43, "lto cgu.9")] {
+            let found = identities.of(tid, Comm::new(comm));
+            assert_eq!((found.tgid, found.process.as_deref()), (Some(7), Some("rustc")), "{comm}");
+            assert_eq!(found.owner.map(|owner| owner.uid), Some(1000));
+        }
+        // A process of its own, whoever made it.
+        identities.born(44, 7, rustc, false);
+        let found = identities.of(44, Comm::new("ld"));
+        assert_eq!(found, TaskIdentity { tgid: Some(44), ..TaskIdentity::default() });
+        // Of the maker nothing is known, so nothing is of the thread: its name at birth is not said to be its
+        // process's.
+        identities.born(51, 50, Comm::new("gone"), true);
+        assert_eq!(identities.of(51, Comm::new("worker")), TaskIdentity::default());
+        // The id is used again.
+        identities.born(42, 1, rustc, false);
+        assert_eq!(identities.of(42, Comm::new("cc")).tgid, Some(42));
     }
 
     #[test]

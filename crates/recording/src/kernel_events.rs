@@ -47,19 +47,25 @@ pub(crate) struct KernelEvents {
     pub(crate) leftovers_removed: usize,
 }
 
+/// What is to be recorded.
+pub(crate) struct EventSettings<'a> {
+    pub(crate) measured: &'a CpuSet,
+    pub(crate) online: &'a CpuSet,
+    pub(crate) clock: ClockKind,
+    pub(crate) rate: TickRate,
+    pub(crate) buffer_kib: u32,
+    pub(crate) follow_threads: bool,
+    /// Whether it is wanted that threads take other names.
+    pub(crate) renames: bool,
+}
+
 impl KernelEvents {
-    pub(crate) fn start(
-        machine: &Machine,
-        measured: &CpuSet,
-        online: &CpuSet,
-        (clock, rate): (ClockKind, TickRate),
-        buffer_kib: u32,
-        follow_threads: bool,
-    ) -> Result<KernelEvents, NoEvents> {
+    pub(crate) fn start(machine: &Machine, settings: &EventSettings<'_>) -> Result<KernelEvents, NoEvents> {
+        let EventSettings { measured, online, clock, rate, buffer_kib, follow_threads, renames } = *settings;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
-        let unrecorded = RecordClock::before(clock);
-        let recorder = Recorder::start(
+        let unrecorded = RecordClock::before(machine, clock);
+        let mut recorder = Recorder::start(
             &tracefs,
             &RecorderSettings {
                 measured: measured.clone(),
@@ -67,10 +73,12 @@ impl KernelEvents {
                 clock,
                 buffer_kb_per_cpu: u64::from(buffer_kib),
                 follow_threads,
+                renames,
             },
         )
         .map_err(NoEvents::Trace)?;
-        let record = unrecorded.and_then(|clock| clock.after(rate));
+        let record = unrecorded.and_then(|clock| clock.after(recorder.is_priced(), rate));
+        recorder.end_pricing().map_err(NoEvents::Trace)?;
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
         let (symbols, symbols_report) = load_symbols(machine);
@@ -177,6 +185,7 @@ impl Source for KernelEvents {
                             Record::Sender(event) => {
                                 price.event(event);
                                 names.learn(event, true);
+                                quotas.event(event);
                             }
                             Record::Local(event) => {
                                 price.event(event);

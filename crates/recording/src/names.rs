@@ -140,6 +140,9 @@ impl LiveNames {
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
         self.tasks.borrow_mut().learn(event);
         self.reads.borrow_mut().records += 1;
+        if let EventKind::TaskNew { tid, comm, thread } = event.kind {
+            self.identities.borrow_mut().born(tid, event.tid, comm, thread);
+        }
         if let EventKind::TaskNew { tid, .. } = event.kind
             && !self.reads.borrow().has_read(tid)
         {

@@ -4,7 +4,7 @@ use jitterscope_model::{
     ClockKind, CpuId, CpuSet, EventClass, EventKind, EventPrice, KernelEvent, Nanos, RecordCost, TickRate,
     Ticks,
 };
-use jitterscope_platform::{OwnName, clock};
+use jitterscope_platform::{Machine, OwnName, Topology, clock, current_cpu};
 use std::hint::black_box;
 
 /// Calls timed with everything they need in the caches, in a row; the fastest row counts.
@@ -12,9 +12,14 @@ const IN_A_ROW: u32 = 16;
 const ROWS: usize = 12;
 /// Calls timed each after the caches were filled with something else; their median counts.
 const COLD: usize = 24;
-/// More than a core has for itself on most machines.
-const CACHES: usize = 1 << 20;
+/// Twice what a core has for itself is read through: caches do not evict what is oldest to the letter.
+const OVERFILL: u64 = 2;
+/// Where the kernel does not tell how large that is, and at most.
+const CACHE_BYTES: u64 = 4 << 20;
+const MOST_CACHE_BYTES: u64 = 32 << 20;
 const LINE: usize = 64;
+/// No kernel writes a record in less: a smaller difference is noise.
+const LEAST_RECORD: Nanos = Nanos(10);
 
 /// How long it takes to give a thread its name.
 #[derive(Clone, Copy, Debug)]
@@ -34,24 +39,25 @@ pub(crate) struct RecordClock {
 
 impl RecordClock {
     /// Before anything is recorded; `None` where the call cannot be made.
-    pub(crate) fn before(kind: ClockKind) -> Option<RecordClock> {
+    pub(crate) fn before(machine: &Machine, kind: ClockKind) -> Option<RecordClock> {
+        let caches = Topology::near_cache_bytes(machine, current_cpu()).unwrap_or(CACHE_BYTES);
         let mut found = RecordClock {
             name: OwnName::read()?,
             kind,
-            other: vec![1; CACHES],
+            other: vec![1; (caches.min(MOST_CACHE_BYTES) * OVERFILL) as usize],
             bare: CallTimes { warm: Ticks(0), cold: Ticks(0) },
         };
         found.bare = found.time();
         Some(found)
     }
 
-    /// Now that it is recorded on this CPU; `None` where no difference shows.
-    pub(crate) fn after(mut self, rate: TickRate) -> Option<RecordCost> {
-        let (bare, recorded) = (self.bare, self.time());
-        let warm_ns = rate.nanos(recorded.warm.since(bare.warm));
-        // What is cold takes no less; where the difference drowns in noise that is what is known.
-        let cold_ns = rate.nanos(recorded.cold.since(bare.cold)).max(warm_ns);
-        (warm_ns > Nanos::ZERO).then_some(RecordCost { warm_ns, cold_ns })
+    /// Now that it is recorded on this CPU, if it `is_recorded`; `None` where it is not, or no difference shows.
+    pub(crate) fn after(mut self, is_recorded: bool, rate: TickRate) -> Option<RecordCost> {
+        if !is_recorded {
+            return None;
+        }
+        let recorded = self.time();
+        difference(self.bare, recorded, rate)
     }
 
     fn time(&mut self) -> CallTimes {
@@ -72,6 +78,14 @@ impl RecordClock {
         cold.sort_unstable();
         CallTimes { warm, cold: cold[COLD / 2] }
     }
+}
+
+/// What a record takes, from how long the call took without it and with it.
+fn difference(bare: CallTimes, recorded: CallTimes, rate: TickRate) -> Option<RecordCost> {
+    let warm_ns = rate.nanos(recorded.warm.since(bare.warm));
+    // What is cold takes no less; where the difference drowns in noise that is what is known.
+    let cold_ns = rate.nanos(recorded.cold.since(bare.cold)).max(warm_ns);
+    (warm_ns >= LEAST_RECORD).then_some(RecordCost { warm_ns, cold_ns })
 }
 
 /// Counts the records of the measured time.
@@ -159,11 +173,25 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_not_recorded_seems_to_cost_next_to_nothing() {
-        let Some(clock) = RecordClock::before(ClockKind::MonotonicRaw) else {
+    fn a_call_that_is_not_recorded_has_no_price() {
+        let Some(clock) = RecordClock::before(&Machine::host(), ClockKind::MonotonicRaw) else {
             panic!("the kernel names threads");
         };
         let bare = clock.bare;
         assert!(bare.warm > Ticks(0) && bare.cold >= bare.warm, "{bare:?}");
+        // Whatever a second look would have found by chance.
+        let slower = RecordClock { bare: CallTimes { warm: Ticks(0), cold: Ticks(0) }, ..clock };
+        assert_eq!(slower.after(false, TickRate::NANOSECONDS), None);
+    }
+
+    #[test]
+    fn a_difference_too_small_for_a_record_is_none() {
+        let call = |warm, cold| CallTimes { warm: Ticks(warm), cold: Ticks(cold) };
+        let of = |recorded| difference(call(200, 900), recorded, TickRate::NANOSECONDS);
+        assert_eq!([of(call(200, 2000)), of(call(209, 2000)), of(call(150, 2000))], [None; 3]);
+        let cost = |warm, cold| Some(RecordCost { warm_ns: Nanos(warm), cold_ns: Nanos(cold) });
+        assert_eq!(of(call(260, 1300)), cost(60, 400));
+        // Nothing is cheaper cold.
+        assert_eq!(of(call(260, 800)), cost(60, 60));
     }
 }

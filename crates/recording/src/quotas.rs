@@ -13,13 +13,15 @@ const LOOKED_AT: usize = 64;
 const MOST_DOUBTED: usize = 64;
 /// Groups with a quota that are watched.
 const MOST_GROUPS: usize = 256;
-/// Threads whose groups are remembered.
+/// Threads that are watched: more than whoever follows threads takes on, who says how many he refused.
 const MOST_THREADS: usize = 1 << 16;
 /// Sets of groups that are remembered.
 const MOST_SETS: usize = 1024;
 
 /// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
+/// Those of a thread that has ended.
+const ENDED: u64 = 0x30;
 
 struct Group {
     folder: String,
@@ -34,9 +36,9 @@ pub(crate) struct QuotaWatch {
     groups: BTreeMap<Name, Group>,
     /// The groups with a quota, by the text of a `/proc/PID/cgroup`.
     sets: HashMap<String, Vec<Name>>,
-    /// Those of threads, as they were told.
+    /// Those of watched threads, as they were told.
     threads: HashMap<i32, Vec<Name>>,
-    /// All threads that were watched.
+    /// All threads that are watched and have not ended.
     watched: HashSet<i32>,
     /// The first of them.
     again: Vec<i32>,
@@ -66,24 +68,38 @@ impl QuotaWatch {
 
     /// Watches the quotas above a thread from now on.
     pub(crate) fn watch(&mut self, tid: i32) {
+        if self.watched.len() >= MOST_THREADS && !self.watched.contains(&tid) {
+            return;
+        }
+        self.watched.insert(tid);
         if self.again.len() < LOOKED_AT && !self.again.contains(&tid) {
             self.again.push(tid);
         }
-        if self.watched.len() >= MOST_THREADS {
-            self.watched.clear();
-        }
-        self.watched.insert(tid);
         self.look(tid);
     }
 
     /// Takes in a record of the turn under way.
     pub(crate) fn event(&mut self, event: &KernelEvent) {
-        if let EventKind::SchedSwitch { prev, prev_state, .. } = &event.kind
-            && prev_state & TASK_STATES == 0
-            && self.doubted.len() < MOST_DOUBTED
-            && self.watched.contains(&prev.tid)
-        {
-            self.doubted.insert(prev.tid);
+        match &event.kind {
+            // Whoever has the id now may be elsewhere than who had it, and whoever reads along takes him to be
+            // where his maker is: what is found next is told, whatever it is.
+            EventKind::TaskNew { tid, .. } => drop(self.threads.remove(tid)),
+            EventKind::SchedSwitch { prev, prev_state, .. } => self.left(prev.tid, *prev_state),
+            _ => {}
+        }
+    }
+
+    /// A thread has left its CPU.
+    fn left(&mut self, tid: i32, state: u64) {
+        if !self.watched.contains(&tid) {
+            return;
+        }
+        if state & ENDED != 0 {
+            self.watched.remove(&tid);
+            self.threads.remove(&tid);
+            self.again.retain(|other| *other != tid);
+        } else if state & TASK_STATES == 0 && self.doubted.len() < MOST_DOUBTED {
+            self.doubted.insert(tid);
         }
     }
 
@@ -98,11 +114,8 @@ impl QuotaWatch {
             self.sets.insert(text.clone(), names);
         }
         let names = self.sets.get(&text).cloned().unwrap_or_default();
-        let before = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
-        if before != names {
-            if self.threads.len() >= MOST_THREADS {
-                self.threads.clear();
-            }
+        // That there is no quota is told, too: until then a thread is taken to be where its maker is.
+        if self.threads.get(&tid) != Some(&names) {
             self.threads.insert(tid, names.clone());
             self.members.push((tid, names));
         }
@@ -126,7 +139,7 @@ impl QuotaWatch {
     pub(crate) fn read(&mut self, turn: &mut DrainTurn) {
         let due = self.looked.elapsed() >= LOOK_AGAIN;
         let doubted = std::mem::take(&mut self.doubted);
-        if due || !doubted.is_empty() {
+        if due {
             // Quotas are set and taken away while we look.
             self.sets.clear();
         }
@@ -179,6 +192,22 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
+    fn event(tid: i32, kind: EventKind) -> KernelEvent {
+        KernelEvent { cpu: CpuId(1), time: Ticks(5), tid, context: ExecutionContext::Thread, kind }
+    }
+
+    /// A thread leaves its CPU.
+    fn left(tid: i32, prev_state: u64) -> KernelEvent {
+        let task = |tid| TaskRef { tid, comm: Comm::default(), prio: 120 };
+        event(tid, EventKind::SchedSwitch { prev: task(tid), prev_state, next: task(0) })
+    }
+
+    fn members(watch: &mut QuotaWatch) -> Vec<(i32, Vec<Name>)> {
+        let mut turn = DrainTurn::default();
+        watch.read(&mut turn);
+        turn.members
+    }
+
     /// Version 2, which this project's machines do not have mounted with a CPU controller.
     #[test]
     fn a_rise_of_a_unified_groups_counts_is_told_with_its_members_and_limit() {
@@ -205,7 +234,7 @@ mod tests {
             turn
         };
         let first = read();
-        assert_eq!(first.members, [(42, vec!["/kubepods/pod1".into()])]);
+        assert_eq!(first.members, [(42, vec!["/kubepods/pod1".into()]), (43, Vec::new())]);
         assert!(first.quotas_read > Ticks(0) && first.throttled.is_empty());
         stat(7);
         let second = read();
@@ -226,17 +255,11 @@ mod tests {
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
         watch.watch(42);
         watch.watch(43);
+        watch.read(&mut DrainTurn::default());
         let joined = |tid: i32| write(root, &format!("proc/{tid}/cgroup"), "0::/small\n");
-        let left = |tid, prev_state| {
-            let task = |tid| TaskRef { tid, comm: Comm::default(), prio: 120 };
-            let kind = EventKind::SchedSwitch { prev: task(tid), prev_state, next: task(0) };
-            KernelEvent { cpu: CpuId(1), time: Ticks(5), tid, context: ExecutionContext::Thread, kind }
-        };
         let mut members = |events: &[KernelEvent]| {
             events.iter().for_each(|event| watch.event(event));
-            let mut turn = DrainTurn::default();
-            watch.read(&mut turn);
-            turn.members
+            members(&mut watch)
         };
         [42, 43, 44].into_iter().for_each(joined);
         // Within the second in which nobody is looked for otherwise: 43 slept, 44 is nobody of ours.
@@ -245,8 +268,71 @@ mod tests {
         assert_eq!(members(&[left(42, 0)]), []);
     }
 
+    /// Whoever reads along takes a new thread to be in the groups of its maker.
     #[test]
-    fn without_a_quota_nothing_is_read() {
+    fn that_a_thread_is_in_no_group_with_a_quota_is_told_once_and_again_of_an_id_used_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
+        write(root, "sys/fs/cgroup/small/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        write(root, "proc/42/cgroup", "0::/\n");
+        write(root, "proc/43/cgroup", "0::/small\n");
+        let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        watch.watch(43);
+        let small = || vec![Name::from("/small")];
+        assert_eq!(members(&mut watch), [(42, Vec::new()), (43, small())]);
+        watch.watch(42);
+        watch.watch(43);
+        assert_eq!(members(&mut watch), []);
+        // Another thread has the id, made by one without a quota, and is in the group of the former.
+        let comm = Comm::default();
+        watch.event(&event(42, EventKind::TaskNew { tid: 43, comm, thread: false }));
+        watch.watch(43);
+        assert_eq!(members(&mut watch), [(43, small())]);
+        // Its end was seen, its successor's beginning not.
+        watch.event(&left(43, 0x10));
+        assert_eq!((watch.watched.len(), watch.threads.len(), watch.again.len()), (1, 1, 1));
+        watch.watch(43);
+        assert_eq!(members(&mut watch), [(43, small())]);
+    }
+
+    /// Twenty times a second, for every thread that is preempted.
+    #[test]
+    fn what_groups_grant_is_read_once_a_second_whoever_is_preempted() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "sys/fs/cgroup/a/cpu.max", "max 100000\n");
+        write(root, "sys/fs/cgroup/a/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        write(root, "proc/42/cgroup", "0::/a\n");
+        let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        assert_eq!(members(&mut watch), [(42, Vec::new())]);
+        write(root, "sys/fs/cgroup/a/cpu.max", "10000 100000\n");
+        watch.looked = Instant::now();
+        watch.event(&left(42, 0));
+        assert_eq!(members(&mut watch), [], "it was read again at once");
+        watch.looked = Instant::now().checked_sub(2 * LOOK_AGAIN).unwrap();
+        assert_eq!(members(&mut watch), [(42, vec!["/a".into()])]);
+    }
+
+    #[test]
+    fn nobody_is_forgotten_when_there_are_too_many() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "proc/42/cgroup", "0::/\n");
+        let mut watch = QuotaWatch::new(&Machine::at(dir.path()), ClockKind::MonotonicRaw);
+        watch.watch(42);
+        watch.watched.extend(1000..1000 + MOST_THREADS as i32);
+        watch.watch(999);
+        assert!(watch.watched.contains(&42) && !watch.watched.contains(&999));
+        watch.event(&left(1000, 0x20));
+        watch.event(&left(1001, 0x20));
+        watch.watch(999);
+        assert!(watch.watched.contains(&999));
+    }
+
+    #[test]
+    fn without_a_quota_nothing_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "proc/42/cgroup", "0::/a\n");
         write(dir.path(), "sys/fs/cgroup/a/cpu.max", "max 100000\n");
@@ -254,6 +340,6 @@ mod tests {
         watch.watch(42);
         let mut turn = DrainTurn::default();
         watch.read(&mut turn);
-        assert_eq!(turn, DrainTurn::default());
+        assert_eq!(turn, DrainTurn { members: vec![(42, Vec::new())], ..DrainTurn::default() });
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::{
     Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
-use crate::evidence::{Evidence, EvidenceSettings};
+use crate::evidence::{ProbeEvidence, ProbeEvidenceSettings};
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
 use crate::probes::{Job, Joined, Probes};
@@ -150,7 +150,7 @@ impl<'a> Subject for Probing<'a> {
 }
 
 /// Kernel events where they are wanted and can be had; why not is noted.
-fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evidence> {
+fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<ProbeEvidence> {
     if !settings.trace {
         stage.warnings.push(Warning::NoKernelEvents {
             wanted: false,
@@ -159,7 +159,7 @@ fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evid
         });
         return None;
     }
-    let wanted = EvidenceSettings {
+    let wanted = ProbeEvidenceSettings {
         measured: settings.cpus.cpus.clone(),
         online: stage.topology.online.clone(),
         clock: stage.clock.kind,
@@ -169,7 +169,7 @@ fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Evid
         buffer_kib: settings.trace_buffer_kib,
         wakeups: settings.wakeup.is_some(),
     };
-    match Evidence::start(stage.machine, &wanted) {
+    match ProbeEvidence::start(stage.machine, &wanted) {
         Ok(evidence) => {
             stage.leftovers(evidence.events.leftovers_removed);
             Some(evidence)

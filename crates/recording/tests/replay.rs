@@ -217,10 +217,10 @@ fn followed_threads_replay_as_they_were() {
     }
     let busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
-    let of = |target| AttachSettings {
+    let of = |followed| AttachSettings {
         // Between two of them there may be none at the moment of looking.
-        wait: matches!(target, Followed::Named(_)),
-        target,
+        wait: matches!(followed, Followed::Named(_)),
+        followed,
         children: true,
         duration: Some(Nanos(1_200_000_000)),
         threshold: Nanos(2_000),

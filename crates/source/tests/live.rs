@@ -5,7 +5,7 @@
 mod load;
 
 use jitterscope_model::{ClockKind, CpuId, EventKind, KernelEvent, SourceStatus, Ticks};
-use jitterscope_platform::{Machine, clock};
+use jitterscope_platform::{Machine, OwnName, clock};
 use jitterscope_source::tracefs::Leftover;
 use jitterscope_source::{Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters};
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 4096,
         follow_threads: false,
+        renames: false,
     };
     if !settings.online.contains(CpuId(1)) {
         eprintln!("SKIPPED: this machine has no CPU 1");
@@ -70,6 +71,42 @@ fn drain(recorder: &mut Recorder, role: Role) -> Vec<KernelEvent> {
     let counts = decoder.counts();
     assert_eq!((counts.unknown, counts.malformed, counts.damaged_pages), (0, 0, 0));
     events
+}
+
+/// Anybody may rename himself as often as he likes, and would fill the buffers with it.
+#[test]
+fn a_thread_that_renames_itself_for_ever_costs_a_recording_nothing() {
+    let _alone = alone();
+    let Some((tracefs, settings)) = ready() else { return };
+    // As small as they get: a tenth of a second's renames would not go in.
+    let settings = RecorderSettings { buffer_kb_per_cpu: 64, ..settings };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let renames = || {
+            let name = OwnName::read().unwrap();
+            let mut times = 0_u64;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                name.give_again();
+                times += 1;
+            }
+            times
+        };
+        let flood = scope.spawn(renames);
+        let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+        assert!(recorder.is_priced());
+        std::thread::sleep(Duration::from_millis(100));
+        recorder.end_pricing().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        recorder.stop().unwrap();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        let times = flood.join().unwrap();
+        assert!(times > 10_000, "{times}");
+        let senders = drain(&mut recorder, Role::Senders);
+        let renamed = senders.iter().filter(|event| matches!(event.kind, EventKind::TaskRename { .. }));
+        assert_eq!(renamed.count(), 0);
+        let report = recorder.reports().remove(1);
+        assert_eq!((&report.status, report.lost), (&SourceStatus::Available, 0), "{report:?}");
+    });
 }
 
 /// Instances that process `pid` made.

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::head::{MANIFEST, read_head};
 use jitterscope_model::RunHead;
-use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
+use jitterscope_platform::{HeldDir, Machine, Owner, OwnerLock, TaskStat, owner_of};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -211,19 +211,13 @@ pub fn size_on_disk(run: &Path) -> u64 {
 }
 
 /// The process id and start time in what an earlier version wrote behind the prefix.
-fn made_by(rest: &str) -> Option<(u32, &str)> {
+fn made_by(rest: &str) -> Option<(u32, u64)> {
     let mut parts = rest.splitn(3, '-');
     let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?);
-    started.bytes().all(|b| b.is_ascii_digit()).then_some((pid, started))
+    // Nothing has started at a number that is none.
+    started.bytes().all(|b| b.is_ascii_digit()).then(|| (pid, started.parse().unwrap_or(u64::MAX)))
 }
 
-fn is_alive((pid, started): (u32, &str)) -> bool {
-    process_start(pid).as_deref() == Some(started)
-}
-
-/// Field 22 of `/proc/PID/stat`, ticks from boot to the process's start; `None` when there is no such
-/// process. The name in field 2 may hold anything, so fields count from its closing parenthesis.
-fn process_start(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned)
+fn is_alive((pid, started): (u32, u64)) -> bool {
+    TaskStat::of(&Machine::host(), pid).and_then(|stat| stat.start_time()) == Some(started)
 }

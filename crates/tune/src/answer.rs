@@ -147,7 +147,7 @@ fn may_be(task: &Task, glob: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// These,
-    pub target: CulpritPattern,
+    pub culprits: CulpritPattern,
     /// but none of these names.
     pub except: [&'static [&'static str]; 2],
     /// What becomes of them.
@@ -155,26 +155,26 @@ pub struct Answer {
 }
 
 impl Answer {
-    const fn of(target: CulpritPattern, effect: Effect) -> Answer {
-        Answer { target, except: [&[], &[]], effect }
+    const fn of(culprits: CulpritPattern, effect: Effect) -> Answer {
+        Answer { culprits, except: [&[], &[]], effect }
     }
 
     /// Culprits that go away.
     #[must_use]
-    pub const fn removes(target: CulpritPattern) -> Answer {
-        Answer::of(target, Effect::Removes)
+    pub const fn removes(culprits: CulpritPattern) -> Answer {
+        Answer::of(culprits, Effect::Removes)
     }
 
     /// Culprits of which there will be less.
     #[must_use]
-    pub const fn lessens(target: CulpritPattern) -> Answer {
-        Answer::of(target, Effect::Lessens)
+    pub const fn lessens(culprits: CulpritPattern) -> Answer {
+        Answer::of(culprits, Effect::Lessens)
     }
 
     /// Culprits that it may or may not be the cause of.
     #[must_use]
-    pub const fn perhaps(target: CulpritPattern) -> Answer {
-        Answer::of(target, Effect::Perhaps)
+    pub const fn perhaps(culprits: CulpritPattern) -> Answer {
+        Answer::of(culprits, Effect::Perhaps)
     }
 
     /// The same, but not these; two lists at most.
@@ -198,7 +198,7 @@ impl Answer {
                 _ => glob::matches(glob, &subject.name()),
             })
         };
-        self.target.matches(subject) && !excepted()
+        self.culprits.matches(subject) && !excepted()
     }
 }
 

@@ -106,8 +106,9 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
 /// Looks at every knob; with `evidence`, ranks them by what was measured.
 #[must_use]
 pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&RunEvidence>) -> Audit {
-    let scene = Inspection::new(machine, goal);
-    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(&scene, knob, evidence)).collect();
+    let inspection = Inspection::new(machine, goal);
+    let mut knobs: Vec<AuditEntry> =
+        catalogue::all().map(|knob| entry(&inspection, knob, evidence)).collect();
     // Stable: equals stay in the order of the catalogue.
     knobs.sort_by_key(|k| {
         let state = match k.state {
@@ -138,8 +139,8 @@ pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&RunEvidence>) -> 
     }
 }
 
-fn entry(scene: &Inspection<'_>, knob: &'static Knob, evidence: Option<&RunEvidence>) -> AuditEntry {
-    let found = scene.examine(knob);
+fn entry(inspection: &Inspection<'_>, knob: &'static Knob, evidence: Option<&RunEvidence>) -> AuditEntry {
+    let found = inspection.examine(knob);
     AuditEntry {
         id: knob.id,
         group: knob.group,
@@ -150,7 +151,7 @@ fn entry(scene: &Inspection<'_>, knob: &'static Knob, evidence: Option<&RunEvide
         note: found.note,
         changes: found.ops.len(),
         left: found.left,
-        boot: found.boot.iter().map(|p| p.spelled(scene.goal)).collect(),
+        boot: found.boot.iter().map(|p| p.spelled(inspection.goal)).collect(),
         how: how(knob),
         risk: knob.risk,
         weight: knob.weight,

@@ -36,9 +36,9 @@ pub struct Win {
     pub effect: Effect,
     /// Time of the culprits that it answers: the most it can win back.
     pub total_ns: Nanos,
-    /// How often they struck: the stalls of each, added up.
+    /// How often they caused a stall: the stalls of each, added up.
     pub count: u64,
-    /// They struck so often in a second of measured time, times 1000.
+    /// How often in a second of measured time, times 1000.
     pub per_second_milli: u64,
     /// The culprits, largest first: `kworker vmstat_update`.
     pub culprits: Vec<String>,

@@ -53,7 +53,7 @@ pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, ThreadFamily, Weight};
 pub use negligible::NEGLIGIBLE;
-pub use op::{Op, Outcome, Refusal, Standing};
+pub use op::{Op, OpFamily, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;
 pub use persist::BootLine;

@@ -196,6 +196,15 @@ pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>>
     }
 }
 
+/// Changes of which there are many alike: one a thread, one an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpFamily {
+    /// Where threads may run.
+    Threads,
+    /// Where interrupts go.
+    Interrupts,
+}
+
 impl Op {
     /// What is changed, for people.
     #[must_use]
@@ -204,6 +213,18 @@ impl Op {
             Op::Write { path, .. } | Op::MakeDir { path, .. } | Op::PutFile { path, .. } => path.clone(),
             Op::Thread { tid, comm, .. } => format!("thread {tid} ({comm})"),
             Op::Blink { cpu } => format!("/sys/devices/system/cpu/cpu{cpu}/online"),
+        }
+    }
+
+    /// Of which family it is, where many alike are changed at once.
+    #[must_use]
+    pub fn family(&self) -> Option<OpFamily> {
+        match self {
+            Op::Thread { .. } => Some(OpFamily::Threads),
+            Op::Write { path, .. } if path.starts_with("/proc/irq/") && path.ends_with("_list") => {
+                Some(OpFamily::Interrupts)
+            }
+            _ => None,
         }
     }
 

@@ -84,7 +84,7 @@ fn answers(knob: &Knob) -> String {
                     1..=4 => format!(" except {}", except.join(", ")),
                     _ => " except the kernel's own".to_owned(),
                 };
-                format!("{}{except}", a.target.describe())
+                format!("{}{except}", a.culprits.describe())
             })
             .collect();
         if !names.is_empty() {

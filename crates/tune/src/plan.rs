@@ -172,7 +172,7 @@ pub fn plan(
         notes: Vec::new(),
         competitors: competitors(machine),
     };
-    let scene = Inspection::new(machine, goal);
+    let inspection = Inspection::new(machine, goal);
     let mut lasting = Lasting::default();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
@@ -183,7 +183,7 @@ pub fn plan(
             });
             continue;
         }
-        let found = scene.examine(knob);
+        let found = inspection.examine(knob);
         if persist {
             keep(knob, &found, &mut lasting, &mut plan.skipped);
         }

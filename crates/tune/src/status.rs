@@ -3,7 +3,7 @@
 use crate::apply::boot_id;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{State, Who};
-use crate::op::{Op, Outcome, Standing};
+use crate::op::{Op, OpFamily, Outcome, Standing};
 use crate::permit;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
@@ -56,6 +56,9 @@ pub struct StatusEntry {
     pub knob: String,
     /// What.
     pub path: String,
+    /// Of which family the change is, if many alike were made.
+    #[serde(skip)]
+    pub family: Option<OpFamily>,
     /// Before.
     pub original: String,
     /// What was asked for.
@@ -150,6 +153,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
         changes.push(StatusEntry {
             knob: step.knob.clone(),
             path: path.clone(),
+            family: step.op.family(),
             original: step.op.from_text(),
             asked: step.op.to_text(),
             since_realtime_ns: state.begins.get(step.begin).map_or(0, |b| b.who.at_realtime_ns),

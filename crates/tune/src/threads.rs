@@ -1,7 +1,7 @@
 //! The machine's threads and where they may run, as `/proc` tells.
 
 use jitterscope_model::CpuSet;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, TaskStat};
 use std::collections::BTreeMap;
 
 /// A kernel thread (`PF_KTHREAD` in `include/linux/sched.h`).
@@ -54,41 +54,27 @@ pub fn processes(machine: &Machine) -> Vec<(i32, String)> {
 pub fn parents(machine: &Machine) -> BTreeMap<i32, i32> {
     numbers(machine, "/proc")
         .into_iter()
-        .filter_map(|pid| {
-            let stat = machine.read(format!("/proc/{pid}/stat")).ok()?;
-            let rest = stat.get(stat.rfind(')')? + 1..)?;
-            Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?))
-        })
+        .filter_map(|pid| Some((pid, TaskStat::of(machine, pid)?.parent()?)))
         .collect()
 }
 
 /// One thread; `None` when it is gone or cannot be understood.
 #[must_use]
 pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
-    let stat = machine.read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let (comm, flags, start_time) = parse_stat(&stat)?;
+    let stat = TaskStat::of_thread(machine, pid, tid)?;
+    let (flags, start_time) = (stat.flags()?, stat.start_time()?);
     let status = machine.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let allowed =
         status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()?;
     Some(Thread {
         pid,
         tid,
-        comm,
+        comm: stat.name().to_owned(),
         start_time,
         allowed,
         kernel: flags & PF_KTHREAD != 0,
         bound: flags & PF_NO_SETAFFINITY != 0,
     })
-}
-
-/// Name, flags and start time out of a `stat` line; the name may hold spaces and parentheses.
-fn parse_stat(stat: &str) -> Option<(String, u64, u64)> {
-    let open = stat.find('(')?;
-    let close = stat.rfind(')')?;
-    let comm = stat.get(open + 1..close)?.to_owned();
-    let fields: Vec<&str> = stat.get(close + 1..)?.split_whitespace().collect();
-    // proc(5) counts from 1 with the state as field 3: flags are field 9, starttime is field 22.
-    Some((comm, fields.get(6)?.parse().ok()?, fields.get(19)?.parse().ok()?))
 }
 
 fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
@@ -101,13 +87,6 @@ fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
 mod tests {
     use super::*;
     use crate::paper::Paper;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_name_may_look_like_the_rest_of_the_line() {
-        let line = "7 (a) S (b) S 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 55 0 0 18446744073709551615";
-        assert_eq!(parse_stat(line), Some(("a) S (b".into(), 69_238_880, 55)));
-    }
 
     #[test]
     fn our_own_threads_are_seen() {
@@ -153,12 +132,5 @@ mod tests {
         );
         assert_eq!(processes(machine), [(3, "three".into()), (20, "twenty".into())]);
         assert_eq!(parents(machine), BTreeMap::from([(3, 2), (20, 1)]));
-    }
-
-    proptest! {
-        #[test]
-        fn hostile_stat_lines_never_panic(line in "[0-9a-z() -]{0,80}") {
-            let _ = parse_stat(&line);
-        }
     }
 }

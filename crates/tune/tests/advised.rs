@@ -54,7 +54,7 @@ fn what_is_negligible_is_left_out_and_named() {
 }
 
 #[test]
-fn a_culprit_with_several_parts_of_a_stall_struck_once() {
+fn a_culprit_with_several_parts_of_a_stall_caused_it_once() {
     let spin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures/format-1/spin");
     let run = RunReader::open(&spin).unwrap();
     let part = |function: &str, net| {

@@ -4,8 +4,9 @@ use crate::compare::render;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
-use jitterscope_experiment::{Ended, Estimate, Outcome, Screened, Verified};
+use jitterscope_experiment::{AutoPlan, Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
+use std::time::Duration;
 
 /// A time in minutes.
 fn minutes(time: Nanos) -> String {
@@ -15,24 +16,38 @@ fn minutes(time: Nanos) -> String {
     }
 }
 
+/// A time that is left, in minutes where it is more than two: seconds of an hour would only flicker.
+#[must_use]
+pub fn time_left(time: Duration) -> String {
+    minutes(Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+}
+
 /// What it will take and could find.
 #[must_use]
 pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     let mut text = Lines::new(style);
     text.wrapped("", &format!("Experiment: {change}"));
-    let [first, last] = of.takes_ns.map(minutes);
+    let times = of.takes_ns.map(|times| times.map(minutes));
+    let [first, last] = times.map_or_else(Default::default, |times| times.map(|time| format!(": {time}")));
     let how = if of.interleaved {
         format!(
-            "{} pairs of runs, in an order drawn by lot: {first}; up to {} pairs if that is undecided: {last}.",
+            "{} pairs of runs, in an order drawn by lot{first}; up to {} pairs if that is undecided{last}.",
             of.runs[0], of.runs[1]
         )
     } else {
         format!(
-            "not interleaved, for its undoing takes too long: {} runs without it, then {} with it: {first}.",
+            "not interleaved, for its undoing takes too long: {} runs without it, then {} with it{first}.",
             of.runs[0], of.runs[1]
         )
     };
     text.wrapped("  time    ", &how);
+    let each = match of.run_ns {
+        Some(run) => format!("each run measures for {run}."),
+        None => "how long that takes is not known, for each run lasts as long as the command does, and no earlier run \
+                 of it is stored: make one with `jitterscope attach -- COMMAND` and ask again."
+            .into(),
+    };
+    text.wrapped("  runs    ", &each);
     if of.wait_ns > Nanos::ZERO {
         text.wrapped(
             "  waits   ",
@@ -67,9 +82,9 @@ fn names_culprits(diff: &Diff) -> bool {
     diff.against.iter().all(|against| against.culprits.is_some())
 }
 
-/// What it came to.
+/// What it came to; `goes_on` says how one that was stopped does.
 #[must_use]
-pub fn outcome(of: &Outcome, style: Style) -> String {
+pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     let mut text = Lines::new(style);
     if let Some(diff) = &of.diff {
         text.push_str(&render(diff, style));
@@ -78,20 +93,24 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
     let mut say = |words: String| {
         text.wrapped("", &words);
     };
-    let pairs = counted(of.pairs, "pair");
+    let pairs = if of.interleaved {
+        counted(of.pairs, "pair")
+    } else {
+        format!("{} of each arm", counted(of.pairs, "run"))
+    };
     say(match of.ended {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
         Ended::Void => format!("{pairs}: given up, for too many pairs were void."),
         Ended::Deadline => format!("{pairs}: the budget is used up."),
-        Ended::Stopped if !of.interleaved => {
-            format!("{pairs}: stopped. What is not interleaved cannot go on: the same command begins anew.")
-        }
-        Ended::Stopped => format!("{pairs}: stopped. The same command with --resume goes on."),
+        Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
     });
     if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
+    }
+    if let Some(why) = &of.left_out {
+        say(format!("{why}."));
     }
     for why in &of.void {
         say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));
@@ -110,6 +129,9 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
         Verified::Yes => "Verified: the predicted culprits fell, and the total is not worse.".into(),
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::No => "Not verified: a predicted culprit did not fall, or the total is worse.".into(),
+        Verified::Undecided if of.decisions.iter().any(|d| d.what == "total") => {
+            "Undecided: whether the predicted culprits fell cannot be told.".into()
+        }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
         // Not seen is not the same as not there.
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
@@ -123,50 +145,118 @@ pub fn outcome(of: &Outcome, style: Style) -> String {
     text.into_text()
 }
 
+/// What `--auto` came to.
+pub struct Sifted<'s> {
+    /// What became of the candidates.
+    pub candidates: &'s [Screened],
+    /// What only a reboot can try.
+    pub needs_reboot: &'s [&'static str],
+    /// What was not tried, and why.
+    pub not_tried: &'s [(String, String)],
+    /// Fresh pairs of what was kept.
+    pub confirmed: Option<&'s Outcome>,
+    /// Why not everything was done.
+    pub unfinished: Option<&'s str>,
+}
+
 /// What became of the candidates, and what to do.
 #[must_use]
-pub fn sifted(
-    candidates: &[Screened],
-    needs_reboot: &[&str],
-    not_tried: &[(String, String)],
-    style: Style,
-) -> String {
+pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     let mut text = Lines::new(style);
     text.push_str("\nCANDIDATES\n");
-    for of in candidates {
-        let [before, after] = of.events_per_sec;
-        let end = match &of.why {
+    for candidate in of.candidates {
+        let [before, after] = candidate.events_per_sec;
+        let end = match &candidate.why {
             None => "kept".to_owned(),
             Some(why) => format!("reverted: {why}"),
         };
-        let first = format!("  {:<16}", of.knob);
+        let first = format!("  {:<16}", candidate.knob);
         text.wrapped(&first, &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"));
     }
-    for (knob, why) in not_tried {
-        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}"));
-    }
-    if candidates.is_empty() && not_tried.is_empty() {
+    not_tried(&mut text, of.not_tried);
+    if of.candidates.is_empty() && of.not_tried.is_empty() && of.unfinished.is_none() {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
     }
-    text.push_str("\nWHAT TO DO\n");
-    let kept: Vec<&str> = candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
-    if kept.is_empty() {
-        text.push_str("Nothing was kept. The machine is as it was found.\n");
-    } else {
-        let words = format!(
-            "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {}. What it is worth is what the pairs above say of all of them together.",
-            kept.join(",")
-        );
-        text.wrapped("", &words);
+    if let Some(why) = of.unfinished {
+        text.wrapped("", &format!("Not all was done: {why}."));
     }
-    if !needs_reboot.is_empty() {
+    text.push_str("\nWHAT TO DO\n");
+    let kept: Vec<&str> = of.candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
+    let kept = kept.join(",");
+    let words = match of.confirmed.map(|outcome| outcome.verified) {
+        _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
+        Some(Verified::No) => format!(
+            "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
+        ),
+        Some(Verified::Yes | Verified::CulpritsOnly) => format!(
+            "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
+        ),
+        Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
+            "The machine is as it was found. What was kept is not confirmed. To apply it all the same: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+        ),
+    };
+    text.wrapped("", &words);
+    reboot(&mut text, of.needs_reboot);
+    text.into_text()
+}
+
+/// What would be tried, in which steps, and how long they take.
+#[must_use]
+pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
+    let mut text = Lines::new(style);
+    text.push_str("CANDIDATES\n");
+    for candidate in &of.candidates {
+        let undone = match candidate.undone_within_ns {
+            Nanos::ZERO => "undone at once".to_owned(),
+            time => format!("undone within {}", minutes(time)),
+        };
+        text.wrapped(&format!("  {:<16}", candidate.knob), &undone);
+    }
+    not_tried(&mut text, &of.not_tried);
+    if of.candidates.is_empty() {
+        text.push_str("Nothing that could be tried now.\n");
+    }
+    let chosen = match &of.ranked_by {
+        Some(run) => format!(
+            "Chosen by run {run}, the newest of this probe here that names culprits. The experiment chooses anew, by its own first runs."
+        ),
+        None => "No run of this probe here is stored that names culprits: these are all that could be tried. The experiment chooses among them by its own first runs.".into(),
+    };
+    text.wrapped("", &chosen);
+    text.push_str("\nSTEPS\n");
+    for step in &of.steps {
+        let [first, last] = step.takes_ns.map(minutes);
+        let words = match step.runs {
+            [least, most] if least < most => {
+                format!("{}: {least} runs, {first}; up to {most}, {last}, if that is undecided", step.what)
+            }
+            [runs, _] => format!("{}: {runs} runs, {first}", step.what),
+        };
+        text.wrapped("  ", &words);
+    }
+    let [first, last] = of.takes_ns.map(minutes);
+    let fits = if of.fits_budget { "fits" } else { "does not fit" };
+    let words = format!(
+        "In all {first} to the first look, {last} to the last: the first {fits} a budget of {}. What is not kept is undone one by one before the pairs, and at the end the machine is as it was found.",
+        minutes(of.budget_ns)
+    );
+    text.wrapped("", &words);
+    reboot(&mut text, &of.needs_reboot);
+    text.into_text()
+}
+
+fn not_tried(text: &mut Lines, all: &[(String, String)]) {
+    for (knob, why) in all {
+        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}"));
+    }
+}
+
+fn reboot(text: &mut Lines, knobs: &[&str]) {
+    if !knobs.is_empty() {
+        let all = knobs.join(", ");
         text.wrapped(
             "",
-            &format!(
-                "Only a reboot can try: {} (jitterscope tune plan --only ID --persist).",
-                needs_reboot.join(", ")
-            ),
+            &format!("Only a reboot can try: {all} (jitterscope tune plan --only ID --persist)."),
         );
     }
-    text.into_text()
 }

@@ -52,7 +52,8 @@ fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::R
                 writer.create_element("error").with_attribute(("message", why.as_str())).write_empty()?;
             }
         }
-        writer.create_element("system-out").write_text_content(BytesText::new(&value))?;
+        let note = result.note.iter().map(|note| format!(": {}", visible(note))).collect::<String>();
+        writer.create_element("system-out").write_text_content(BytesText::new(&format!("{value}{note}")))?;
         Ok(())
     })?;
     Ok(())
@@ -69,6 +70,7 @@ mod tests {
             verdict,
             value: Some("1.5 %".into()),
             why: why.map(Into::into),
+            note: None,
         };
         let text = junit(
             "run <\"a\"> & \u{1b}b",

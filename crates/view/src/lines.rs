@@ -1,13 +1,13 @@
 //! Text made line by line: prose that wraps behind a heading, and counts of things.
 
-use jitterscope_model::{CpuSet, visible};
+use jitterscope_model::CpuSet;
 use std::fmt;
 use unicode_width::UnicodeWidthStr;
 
-use crate::style::Style;
+use crate::style::{Style, fit, wrap_whole};
 
-/// Every screen is made for at least so many columns.
-const LEAST_WIDTH: usize = 80;
+/// Columns that CPUs take within a sentence.
+const MOST_CPUS_TEXT: usize = 45;
 /// Words keep so much room, however long the heading.
 const LEAST_ROOM: usize = 20;
 
@@ -18,9 +18,14 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// An empty one, as wide as the screen.
+    /// An empty one.
     pub(crate) fn new(style: Style) -> Lines {
-        Lines { text: String::new(), width: style.width.max(LEAST_WIDTH) }
+        Lines { text: String::new(), width: style.columns() }
+    }
+
+    /// Columns that it uses.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
     pub(crate) fn push_str(&mut self, text: &str) {
@@ -33,20 +38,14 @@ impl Lines {
     pub(crate) fn wrapped(&mut self, first: &str, text: &str) {
         let indent = first.rsplit('\n').next().unwrap_or(first).width();
         let room = self.width.saturating_sub(indent).max(LEAST_ROOM);
-        let mut line = String::new();
-        let mut start = first.to_owned();
-        for word in visible(text).split_whitespace() {
-            if !line.is_empty() && line.width() + 1 + word.width() > room {
-                self.line(&start, &line);
-                start = " ".repeat(indent);
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
+        let lines = wrap_whole(text, room);
+        let words = lines.iter().map(String::as_str);
+        // The heading stands there even if nothing follows it.
+        let words = words.chain(lines.is_empty().then_some(""));
+        for (at, words) in words.enumerate() {
+            let blank = " ".repeat(indent);
+            self.line(if at == 0 { first } else { &blank }, words);
         }
-        self.line(&start, &line);
     }
 
     fn line(&mut self, start: &str, words: &str) {
@@ -72,6 +71,11 @@ pub fn cpus_text(cpus: &CpuSet) -> String {
     if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
 }
 
+/// The same; of a list too long for a sentence the beginning.
+pub(crate) fn short_cpus_text(cpus: &CpuSet) -> String {
+    fit(&cpus_text(cpus), MOST_CPUS_TEXT)
+}
+
 /// `1 change`, `2 changes`.
 #[must_use]
 pub fn counted(n: usize, thing: &str) -> String {
@@ -89,9 +93,28 @@ mod tests {
     }
 
     #[test]
+    fn no_more_columns_are_used_than_a_style_says_however_wide_the_screen() {
+        for (screen, used) in [(200, 120), (100, 100), (40, 72)] {
+            let mut lines = Lines::new(Style { width: screen, ..Style::default() });
+            lines.wrapped("", &"word ".repeat(100));
+            let longest = lines.into_text().lines().map(str::len).max();
+            assert!(longest.is_some_and(|longest| longest <= used && longest + 5 > used), "{screen}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_of_cpus_is_cut_within_a_sentence() {
+        let cpus = |text: &str| text.parse::<CpuSet>().unwrap();
+        assert_eq!(short_cpus_text(&cpus("1-3")), "CPUs 1-3");
+        let odd = (0..100).map(|n| (2 * n + 1).to_string()).collect::<Vec<_>>().join(",");
+        assert_eq!(short_cpus_text(&cpus(&odd)).len(), MOST_CPUS_TEXT);
+        assert!(cpus_text(&cpus(&odd)).len() > 200);
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_screen_unless_a_word_is() {
         let text = wrapped("      now   ", &"word ".repeat(60));
-        assert!(text.lines().all(|l| l.len() <= LEAST_WIDTH));
+        assert!(text.lines().all(|l| l.len() <= Style::default().columns()));
         assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
         assert_eq!(wrapped("a ", ""), "a\n");
         assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb\\nc \\u{9b}d\n");

@@ -1,7 +1,7 @@
 //! The list of runs.
 
 use crate::number;
-use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::style::{Style, Tone, fit, pad};
 use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{Problem, RunEntry, StoreError};
@@ -65,8 +65,8 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
             let text = "stolen: only a spinning probe can tell, or a CPU that was watched as far as its records do. \
                         worst: the longest stall, latest wake-up, slowest message, or longest wait of a \
                         followed thread.";
-            for line in wrap(text, style.columns()) {
-                out.push_str(&style.paint(Tone::Dim, &line));
+            for line in style.prose(Some(Tone::Dim), 0, text) {
+                out.push_str(&line);
                 out.push('\n');
             }
         }

@@ -43,6 +43,13 @@ impl Style {
         self.width.clamp(72, 120)
     }
 
+    /// Prose over the whole width, line by line.
+    pub(crate) fn prose(self, tone: Option<Tone>, indent: usize, text: &str) -> Vec<String> {
+        let lines = wrap(text, self.columns().saturating_sub(indent)).into_iter();
+        let painted = |line: String| tone.map_or(line.clone(), |tone| self.paint(tone, &line));
+        lines.map(|line| format!("{}{}", " ".repeat(indent), painted(line))).collect()
+    }
+
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if !self.color || text.is_empty() {
             return text.to_owned();
@@ -94,6 +101,15 @@ pub(crate) fn pad(text: &str, width: usize) -> String {
 
 /// Words put into lines of at most `width` columns; a word that is too long for one is cut.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrapped(text, width, |word| fit(word, width))
+}
+
+/// The same; a word that is too long for a line is left whole, for it is often a path to be copied.
+pub(crate) fn wrap_whole(text: &str, width: usize) -> Vec<String> {
+    wrapped(text, width, str::to_owned)
+}
+
+fn wrapped(text: &str, width: usize, fitted: impl Fn(&str) -> String) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in tame(text).split_whitespace() {
         if !line.is_empty() && line.width() + 1 + word.width() > width {
@@ -102,7 +118,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&fit(word, width));
+        line.push_str(&fitted(word));
     }
     if !line.is_empty() {
         lines.push(line);
@@ -132,6 +148,7 @@ mod tests {
     fn words_wrap_within_the_width() {
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
         assert_eq!(wrap("enormously long", 6), ["enor..", "long"]);
-        assert!(wrap("", 6).is_empty());
+        assert_eq!(wrap_whole("enormously long", 6), ["enormously", "long"]);
+        assert!(wrap("", 6).is_empty() && wrap_whole(" ", 6).is_empty());
     }
 }

@@ -690,5 +690,5 @@ fn watched_cpus_on_one_screen() {
     let mut quiet = watched(&[0], 1);
     quiet.passive[0] = PassiveCpu { threads: Vec::new(), idle_ns: Nanos(1_000_000), ..PassiveCpu::default() };
     (quiet.attribution, quiet.worst) = (None, Vec::new());
-    assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 could run there"));
+    assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 wanted to run there"));
 }

@@ -72,7 +72,7 @@ struct Claim {
 }
 
 /// What became of a claim.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Holds,
     Missed,

@@ -39,8 +39,8 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         median(with) * 100.0,
         median(without) * 100.0
     );
-    let hides = noise - 1.0 > (MOST - 1.0) * (TURNS as f64 - 1.0).sqrt();
-    if hides {
+    let verdict = judged(ratio, noise);
+    if verdict == Verdict::Noise {
         // The error of a median falls with the root of the turns.
         let turns = ((noise - 1.0) / (MOST - 1.0)).powi(2);
         println!("noise hides an effect of {MOST}: about {turns:.0} turns of {TIME} each would show it");
@@ -49,12 +49,18 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         what: "stolen time with tracing, to without".into(),
         measured: format!("{ratio:.3}"),
         target: format!("<= {MOST}"),
-        verdict: match ratio <= MOST {
-            true => Verdict::Holds,
-            false if hides => Verdict::Noise,
-            false => Verdict::Missed,
-        },
+        verdict,
     }])
+}
+
+/// What a ratio says where two turns of the same setting differ by a factor of `noise`. Where that hides the effect
+/// asked for, it says nothing, whichever way it lies.
+fn judged(ratio: f64, noise: f64) -> Verdict {
+    match ratio <= MOST {
+        _ if noise - 1.0 > (MOST - 1.0) * (TURNS as f64 - 1.0).sqrt() => Verdict::Noise,
+        true => Verdict::Holds,
+        false => Verdict::Missed,
+    }
 }
 
 /// The floor of an event that is on, as the tool measured it before each recording, and how many came of what.
@@ -80,7 +86,32 @@ fn print_price(traced: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The middle value, of an even count the mean of the two in the middle; not a number of none.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let middle = values.len() / 2;
+    let upper = values.get(middle).copied().unwrap_or(f64::NAN);
+    if values.len() % 2 == 1 {
+        upper
+    } else {
+        middle.checked_sub(1).map_or(upper, |at| (values[at] + upper) / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
+        assert_eq!(judged(1.0, 1.01), Verdict::Holds);
+        assert_eq!(judged(MOST + 0.01, 1.01), Verdict::Missed);
+        assert_eq!([judged(1.0, 1.5), judged(2.0, 1.5)], [Verdict::Noise, Verdict::Noise]);
+    }
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between_the_two_in_the_middle() {
+        assert_eq!([median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 3.0, 2.0])], [2.0, 2.5]);
+        assert!(median(Vec::new()).is_nan());
+    }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// Packs a folder of `stage` as root's, in the order of names, all files of one time (seconds since the epoch).
 pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
-    level(&stage.join(folder))?;
+    set_modes(&stage.join(folder))?;
     let mut tar = Command::new("tar")
         .args(["--sort=name", "--format=gnu", "--owner=0", "--group=0", "--numeric-owner"])
         .arg(format!("--mtime=@{time}"))
@@ -28,13 +28,13 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
 }
 
 /// Modes that do not depend on whose umask it was: programs and scripts can be run, the rest be read.
-fn level(path: &Path) -> anyhow::Result<()> {
+fn set_modes(path: &Path) -> anyhow::Result<()> {
     let kind = fs::symlink_metadata(path)?;
     let runs = kind.is_dir() || kind.permissions().mode() & 0o100 != 0;
     fs::set_permissions(path, fs::Permissions::from_mode(if runs { 0o755 } else { 0o644 }))?;
     if kind.is_dir() {
         for entry in fs::read_dir(path)? {
-            level(&entry?.path())?;
+            set_modes(&entry?.path())?;
         }
     }
     Ok(())

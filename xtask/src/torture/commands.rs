@@ -77,6 +77,12 @@ pub const KINDS: &[Kind] = &[
             "--quiet",
         ],
     ),
+    // It begins to change the machine after four runs, some seven seconds, and is at its pairs after twice that.
+    kind(
+        "experiment --auto",
+        24000,
+        &["experiment", "--auto", "--longest-wait", "3s", "--duration", "300ms", "--quiet"],
+    ),
     kind("serve", 1500, &["serve"]),
     kind("attach", 3000, &["attach", "--duration", "2s", "--", "sleep", "60"]),
     kind("attach --wait", 1500, &["attach", "--duration", "1s", "--wait", "--comm", "no-such-thread"]),

@@ -1,13 +1,14 @@
 //! Settings side by side.
 
 use super::conditions::ConditionDifference;
+use super::culprits::{CulpritDiff, culprit_rows};
 use super::figure::{FigureKind, FigureUnit};
-use super::poisson::{Count, dispersion};
-use super::run::{ComparedRun, CulpritFigures};
+use super::run::ComparedRun;
 use super::side::Side;
-use super::{Comparison, Design, Hypothesis, Interval, Margin, SingleCounts, Verdict, family};
+use super::{Comparison, Design, Hypothesis, Interval, Margin, Verdict, family};
+use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
-use jitterscope_model::{CpuId, CpuSet, CulpritKey, Doubt, KeyLevel, Nanos, SCHEMA_VERSION, Subject};
+use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -100,6 +101,36 @@ pub struct Against {
     pub cpus_of_one: CpuSet,
     /// Culprits, those that were predicted first; null where a run names nobody.
     pub culprits: Option<Vec<CulpritDiff>>,
+    /// What runs of the first, and of the second, could not see.
+    #[serde(skip)]
+    pub(crate) unseen: [Unseen; 2],
+}
+
+impl Against {
+    /// What was fixed to be asked before anything was measured: the totals and the culprits that were predicted, each
+    /// with what it is called and how it came out.
+    #[must_use]
+    pub fn primary(&self) -> Vec<(String, &Comparison)> {
+        let predicted = self.culprits.iter().flatten().filter(|row| row.predicted);
+        let culprits = predicted.map(|row| {
+            let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+            let of =
+                if direction(&row.stolen) || !direction(&row.events) { &row.stolen } else { &row.events };
+            (row.title(), of)
+        });
+        self.totals().chain(culprits).collect()
+    }
+
+    /// The totals among them.
+    pub fn totals(&self) -> impl Iterator<Item = (String, &Comparison)> {
+        let rows = self.figures.iter().filter(|row| row.is_total).enumerate();
+        rows.filter_map(|(at, row)| Some((total_title(at), row.comparison.as_ref()?)))
+    }
+}
+
+/// What a total is called, by its place among the totals.
+pub(super) fn total_title(at: usize) -> String {
+    if at == 0 { "total".to_owned() } else { format!("total {}", at + 1) }
 }
 
 /// A figure of both.
@@ -127,53 +158,6 @@ pub struct CpuRow {
     pub cpu: CpuId,
     /// How it fared.
     pub comparison: Comparison,
-}
-
-/// What became of a culprit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Became {
-    /// Only the second has it.
-    Appeared,
-    /// More of it in the second.
-    Grew,
-    /// Less of it in the second.
-    Shrank,
-    /// Only the first has it.
-    Vanished,
-    /// As much, within the margin.
-    Stayed,
-    /// Neither has it, and it was predicted.
-    NotSeen,
-}
-
-/// A culprit of both.
-#[derive(Clone, Debug, Serialize)]
-pub struct CulpritDiff {
-    /// What.
-    #[serde(flatten)]
-    pub subject: Subject,
-    /// Whether the changed knobs answer it: decided in a family of its own.
-    pub predicted: bool,
-    /// What became of it, by its stolen time, whatever the verdict.
-    pub became: Became,
-    /// Its events a second.
-    pub events: Comparison,
-    /// The share of the time that it stole.
-    pub stolen: Comparison,
-}
-
-impl CulpritDiff {
-    /// The verdict of whichever figure says more: a direction, if either has one.
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        if direction(&self.stolen) || !direction(&self.events) {
-            self.stolen.verdict
-        } else {
-            self.events.verdict
-        }
-    }
 }
 
 /// Compares each side with the first. `answers(knob, culprit)` says whether a knob declares that it removes
@@ -247,6 +231,8 @@ fn against(
         cpus: if comparable && of_both.len() > 1 { cpu_rows(sides, &of_both, rules) } else { Vec::new() },
         cpus_of_one: a.difference(&b).iter().chain(b.difference(&a).iter()).collect(),
         culprits: if comparable { culprit_rows(sides, rules, &predicted) } else { None },
+        unseen: sides
+            .map(|side| side.runs.iter().fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))),
         machine_unknown: first.machine.is_none() || other.machine.is_none(),
         conditions,
         machine,
@@ -272,7 +258,11 @@ fn value_of(run: &ComparedRun, cpu: CpuId) -> Option<f64> {
 }
 
 /// A hypothesis of a figure of every run.
-fn hypothesis(sides: [&Side; 2], margin: Margin, of: impl Fn(&ComparedRun) -> Option<f64>) -> Hypothesis {
+pub(super) fn hypothesis(
+    sides: [&Side; 2],
+    margin: Margin,
+    of: impl Fn(&ComparedRun) -> Option<f64>,
+) -> Hypothesis {
     let [first, second] = sides.map(|side| side.runs.iter().map(&of).collect::<Vec<_>>());
     Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None }
 }
@@ -311,101 +301,4 @@ fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], rules: DiffRules) -> Vec<CpuRow> 
     let hypotheses: Vec<Hypothesis> = cpus.iter().map(of).collect();
     let decided = family(rules.design, rules.alpha, &hypotheses);
     cpus.iter().zip(decided).map(|(cpu, comparison)| CpuRow { cpu: *cpu, comparison }).collect()
-}
-
-fn culprit_rows(
-    sides: [&Side; 2],
-    rules: DiffRules,
-    predicted: &dyn Fn(&Subject) -> bool,
-) -> Option<Vec<CulpritDiff>> {
-    let mut subjects: BTreeMap<CulpritKey, Subject> = BTreeMap::new();
-    // By key: what one run calls by thread id another knows by name only.
-    let mut of_runs: [Vec<BTreeMap<CulpritKey, &CulpritFigures>>; 2] = [Vec::new(), Vec::new()];
-    for (side, maps) in sides.iter().zip(&mut of_runs) {
-        for run in &side.runs {
-            let mut map = BTreeMap::new();
-            for figures in run.culprits.as_ref()? {
-                let Some(subject) = &figures.subject else { continue };
-                let key = CulpritKey::of(subject, KeyLevel::Program);
-                let known = subjects.entry(key.clone()).or_insert_with(|| subject.clone());
-                known.meet(subject);
-                map.insert(key, figures);
-            }
-            maps.push(map);
-        }
-    }
-    let all: Vec<(CulpritKey, Subject, bool)> = subjects
-        .into_iter()
-        .map(|(key, subject)| {
-            let predicted = predicted(&subject);
-            (key, subject, predicted)
-        })
-        .collect();
-    let margin = Margin { relative: rules.margin, absolute: 0.0 };
-    let pair = |key: &CulpritKey| -> [Hypothesis; 2] {
-        let of = |figure: &dyn Fn(&CulpritFigures) -> f64| {
-            let [first, second] = [0, 1].map(|side: usize| {
-                let runs = of_runs[side].iter().zip(&sides[side].runs);
-                let one = |(map, run): (&BTreeMap<CulpritKey, &CulpritFigures>, &ComparedRun)| {
-                    Some(map.get(key).map_or(0.0, |figures| figure(figures)) / run.seconds.max(1e-9))
-                };
-                runs.map(one).collect::<Vec<_>>()
-            });
-            Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None }
-        };
-        let mut events = of(&|figures| figures.count as f64);
-        events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
-        [events, of(&|figures| figures.total.as_secs_f64())]
-    };
-    let mut rows = Vec::with_capacity(all.len());
-    for family_of_predicted in [true, false] {
-        let members: Vec<&(CulpritKey, Subject, bool)> =
-            all.iter().filter(|(.., predicted)| *predicted == family_of_predicted).collect();
-        let hypotheses: Vec<Hypothesis> = members.iter().flat_map(|(key, ..)| pair(key)).collect();
-        let mut decided = family(rules.design, rules.alpha, &hypotheses).into_iter();
-        for (_, subject, predicted) in members {
-            let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else { break };
-            let became = became(&stolen);
-            rows.push(CulpritDiff {
-                subject: subject.clone(),
-                predicted: *predicted,
-                became,
-                events,
-                stolen,
-            });
-        }
-    }
-    // Those that were predicted, those of which something is known, then by how much they changed.
-    let weight = |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
-    let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
-    rows.sort_by(|a, b| {
-        let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
-        rank(a).cmp(&rank(b)).then(weight(b).abs().total_cmp(&weight(a).abs()))
-    });
-    Some(rows)
-}
-
-fn single_counts(sides: [&Side; 2], figures: [Option<&CulpritFigures>; 2]) -> Option<SingleCounts> {
-    if sides.iter().any(|side| side.runs.len() != 1) {
-        return None;
-    }
-    let count = |at: usize| Count {
-        events: figures[at].map_or(0, |figures| figures.count),
-        seconds: sides[at].runs[0].seconds,
-    };
-    let spread = figures.into_iter().flatten().filter_map(|figures| dispersion(&figures.blocks));
-    Some(SingleCounts { first: count(0), second: count(1), dispersion: spread.reduce(f64::max) })
-}
-
-fn became(stolen: &Comparison) -> Became {
-    let (first, second) = (stolen.first.unwrap_or(0.0), stolen.second.unwrap_or(0.0));
-    match (first > 0.0, second > 0.0) {
-        (false, false) => Became::NotSeen,
-        (false, true) => Became::Appeared,
-        (true, false) => Became::Vanished,
-        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
-        _ if second > first => Became::Grew,
-        _ if second < first => Became::Shrank,
-        _ => Became::Stayed,
-    }
 }

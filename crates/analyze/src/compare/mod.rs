@@ -8,12 +8,14 @@
 
 mod blocks;
 mod conditions;
+mod culprits;
 mod diff;
 mod distribution;
 mod effect;
 mod family;
 mod figure;
 mod flips;
+mod futility;
 mod holm;
 mod margin;
 mod max_t;
@@ -30,13 +32,13 @@ mod verdict;
 
 pub use blocks::{FEWEST_BLOCKS, TooFewBlocks, within_run};
 pub use conditions::ConditionDifference;
-pub use diff::{
-    ALPHA, Against, Became, CpuRow, CulpritDiff, Diff, DiffRules, FigureRow, RunReference, SideSummary, diff,
-};
+pub use culprits::{Became, CulpritDiff};
+pub use diff::{ALPHA, Against, CpuRow, Diff, DiffRules, FigureRow, RunReference, SideSummary, diff};
 pub use effect::{Effect, Interval, distances, middle};
 pub use family::{Hypothesis, SingleCounts, family};
 pub use figure::{FigureKind, FigureUnit};
 pub use flips::{sign_flip, sign_flips, smallest_of_flips};
+pub use futility::is_futile;
 pub use holm::holm;
 pub use margin::Margin;
 pub use needed::{detectable, fewest};
@@ -45,5 +47,5 @@ pub use run::{ComparedRun, ComparedRunBuilder};
 pub use scale::Scale;
 pub use sequential::{Look, Looks};
 pub use shuffles::{Arms, permutation, permutations, smallest_of_shuffles};
-pub use side::{PoolError, Side};
+pub use side::{PoolError, SharedRun, Side};
 pub use verdict::{Comparison, Design, Undecided, Verdict};

@@ -4,10 +4,11 @@ use super::conditions::Conditions;
 use super::figure::{Figure, FigureKind, OVER, figures};
 use super::{Interval, within_run};
 use crate::SummaryBuilder;
+use crate::gate::Unseen;
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
     Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
-    RunManifest, Stall, Subject, Ticks,
+    RunManifest, Stall, Subject, Ticks, Verdict,
 };
 
 /// Culprits told apart.
@@ -51,6 +52,8 @@ pub struct ComparedRun {
     pub(super) of_cpus: Vec<(CpuId, f64)>,
     /// `None` where nobody was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
+    /// What it could not see.
+    pub(super) unseen: Unseen,
 }
 
 impl ComparedRun {
@@ -71,6 +74,16 @@ impl ComparedRun {
     pub fn events_of(&self, meant: &dyn Fn(&Subject) -> bool) -> Option<u64> {
         let of = |figures: &&CulpritFigures| figures.subject.as_ref().is_some_and(meant);
         Some(self.culprits.as_ref()?.iter().filter(of).map(|figures| figures.count).sum())
+    }
+
+    /// Whether both are of the same recording, and of CPUs that both have.
+    pub(super) fn is_part_of(&self, other: &ComparedRun) -> bool {
+        // Ids are short, and folders can be copied: all that a recording was given at its start has to be the same.
+        let of = |run: &ComparedRun| {
+            (run.id.clone(), run.started_realtime_ns, run.hostname.clone(), run.label.clone())
+        };
+        let whole = self.cpus.is_empty() || other.cpus.is_empty();
+        of(self) == of(other) && (whole || !self.cpus.intersection(&other.cpus).is_empty())
     }
 
     /// Adds how long a command took: what its user waits for, and a total of its own.
@@ -187,7 +200,13 @@ impl<'m> ComparedRunBuilder<'m> {
         }
         self.below_the_threshold_too();
         let rows = self.sums.into_rows().into_iter();
-        let culprits = rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
+        let culprits: Vec<CulpritFigures> =
+            rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
+        let mut unseen = Unseen::of(&summary);
+        let told = culprits.iter().filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
+        if told.into_iter().any(|verdict| verdict == Verdict::TraceDataLost) {
+            unseen.lost.get_or_insert_with(|| "trace data was lost within stalls".to_owned());
+        }
         let control = manifest.idle_control();
         let of_cpus = match &summary.wakeup {
             Some(wakeup) => wakeup
@@ -239,6 +258,7 @@ impl<'m> ComparedRunBuilder<'m> {
             of_cpus,
             culprits: ((manifest.attributed || followed) && summary.trust.doubts.is_empty())
                 .then_some(culprits),
+            unseen,
         }
     }
 }

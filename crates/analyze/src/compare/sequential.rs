@@ -1,9 +1,9 @@
 //! Looking at an experiment more than once without fooling oneself.
 
-use super::distribution::{normal_below, t_quantile};
+use super::distribution::{t_below, t_quantile};
 use super::effect::{distances, middle};
 use super::sample::Moments;
-use super::{Design, Margin, fewest};
+use super::{Design, Margin, Scale, fewest};
 use serde::Serialize;
 
 /// A look at what there is.
@@ -19,8 +19,9 @@ pub struct Look {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Looks([Look; 3]);
 
-/// An experiment is given up when a decision has become less likely than this.
-const FUTILE: f64 = 0.05;
+/// A figure is given up when a decision has become less likely than this. What two pairs foretell is hardly anything:
+/// of a figure that goes nowhere it is so after seven pairs at the earliest, with the looks that there are.
+const FUTILE: f64 = 0.1;
 
 impl Looks {
     /// Eight pairs, twelve, sixteen.
@@ -63,28 +64,80 @@ impl Looks {
         self.0[0]
     }
 
-    /// Whether going on is hardly worth it: were the pairs to come like those so far, neither a difference
-    /// nor equivalence would be found by the last look but one time in twenty. May be asked after any pair,
+    /// Whether going on is hardly worth it for this figure: were the pairs to come like those so far, neither a
+    /// difference nor equivalence would be found by the last look but one time in ten. May be asked after any pair,
     /// for ending early never makes a verdict.
     #[must_use]
     pub fn futile(&self, first: &[f64], second: &[f64], margin: Margin) -> bool {
-        let last = self.last();
+        let Some(end) = Foretold::of(self.last(), first, second) else { return false };
+        end.differs(1).max(end.is_alike(margin.distance(end.scale, middle(end.scale, first)))) < FUTILE
+    }
+
+    /// The same of a difference alone, found among so many figures.
+    pub(super) fn hardly_differs(&self, first: &[f64], second: &[f64], among: usize) -> bool {
+        if first.iter().zip(second).all(|(a, b)| a == b) {
+            return true;
+        }
+        Foretold::of(self.last(), first, second).is_some_and(|end| end.differs(among) < FUTILE)
+    }
+}
+
+/// The last look, as the pairs so far foretell it.
+struct Foretold {
+    scale: Scale,
+    alpha: f64,
+    /// Of the mean distance.
+    mean: f64,
+    /// How far it may be off.
+    scatter: f64,
+    /// By how many pairs that is known.
+    freedom: f64,
+    /// What the standard error of the mean will be.
+    error: f64,
+    /// And its degrees of freedom.
+    last_freedom: f64,
+}
+
+impl Foretold {
+    /// `None` where nothing is to be foretold: fewer than two pairs, all of them alike, or as many as there will be.
+    fn of(last: Look, first: &[f64], second: &[f64]) -> Option<Foretold> {
         let (scale, distances) = distances(first, second);
-        let Some(seen) = Moments::of(&distances) else { return false };
+        let seen = Moments::of(&distances)?;
         if seen.deviation == 0.0 || seen.count >= last.pairs {
-            return false;
+            return None;
         }
         let (all, so_far) = (last.pairs as f64, seen.count as f64);
         let ahead = all - so_far;
-        // The mean at the end, as the pairs so far foretell it.
-        let scatter = seen.deviation * ahead / all * (1.0 / so_far + 1.0 / ahead).sqrt();
-        let error = seen.deviation / all.sqrt();
-        let beyond = |limit: f64, from: f64| 1.0 - normal_below((limit - from) / scatter);
-        let needed = t_quantile(1.0 - last.alpha / 2.0, all - 1.0) * error;
-        let differs = beyond(needed, seen.mean) + beyond(needed, -seen.mean);
-        let room = margin.distance(scale, middle(scale, first)) - t_quantile(0.95, all - 1.0) * error;
-        let alike = if room > 0.0 { 1.0 - beyond(room, seen.mean) - beyond(room, -seen.mean) } else { 0.0 };
-        differs.max(alike) < FUTILE
+        Some(Foretold {
+            scale,
+            alpha: last.alpha,
+            mean: seen.mean,
+            scatter: seen.deviation * ahead / all * (1.0 / so_far + 1.0 / ahead).sqrt(),
+            freedom: so_far - 1.0,
+            error: seen.deviation / all.sqrt(),
+            last_freedom: all - 1.0,
+        })
+    }
+
+    /// The probability that the mean is beyond a limit, from this middle.
+    fn beyond(&self, limit: f64, middle: f64) -> f64 {
+        1.0 - t_below((limit - middle) / self.scatter, self.freedom)
+    }
+
+    /// That a difference is found, where it takes what one among so many takes.
+    fn differs(&self, among: usize) -> f64 {
+        let tail = self.alpha / 2.0 / among.max(1) as f64;
+        let needed = t_quantile(1.0 - tail, self.last_freedom) * self.error;
+        self.beyond(needed, self.mean) + self.beyond(needed, -self.mean)
+    }
+
+    /// That equivalence within a distance is.
+    fn is_alike(&self, within: f64) -> f64 {
+        let room = within - t_quantile(0.95, self.last_freedom) * self.error;
+        if room <= 0.0 {
+            return 0.0;
+        }
+        1.0 - self.beyond(room, self.mean) - self.beyond(room, -self.mean)
     }
 }
 
@@ -115,5 +168,13 @@ mod tests {
         let halved: Vec<f64> = first.iter().map(|f| f / 2.0 + 0.1 * (f - 12.0)).collect();
         assert!(!Looks::DEFAULT.futile(&first, &halved, margin));
         assert!(!Looks::DEFAULT.futile(&first[..2], &swapped[..2], margin));
+        // Six pairs that go nowhere foretell too little, eight enough.
+        let even = |pairs: usize| Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin);
+        assert!(!even(6) && even(8));
+        // Among many it takes more to differ; what is alike in every pair does not.
+        let less: Vec<f64> = first.iter().map(|f| f - 1.0 - (f - 12.0).abs() / 2.0).collect();
+        assert!(!Looks::DEFAULT.hardly_differs(&first, &less, 1));
+        assert!(Looks::DEFAULT.hardly_differs(&first, &swapped, 20));
+        assert!(Looks::DEFAULT.hardly_differs(&first, &first, 1));
     }
 }

@@ -45,7 +45,40 @@ pub enum PoolError {
     },
 }
 
+/// One run stands on both sides of a comparison: it would be compared with itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "run {run} is in both {first} and {other}: nothing can be said of a run beside itself; name by id the runs of \
+     each, or leave out one of the two"
+)]
+pub struct SharedRun {
+    /// Its id.
+    pub run: String,
+    /// What the user called the one side.
+    pub first: String,
+    /// And the other.
+    pub other: String,
+}
+
 impl Side {
+    /// Refuses sides that have a run in common with the first, however they are called: by a label, an id, a folder
+    /// or a copy of that. A run's CPUs may be compared with one another.
+    ///
+    /// # Errors
+    /// Which run, and in which sides.
+    pub fn apart(sides: &[Side]) -> Result<(), SharedRun> {
+        let Some((first, others)) = sides.split_first() else { return Ok(()) };
+        for other in others {
+            for run in &other.runs {
+                if first.runs.iter().any(|of| of.is_part_of(run)) {
+                    let (first, other) = (first.name.clone(), other.name.clone());
+                    return Err(SharedRun { run: run.id.clone(), first, other });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Puts runs together.
     ///
     /// # Errors

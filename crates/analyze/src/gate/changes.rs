@@ -2,8 +2,9 @@
 
 use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
+use super::names::note_of_change;
 use super::quantities::is_meant;
-use crate::compare::{Against, Comparison, CulpritDiff, Undecided, Verdict};
+use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.
 #[must_use]
@@ -57,12 +58,43 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
             Some(rows) => judge(&rows, false),
         },
     };
+    // What was not seen of the first makes the second look worse, what was not seen of either may be worse.
+    let [of_first, of_second] = against.unseen.each_ref().map(|unseen| unseen.doubt(&needs(change, against)));
+    let doubt = match verdict {
+        GateVerdict::Exceeded => of_first,
+        GateVerdict::Kept => of_second.or(of_first),
+        GateVerdict::Undecided => None,
+    };
+    // Where the two say nothing of one another, that is the reason, whatever else is missing.
+    let apart = against.conditions.iter().find(|condition| condition.incomparable);
+    let apart = apart.map(|of| {
+        format!("not comparable: {} is {} in one and {} in the other", of.what, of.before, of.after)
+    });
+    let (verdict, why) = match apart.or(doubt) {
+        Some(why) => (GateVerdict::Undecided, Some(why)),
+        None => (verdict, why),
+    };
+    let note = if verdict == GateVerdict::Kept { note_of_change(change, culprits) } else { None };
     let told = match verdict {
         GateVerdict::Exceeded => Some("worse".into()),
         GateVerdict::Kept => Some("not worse".into()),
         GateVerdict::Undecided => None,
     };
-    GateResult { condition: condition.to_string(), verdict, value: told, why }
+    GateResult { condition: condition.to_string(), verdict, value: told, why, note }
+}
+
+/// The quantity of a single run whose sources a change rests on.
+fn needs(change: &Change, against: &Against) -> Quantity {
+    let told_by_events = || {
+        let kinds = against.figures.iter().map(|row| row.kind);
+        kinds.into_iter().any(|kind| matches!(kind, FigureKind::Lost))
+    };
+    match change {
+        Change::Culprit(pattern) => Quantity::Culprit(pattern.clone()),
+        Change::Any => Quantity::Culprit("*".into()),
+        Change::Total if told_by_events() => Quantity::Lost,
+        Change::Total => Quantity::Stolen,
+    }
 }
 
 /// Worse if any is, kept if all are known not to be. Of none at all: kept where none is needed, for what no

@@ -1,6 +1,7 @@
 //! Why a quantity may be higher than a run tells: a source that it needs was missing, or trace was lost.
 
 use super::condition::Quantity;
+use super::names::kind_and_rest;
 use super::quantities::matches;
 use crate::RunSummary;
 use jitterscope_model::{CulpritKind, SourceStatus, Verdict, doubts_text};
@@ -12,8 +13,59 @@ const SYMBOLS: &str = "symbols";
 /// The source that tells firmware from whatever else is below the kernel.
 const SMI: &str = "smi";
 
+/// What a run could not see, by what it takes to be seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Unseen {
+    /// Kernel events were lost.
+    pub(crate) lost: Option<String>,
+    events: Option<String>,
+    symbols: Option<String>,
+    smi: Option<String>,
+    told_by_events: bool,
+}
+
+impl Unseen {
+    /// That of a run.
+    pub(crate) fn of(run: &RunSummary) -> Unseen {
+        Unseen {
+            lost: lost(run),
+            events: missing(EVENTS, run),
+            symbols: missing(SYMBOLS, run),
+            smi: missing(SMI, run),
+            told_by_events: is_told_by_events(run),
+        }
+    }
+
+    /// What either of two could not see.
+    pub(crate) fn or(self, other: Unseen) -> Unseen {
+        Unseen {
+            lost: self.lost.or(other.lost),
+            events: self.events.or(other.events),
+            symbols: self.symbols.or(other.symbols),
+            smi: self.smi.or(other.smi),
+            told_by_events: self.told_by_events || other.told_by_events,
+        }
+    }
+
+    /// Why more of a quantity may have been there than was seen.
+    pub(super) fn doubt(&self, quantity: &Quantity) -> Option<String> {
+        let needed = sources(quantity, self.told_by_events);
+        if needed.contains(&EVENTS)
+            && let Some(why) = &self.lost
+        {
+            return Some(why.clone());
+        }
+        let of = |name: &'static str| match name {
+            EVENTS => self.events.clone(),
+            SYMBOLS => self.symbols.clone(),
+            _ => self.smi.clone(),
+        };
+        needed.into_iter().find_map(of)
+    }
+}
+
 /// The sources without which a quantity may read lower than it is.
-fn sources(quantity: &Quantity, run: &RunSummary) -> Vec<&'static str> {
+fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<&'static str> {
     match quantity {
         // Measured by the probe itself.
         Quantity::Wait(_)
@@ -24,19 +76,21 @@ fn sources(quantity: &Quantity, run: &RunSummary) -> Vec<&'static str> {
         | Quantity::Stalls
         | Quantity::Coverage
         | Quantity::Worse(_) => Vec::new(),
-        Quantity::Max if is_told_by_events(run) => vec![EVENTS],
+        Quantity::Max if told_by_events => vec![EVENTS],
         Quantity::Max => Vec::new(),
         // What no source explains is counted by these: the fewer there are, the higher they read.
         Quantity::Lost | Quantity::Unexplained | Quantity::Unresolved | Quantity::Hypervisor => vec![EVENTS],
         Quantity::Firmware => vec![EVENTS, SMI],
         Quantity::Culprit(pattern) => {
             let mut all = vec![EVENTS];
-            let means = |kind: CulpritKind| matches(pattern, kind.as_str());
+            let (of, name) = kind_and_rest(pattern);
+            let means = |kind: CulpritKind| of == Some(kind) || matches(pattern, kind.as_str());
             // A kind is known without names, and time that nobody explains is counted wherever firmware's is not.
-            if !CulpritKind::ALL.into_iter().any(means) {
+            let named = matches!(of, Some(CulpritKind::Kworker | CulpritKind::Timer | CulpritKind::Ipi));
+            if named || !CulpritKind::ALL.into_iter().any(means) {
                 all.push(SYMBOLS);
             }
-            let smi = matches(pattern, Verdict::Smi.as_str());
+            let smi = of.is_none() && matches(name, Verdict::Smi.as_str());
             if (means(CulpritKind::Firmware) || smi) && !means(CulpritKind::Unresolved) {
                 all.push(SMI);
             }
@@ -46,7 +100,7 @@ fn sources(quantity: &Quantity, run: &RunSummary) -> Vec<&'static str> {
 }
 
 /// Whether the longest wait comes from kernel events: no probe measured it, and no messages were timed.
-pub(super) fn is_told_by_events(run: &RunSummary) -> bool {
+fn is_told_by_events(run: &RunSummary) -> bool {
     let timed = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
     run.probe.total.max_ns.is_none() && !timed.into_iter().any(|times| times.from_intended.count > 0)
 }
@@ -64,13 +118,7 @@ pub(super) fn proven(run: &RunSummary) -> Result<(), String> {
 
 /// Why more of a quantity may have been there than was seen.
 pub(super) fn doubts(quantity: &Quantity, run: &RunSummary) -> Option<String> {
-    let needed = sources(quantity, run);
-    if needed.contains(&EVENTS)
-        && let Some(why) = lost(run)
-    {
-        return Some(why);
-    }
-    needed.into_iter().find_map(|name| missing(name, run))
+    Unseen::of(run).doubt(quantity)
 }
 
 fn lost(run: &RunSummary) -> Option<String> {

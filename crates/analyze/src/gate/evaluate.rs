@@ -1,6 +1,7 @@
 //! Conditions against a run.
 
 use super::condition::Condition;
+use super::names::note;
 use super::quantities::measure;
 use crate::RunSummary;
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub struct GateResult {
     pub value: Option<String>,
     /// Why it cannot be decided; null where it can.
     pub why: Option<String>,
+    /// What goes with a condition that is kept: that nobody was seen who has its name.
+    pub note: Option<String>,
 }
 
 impl GateResult {
@@ -50,6 +53,7 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
         verdict: GateVerdict::Undecided,
         value,
         why: Some(why),
+        note: None,
     };
     let Some((operator, limit)) = condition.limit else {
         return undecided(None, "only diff compares".into());
@@ -69,6 +73,7 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
                     verdict: if holds { GateVerdict::Exceeded } else { GateVerdict::Kept },
                     value,
                     why: None,
+                    note: if holds { None } else { note(condition, run) },
                 },
             }
         }

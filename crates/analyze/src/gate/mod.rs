@@ -7,11 +7,14 @@ mod changes;
 mod condition;
 mod doubts;
 mod evaluate;
+mod names;
 mod parse;
 mod quantities;
 
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
+pub(crate) use doubts::Unseen;
 pub use evaluate::{GateResult, GateVerdict, evaluate};
+pub use names::check_name;
 pub use parse::{ParseError, parse};
 pub use quantities::is_meant;

@@ -1,6 +1,7 @@
 //! Reading conditions.
 
 use super::condition::{Change, Condition, Limit, Operator, PERCENTILES, Percentile, Quantity};
+use super::names::check_name;
 use jitterscope_model::Nanos;
 
 /// What is wrong with a list of conditions.
@@ -121,12 +122,18 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
             ));
         }
         return match word.trim() {
-            "culprit" => Ok((Quantity::Culprit(pattern.to_owned()), Unit::Percent)),
+            "culprit" => {
+                check_name(pattern).map_err(|why| wrong(condition, why))?;
+                Ok((Quantity::Culprit(pattern.to_owned()), Unit::Percent))
+            }
             "worse" => {
                 let change = match pattern.split_once(char::is_whitespace) {
                     None if pattern == "total" => Change::Total,
                     None if pattern == "any" => Change::Any,
-                    Some(("culprit", name)) => Change::Culprit(name.trim().to_owned()),
+                    Some(("culprit", name)) => {
+                        check_name(name.trim()).map_err(|why| wrong(condition, why))?;
+                        Change::Culprit(name.trim().to_owned())
+                    }
                     _ => {
                         return Err(wrong(
                             condition,
@@ -256,6 +263,8 @@ mod tests {
             ("blame(x)>1%", "nothing is called blame"),
             ("worse(total)>1%", "leave out the limit"),
             ("worse(all)", "worse(any)"),
+            ("culprit(kwroker)>0.1%", "\"kworker\""),
+            ("worse(culprit firmwere)", "\"firmware\""),
             ("stolen>101%", "100%"),
             ("max>-1ms", "no limit"),
             ("max>1e3ms", "no limit"),

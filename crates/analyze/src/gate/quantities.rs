@@ -2,6 +2,7 @@
 
 use super::condition::{Percentile, Quantity};
 use super::doubts::{doubts, proven};
+use super::names::kind_and_rest;
 use crate::RunSummary;
 use crate::cpu::SUPPORT;
 use crate::summary::Percentiles;
@@ -30,9 +31,16 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a culprit is meant: by its name, that of its process or its kind; `*` stands for anything.
+/// Whether a culprit is meant: by its name, that of its process, its kind, or its kind and name with a blank between
+/// them; `*` stands for anything.
 #[must_use]
 pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
+    if let (Some(kind), name) = kind_and_rest(pattern)
+        && kind == subject.kind()
+        && is_meant(name, subject)
+    {
+        return true;
+    }
     let of_process = || subject.task().and_then(|task| task.process.as_deref());
     matches(pattern, &subject.name())
         || matches(pattern, subject.kind_word())

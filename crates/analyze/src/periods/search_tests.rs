@@ -54,17 +54,21 @@ fn finds(random: &mut Random, period: f64, [jitter, keep, noise]: [f64; 3]) -> R
     }
 }
 
-/// Of 3,000 such cases with periods of 3 to 20 ms two were wrong, at noise as strong as the pulses (seed 99): an
-/// overtone was taken for the period. So the cases are always the same: a share is tested, not luck.
+/// At noise as strong as the pulses an overtone is taken for the period now and then: in 2 of the first 1,000 of these
+/// cases, and in none of the first 100.
 #[test]
 fn a_planted_period_is_found_in_noise() {
     let mut random = Random(SplitMix64(1));
-    for case in 0..100 {
+    let (cases, mut wrong) = (300, Vec::new());
+    for case in 0..cases {
         let mut between = |low: f64, high: f64| low + (high - low) * random.0.uniform();
         let period = if case % 2 == 0 { between(0.003, 0.020) } else { between(0.05, 1.5) };
         let of = [between(0.0, 0.1), between(0.7, 1.0), between(0.0, 1.0)];
-        finds(&mut random, period, of).unwrap();
+        wrong.extend(finds(&mut random, period, of).err());
+        assert!(case >= 100 || wrong.is_empty(), "{wrong:#?}");
     }
+    // At 2 in 1,000 there are 0.6 on average; beyond 3 lies less than one in two hundred. At 3 in 100 there are 9.
+    assert!(wrong.len() <= 3, "{} of {cases}: {wrong:#?}", wrong.len());
     // What was once taken for something else.
     for (seed, period, of) in [
         (

@@ -1,4 +1,5 @@
 //! Stalls as machines have them: in bursts, by the clock, heavy-tailed, drifting.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use jitterscope_testing::SplitMix64;
 
@@ -137,6 +138,11 @@ fn poisson(random: &mut SplitMix64, rate: f64, mut each: impl FnMut(&mut SplitMi
 }
 
 impl Run {
+    /// (when, seconds, culprit), each in seconds from its begin.
+    pub fn stalls(&self) -> &[(f64, f64, usize)] {
+        &self.stalls
+    }
+
     pub fn stolen(&self) -> f64 {
         self.stalls.iter().map(|(_, length, _)| length).sum::<f64>() / RUN
     }

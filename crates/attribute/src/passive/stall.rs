@@ -1,7 +1,7 @@
 //! A stretch of stolen time, as long as can be.
 
 use crate::culprits;
-use crate::threads::add_part;
+use crate::part_sums::{PartKey, PartSums};
 use jitterscope_model::{
     Attribution, Confidence, CpuId, Culprit, Evidence, Part, Phase, Stall, StallId, Subject, ThreadRef,
     TickRate, Ticks, Verdict,
@@ -18,14 +18,14 @@ pub struct PassiveStall {
     pub start: Ticks,
     /// To.
     pub end: Ticks,
-    parts: Vec<Part>,
+    sums: PartSums,
     /// Whether records were lost before it ended.
     lost: bool,
 }
 
 impl PassiveStall {
     pub(super) fn new(cpu: CpuId, victim: ThreadRef, start: Ticks) -> PassiveStall {
-        PassiveStall { cpu, victim, start, end: start, parts: Vec::new(), lost: false }
+        PassiveStall { cpu, victim, start, end: start, sums: PartSums::default(), lost: false }
     }
 
     /// It went on until then, and this had the CPU.
@@ -34,7 +34,8 @@ impl PassiveStall {
         let at = |time: Ticks| rate.nanos(time.since(self.start));
         let net = at(until).saturating_sub(at(self.end));
         self.end = until;
-        add_part(&mut self.parts, Part::inside(culprit, net, Evidence::ThreadRecords).in_phase(phase));
+        let (evidence, moved_from) = (&Evidence::ThreadRecords, None);
+        self.sums.add(PartKey { culprit: &culprit, phase: &phase, moved_from, evidence }, net);
     }
 
     /// It went on until then, between two records, too short for anything but the way from one to the other.
@@ -63,7 +64,7 @@ impl PassiveStall {
             let part = Part::whole(culprits::lost(), length, Confidence::High, Evidence::LostRecords);
             vec![part.in_phase(Phase::LostRecords)]
         } else {
-            self.parts
+            self.sums.into_parts()
         };
         (stall, Attribution { stall: id, parts })
     }

@@ -5,7 +5,7 @@
 //! the others only the beginning is their own. Where there are so many of them that even copies would fill the
 //! memory, sums are told instead: exact of the largest culprits, and of the rest by process.
 
-use super::cpus::{Asking, Cpus};
+use super::cpus::{Asking, Cpus, Seen};
 use super::follower::ThreadFollower;
 use super::state::State;
 use crate::lexicon::Lexicon;
@@ -30,6 +30,8 @@ pub(super) struct Tail {
     slices: Vec<Slice>,
     /// Of those that begin a turn on the CPU: from there on the window of any who waits is the same.
     turns: Vec<usize>,
+    /// Beginnings of slices that are sums already, each with the length of all such from there on.
+    folded: Vec<(Ticks, Ticks)>,
     /// By slice: which of `culprits`.
     numbers: Vec<u32>,
     culprits: Vec<(Culprit, Evidence)>,
@@ -49,7 +51,11 @@ pub(super) struct Common {
 }
 
 impl Tail {
-    fn new((slices, turns): (Vec<Slice>, Vec<usize>), share: usize, own: Ticks) -> Tail {
+    fn new(Seen { slices, turns, mut folded }: Seen, share: usize, own: Ticks) -> Tail {
+        folded.iter_mut().rev().fold(Ticks(0), |after, (_, length)| {
+            *length = *length + after;
+            *length
+        });
         let mut known: FxHashMap<(Culprit, Evidence), u32> = FxHashMap::default();
         let mut culprits = Vec::new();
         let number = |slice: &Slice| {
@@ -63,7 +69,7 @@ impl Tail {
         };
         let numbers = slices.iter().map(number).collect();
         let (sums, summed) = (vec![Ticks(0); culprits.len()], slices.len());
-        Tail { slices, turns, numbers, culprits, sums, summed, share, own }
+        Tail { slices, turns, folded, numbers, culprits, sums, summed, share, own }
     }
 
     /// From when on the wait that began at `from` is like all others.
@@ -71,6 +77,12 @@ impl Tail {
         let place = self.turns.partition_point(|at| self.slices[*at].start < from + self.own);
         let first = *self.turns.get(place)?;
         Some((first, self.slices[first].start))
+    }
+
+    /// From then on, time of which only sums were kept anyway.
+    fn folded_from(&self, from: Ticks) -> Ticks {
+        let place = self.folded.partition_point(|(start, _)| *start < from);
+        self.folded.get(place).map_or(Ticks(0), |(_, length)| *length)
     }
 
     /// That part of it. Who came later is asked about first.
@@ -168,13 +180,7 @@ impl ThreadFollower {
     }
 
     /// What one who waits saw of its CPU, and where turns began in it.
-    fn seen_by(
-        &self,
-        tid: i32,
-        cpu: CpuId,
-        at: Ticks,
-        lexicon: &dyn Lexicon,
-    ) -> Option<(Vec<Slice>, Vec<usize>)> {
+    fn seen_by(&self, tid: i32, cpu: CpuId, at: Ticks, lexicon: &dyn Lexicon) -> Option<Seen> {
         let thread = self.threads.get(&tid)?;
         let State::Runnable { leg, .. } = &thread.state else { return None };
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
@@ -196,12 +202,9 @@ impl Cpus {
         let Some((first, common)) = tail.common_from(from).filter(|(_, at)| *at < to) else {
             return self.close(cpu, mark, (from, to), asking);
         };
-        let mut slices = self.peek(cpu, &mark, (from, common), asking);
-        self.release(cpu, mark);
+        let mut slices = self.close_early(cpu, mark, (from, common), asking);
         let Common { slices: more, summed } = tail.common(first);
-        if summed {
-            self.fold(to.since(common));
-        }
+        self.fold(if summed { to.since(common) } else { tail.folded_from(common) });
         super::transitions::append(&mut slices, more);
         slices
     }

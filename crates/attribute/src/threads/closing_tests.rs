@@ -1,43 +1,21 @@
 use super::super::{Episode, EpisodeKind, FollowerSettings, Following, Start};
 use super::*;
-use jitterscope_model::{
-    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
-};
+use jitterscope_model::{Comm, EventKind, Name, ThreadRef};
 
-struct Names;
-
-impl Lexicon for Names {
-    fn function(&self, addr: KernelAddr) -> Name {
-        format!("f{}", addr.0).into()
-    }
-
-    fn comm(&self, _tid: i32) -> Option<Name> {
-        Some("worker".into())
-    }
-}
-
-fn task(tid: i32) -> TaskRef {
-    TaskRef { tid, comm: Comm::new("worker"), prio: 120 }
-}
-
-fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(0), tid, context: ExecutionContext::Thread, kind }
-}
+#[path = "../../benches/support/crowd.rs"]
+mod crowd;
+use crowd::{Names, at, follower, task};
 
 /// Threads 1 to `threads` take turns on one CPU, each put aside by the next, with ticks and idle threads in between;
 /// some were woken rather than put aside. The time of the last record comes with it.
 fn crowd(threads: i32, turns: u64) -> (ThreadFollower, Ticks) {
-    let mut follower = ThreadFollower::new(FollowerSettings {
-        rate: TickRate::NANOSECONDS,
-        join_within: Ticks(0),
-        remember: Ticks(0),
-        new_threads: false,
-        children: false,
-        names: Vec::new(),
-        most_threads: 1 << 20,
-    });
-    follower.measure(Ticks(0), Ticks(u64::MAX));
-    for tid in 1..=threads {
+    crowd_of(threads, &(1..=threads).collect::<Vec<i32>>(), turns)
+}
+
+/// The same, and only some of them are followed.
+fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Ticks) {
+    let mut follower = follower();
+    for &tid in followed {
         let thread = ThreadRef { tid, comm: Comm::new("worker") };
         follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));
     }
@@ -136,4 +114,21 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
     let together = episodes.iter().find(|episode| episode.thread.tid == 3999).unwrap();
     assert_eq!(sums(together), sums(&alone));
     assert!(follower.folded() > Ticks(0), "that sums are told is told");
+}
+
+/// So much happened that the oldest of it was folded into sums while they waited.
+#[test]
+fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
+    // None of these has a turn, or one in the first third.
+    let followed: Vec<i32> = (19_999..=20_000).chain(4_001..=4_002).collect();
+    let (mut alone, end) = crowd_of(20_000, &followed, 14_000);
+    for tid in &followed {
+        alone.end_wait(*tid, end, &Names);
+    }
+    let (mut together, _) = crowd_of(20_000, &followed, 14_000);
+    together.finish(end, &Names);
+    let slices: Vec<usize> = together.take_episodes().iter().map(|episode| episode.slices.len()).collect();
+    assert!(slices.iter().all(|slices| *slices < MOST_SLICES / followed.len()), "sums are told: {slices:?}");
+    assert!(alone.folded() > Ticks(0));
+    assert_eq!(together.folded(), alone.folded());
 }

@@ -40,6 +40,15 @@ pub(super) struct Asking<'a> {
     pub(super) waits: Option<Waits>,
 }
 
+/// What one who waits saw of his CPU.
+pub(super) struct Seen {
+    pub(super) slices: Vec<Slice>,
+    /// The numbers of the slices at which turns on the CPU begin.
+    pub(super) turns: Vec<usize>,
+    /// Beginnings and lengths of that of which only sums were kept, in order.
+    pub(super) folded: Vec<(Ticks, Ticks)>,
+}
+
 impl Cpus {
     pub(super) fn new(rate: TickRate) -> Cpus {
         Cpus {
@@ -120,37 +129,60 @@ impl Cpus {
         (from, to): (Ticks, Ticks),
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
-        let mut window = Window::default();
-        match self.cpus.get(&cpu) {
-            Some(cpu) => cpu.machine.peek(mark, to, &mut window),
-            None => return Vec::new(),
-        }
-        self.slices(&mut window, cpu, (from, to), asking)
+        self.peek_window(cpu, mark, (from, to), asking).0
     }
 
-    /// The same, with the numbers of the slices at which turns on the CPU begin.
-    pub(super) fn peek_turns(
+    /// The same, with what the CPU did.
+    fn peek_window(
         &self,
         cpu: CpuId,
         mark: &Mark,
         (from, to): (Ticks, Ticks),
         asking: &Asking<'_>,
-    ) -> (Vec<Slice>, Vec<usize>) {
+    ) -> (Vec<Slice>, Window) {
         let mut window = Window::default();
-        if let Some(cpu) = self.cpus.get(&cpu) {
-            cpu.machine.peek(mark, to, &mut window);
+        match self.cpus.get(&cpu) {
+            Some(cpu) => cpu.machine.peek(mark, to, &mut window),
+            None => return (Vec::new(), window),
         }
-        let slices = self.slices(&mut window, cpu, (from, to), asking);
+        (self.slices(&mut window, cpu, (from, to), asking), window)
+    }
+
+    /// The same, of a wait that ends.
+    pub(super) fn close_early(
+        &mut self,
+        cpu: CpuId,
+        mark: Mark,
+        times: (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> Vec<Slice> {
+        let (slices, window) = self.peek_window(cpu, &mark, times, asking);
+        self.fold(window.folded());
+        self.release(cpu, mark);
+        slices
+    }
+
+    /// Who had a CPU until now, where turns on it began, and of when only sums were kept.
+    pub(super) fn peek_turns(
+        &self,
+        cpu: CpuId,
+        mark: &Mark,
+        times: (Ticks, Ticks),
+        asking: &Asking<'_>,
+    ) -> Seen {
+        let (slices, window) = self.peek_window(cpu, mark, times, asking);
         let begins = |slice: &&crate::occupancy::Slice| {
             !slice.folded && window.frame(window.root(slice.frame)).start == slice.start
         };
         let starts = window.slices.iter().filter(begins).map(|slice| slice.start);
         let turns = starts.filter_map(|start| slices.binary_search_by_key(&start, |slice| slice.start).ok());
         let turns = turns.collect();
-        (slices, turns)
+        let folded = window.slices.iter().filter(|slice| slice.folded);
+        let folded = folded.map(|slice| (slice.start, slice.length())).collect();
+        Seen { slices, turns, folded }
     }
 
-    /// Of this time only sums were told.
+    /// Of this time only sums were kept, or told.
     pub(super) fn fold(&mut self, length: Ticks) {
         self.folded = self.folded + length;
     }

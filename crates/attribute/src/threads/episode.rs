@@ -1,12 +1,11 @@
 //! One stretch in which a followed thread did not get on, and who had the CPU instead.
 
 use crate::culprits;
+use crate::part_sums::{PartKey, PartSums};
 use crate::windows::Slice;
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, CulpritKind, Evidence, Part, Phase, Sender, Stall, StallId,
-    ThreadRef, TickRate, Ticks,
+    Attribution, CpuId, Evidence, Phase, Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
-use rustc_hash::FxHashMap;
 
 /// Why the thread did not get on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,54 +97,13 @@ impl Episode {
     pub fn as_stall(&self, id: StallId, rate: TickRate) -> (Stall, Attribution) {
         let stall = Stall { id, cpu: self.cpu, victim: self.thread, start: self.start, end: self.end };
         let at = |time: Ticks| rate.nanos(time.since(self.start));
-        let mut parts: Vec<Part> = Vec::new();
-        let mut known: FxHashMap<(&Culprit, &Evidence), usize> = FxHashMap::default();
+        let (phase, mut sums) = (self.kind.phase(), PartSums::default());
         for slice in &self.slices {
-            let net = at(slice.end).saturating_sub(at(slice.start));
-            let place = *known.entry((&slice.culprit, &slice.evidence)).or_insert(parts.len());
-            if let Some(part) = parts.get_mut(place) {
-                part.net += net;
-                part.gross += net;
-                continue;
-            }
-            let part = Part::inside(slice.culprit.clone(), net, slice.evidence.clone());
-            let part = Part { moved_from: self.migrated_from, ..part.in_phase(self.kind.phase()) };
-            parts.push(Part { confidence: confidence_of(&part), ..part });
+            let Slice { culprit, evidence, .. } = slice;
+            let key = PartKey { culprit, phase: &phase, moved_from: self.migrated_from, evidence };
+            sums.add(key, at(slice.end).saturating_sub(at(slice.start)));
         }
-        (stall, Attribution { stall: id, parts })
-    }
-}
-
-/// Adds time to the part of the same culprit, phase and evidence, or begins one. It is as sure as its
-/// culprit's kind.
-pub(crate) fn add_part(parts: &mut Vec<Part>, part: Part) {
-    let same = |other: &&mut Part| {
-        other.culprit == part.culprit
-            && other.phase == part.phase
-            && other.moved_from == part.moved_from
-            && other.evidence == part.evidence
-    };
-    if let Some(known) = parts.iter_mut().find(same) {
-        known.net += part.net;
-        known.gross += part.net;
-        return;
-    }
-    parts.push(Part { confidence: confidence_of(&part), ..part });
-}
-
-fn confidence_of(part: &Part) -> Confidence {
-    match part.evidence {
-        Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
-        _ => confidence(part.culprit.kind()),
-    }
-}
-
-/// How sure a slice's culprit is.
-fn confidence(kind: CulpritKind) -> Confidence {
-    match kind {
-        CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Loss => Confidence::Low,
-        CulpritKind::Switch | CulpritKind::PageFault | CulpritKind::Quota => Confidence::Medium,
-        _ => Confidence::High,
+        (stall, Attribution { stall: id, parts: sums.into_parts() })
     }
 }
 
@@ -153,53 +111,6 @@ fn confidence(kind: CulpritKind) -> Confidence {
 mod tests {
     use super::*;
     use jitterscope_model::{Comm, Nanos, Subject, Verdict};
-
-    fn part(verdict: Verdict, phase: Phase, evidence: Evidence, net: u64) -> Part {
-        Part::inside(Subject::verdict(verdict), Nanos(net), evidence).in_phase(phase)
-    }
-
-    #[test]
-    fn what_is_the_same_in_every_respect_is_one_part() {
-        let first = || part(Verdict::ContextSwitch, Phase::Preempted, Evidence::ThreadRecords, 5);
-        let mut parts = Vec::new();
-        add_part(&mut parts, first());
-        add_part(&mut parts, Part { net: Nanos(7), gross: Nanos(7), ..first() });
-        assert_eq!((parts.len(), parts[0].net, parts[0].gross), (1, Nanos(12), Nanos(12)));
-        for (count, other) in [
-            part(Verdict::IdleExit, Phase::Preempted, Evidence::ThreadRecords, 1),
-            part(Verdict::ContextSwitch, Phase::Interrupted, Evidence::ThreadRecords, 1),
-            part(Verdict::ContextSwitch, Phase::Preempted, Evidence::QuotaCount, 1),
-            Part { moved_from: Some(CpuId(3)), ..first() },
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            add_part(&mut parts, other);
-            assert_eq!(parts.len(), 2 + count);
-            assert_eq!(parts[0].net, Nanos(12));
-        }
-    }
-
-    #[test]
-    fn a_part_is_as_sure_as_its_culprit_unless_a_quota_may_be_behind_it() {
-        let sure = |subject: Subject, evidence: Evidence| {
-            let mut parts = Vec::new();
-            add_part(&mut parts, Part::inside(subject, Nanos(1), evidence));
-            parts[0].confidence
-        };
-        let softirq = || Subject::Softirq(1);
-        assert_eq!(sure(softirq(), Evidence::ThreadRecords), Confidence::High);
-        assert_eq!(sure(softirq(), Evidence::SwitchRecordsWhileThrottled), Confidence::Medium);
-        for (verdict, wanted) in [
-            (Verdict::ContextSwitch, Confidence::Medium),
-            (Verdict::BetweenEvents, Confidence::Low),
-            (Verdict::CpuTaken, Confidence::Low),
-            (Verdict::TraceDataLost, Confidence::Low),
-        ] {
-            assert_eq!(sure(Subject::verdict(verdict), Evidence::ThreadRecords), wanted, "{verdict:?}");
-        }
-        assert_eq!(sure(Subject::PageFault { user: true }, Evidence::ThreadRecords), Confidence::Medium);
-    }
 
     fn episode(cpu: u32, start: u64, ends: &[(u64, usize)]) -> Episode {
         let mut at = start;

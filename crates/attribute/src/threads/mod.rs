@@ -18,7 +18,6 @@ mod state;
 mod stopped;
 mod transitions;
 
-pub(crate) use episode::add_part;
 pub use episode::{Episode, EpisodeKind};
 pub use follower::{FollowerSettings, Following, ThreadFollower};
 pub use state::Start;

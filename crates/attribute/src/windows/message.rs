@@ -1,6 +1,7 @@
 //! A slow message between two followed threads, split among what held it up.
 
-use crate::threads::{Episode, EpisodeKind, add_part};
+use crate::part_sums::{PartKey, PartSums};
+use crate::threads::{Episode, EpisodeKind};
 use jitterscope_model::{
     Attribution, CpuId, Culprit, Evidence, Part, Phase, StallId, Subject, TickRate, Ticks, Verdict,
 };
@@ -114,11 +115,10 @@ fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: T
 
 fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     let at = |time: Ticks| rate.nanos(time.since(start));
-    let mut parts: Vec<Part> = Vec::new();
-    for piece in pieces {
-        let net = at(piece.end).saturating_sub(at(piece.start));
-        let part = Part::inside(piece.culprit.clone(), net, piece.evidence.clone());
-        add_part(&mut parts, Part { moved_from: piece.moved_from, ..part.in_phase(piece.phase.clone()) });
+    let mut sums = PartSums::default();
+    for Piece { start, end, culprit, phase, moved_from, evidence } in pieces {
+        let key = PartKey { culprit, phase, moved_from: *moved_from, evidence };
+        sums.add(key, at(*end).saturating_sub(at(*start)));
     }
-    parts
+    sums.into_parts()
 }

@@ -101,10 +101,10 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     beside_a_report(&args.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
-    let target = target(args)?;
-    let of_command = matches!(target, Followed::Command { .. });
+    let followed = followed(args)?;
+    let of_command = matches!(followed, Followed::Command { .. });
     let settings = AttachSettings {
-        target,
+        followed,
         wait: args.wait,
         children: args.children || of_command,
         duration: args.duration.or((!of_command).then_some(DURATION)),
@@ -132,7 +132,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn target(args: &AttachArgs) -> Result<Followed, UsageError> {
+fn followed(args: &AttachArgs) -> Result<Followed, UsageError> {
     match (args.pid, args.tid, &args.comm) {
         (Some(pid), _, _) => Ok(Followed::Process(pid)),
         (_, Some(tid), _) => Ok(Followed::Thread(tid)),

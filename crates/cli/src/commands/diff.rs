@@ -75,13 +75,7 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         .iter()
         .map(|wanted| side(&runs, wanted, &mut redactor))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let ids = |at: usize| sides[at].runs().iter().map(|run| (&run.id, &run.cpus)).collect::<Vec<_>>();
-    for at in 1..sides.len() {
-        if ids(at) == ids(0) {
-            let text = format!("{} and {} are the same runs", args.sides[0], args.sides[at]);
-            return Err(UsageError(text).into());
-        }
-    }
+    Side::apart(&sides).map_err(|error| UsageError(error.to_string()))?;
     let of_cpus = sides.iter().position(|side| side.runs().iter().any(|run| run.only.is_some()));
     if let Some(at) = of_cpus.filter(|_| args.html.is_some() || args.chart.is_some()) {
         let text = format!(

@@ -3,12 +3,14 @@
 use super::audit::goal_error;
 use super::compare_with::answers;
 use super::diff::percent;
-use super::experiment_auto;
+use super::experiment_earlier::earlier;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_lab::CommandLab;
 use super::experiment_probe::{self, ProbeArg, probe_lab};
+use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
+use super::{experiment_auto, experiment_auto_plan};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -18,31 +20,26 @@ use crate::units::{duration, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_analyze::compare::Looks;
-use jitterscope_analyze::gate::is_meant;
+use jitterscope_analyze::gate::{check_name, is_meant};
 use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
-    NoteError, Notes, Observer, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
+    NoteError, Notes, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
-use jitterscope_view::compare::load_compared;
 use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Before what a command is said to remove.
 const REMOVES: &str = "--removes ";
 /// Sessions lie here, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
-/// Earlier runs looked at for how runs scatter.
-const EARLIER: usize = 12;
 /// Void pairs that are too many.
 const MOST_VOID: usize = 4;
 /// How long another experiment may take to end.
 const NOTED: Duration = Duration::from_millis(500);
-/// Between two lines about a wait.
-const EVERY: Duration = Duration::from_secs(30);
 
 /// Arguments of `experiment`.
 #[derive(Args, Debug)]
@@ -89,7 +86,7 @@ pub struct ExperimentArgs {
     /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
     #[arg(long)]
     pub(super) auto: bool,
-    /// --auto: no pair begins after this
+    /// --auto: how long all of it may take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,
     /// --auto: leave these knobs out, by id
@@ -108,8 +105,9 @@ pub struct ExperimentArgs {
     /// those of producer, accumulator and, with a third, journaller [default: two threads, wherever they run]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(super) cpus: Option<CpuList>,
-    /// How long each run measures
-    #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration)]
+    /// How long each run measures; a COMMAND is measured from its start to its end
+    #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration,
+          conflicts_with = "command")]
     pub(super) duration: Nanos,
     /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]; of a pipeline the slow messages
     /// [default: 50us late]
@@ -158,11 +156,17 @@ fn assignment(text: &str) -> Result<String, String> {
 pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let rules = rules(args)?;
+    for name in &args.removes {
+        check_name(name).map_err(|why| UsageError(format!("--removes: {why}")))?;
+    }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
     if args.auto {
         experiment_auto::check(args)?;
+        if args.dry_run {
+            return experiment_auto_plan::run(args, places, &machine, &measured.cpus);
+        }
         return experiment_auto::run(args, places, &machine, measured, &stop);
     }
     let notes = notes(args)?;
@@ -175,7 +179,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
-        let told = estimate(&*change, args.duration, &rules, &earlier(args, &runs, &measured.cpus));
+        let known = earlier(args, &runs, &measured.cpus);
+        let told = estimate(&*change, known.run, &rules, &known.totals);
         if args.json {
             output::json(&told)?;
         } else {
@@ -206,7 +211,12 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         stop: &stop,
     });
     // Where the machine could not be put back, the guard tries once more.
-    let left = matches!(made, Err(ExperimentError::NotReverted(_) | ExperimentError::Command { .. }));
+    let left = matches!(
+        made,
+        Err(ExperimentError::NotReverted(_)
+            | ExperimentError::Command { .. }
+            | ExperimentError::WantsTerminal { .. })
+    );
     match guard {
         Some(guard) if !left => guard.farewell(),
         other => drop(other),
@@ -215,7 +225,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&outcome)?;
     } else {
-        output::result(&view::outcome(&outcome, output::style()))?;
+        let goes_on = "The same command with --resume goes on.";
+        output::result(&view::outcome(&outcome, goes_on, output::style()))?;
     }
     Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
 }
@@ -297,7 +308,7 @@ fn removes(args: &ExperimentArgs) -> Vec<String> {
 }
 
 /// Everything that must be the same for runs to belong together.
-fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
+pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     let measured = match args.command.as_slice() {
         [] => experiment_probe::asked(args, cpus),
         command => command.join(" "),
@@ -328,12 +339,8 @@ fn session(
     asked: String,
     interleaved: bool,
 ) -> anyhow::Result<Session> {
-    if args.resume && !interleaved {
-        let why = "--resume: the undoing of the change takes longer than --longest-wait, so the arms are not \
-                   interleaved, and such an experiment is made in one go: start it without --resume, or give a \
-                   longer --longest-wait";
-        return Err(UsageError(why.into()).into());
-    }
+    // With another --longest-wait the same change may take turns or not: those are two experiments.
+    let asked = if interleaved { asked } else { format!("{asked}; not interleaved") };
     if args.resume {
         let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
             .map(|all| all.flatten().map(|entry| entry.path()).collect())
@@ -342,10 +349,10 @@ fn session(
         // One that cannot be read is not the one that is meant; told only where none is.
         let mut why = None;
         for path in sessions.iter().rev() {
-            match Session::resume(path) {
+            match Session::resume(path, &boot_id(machine)) {
                 Ok(session) if session.header.asked == asked => {
                     if !args.quiet {
-                        output::talk(format_args!("going on after {} pairs", session.pairs.len()));
+                        output::talk(format_args!("going on after {}", made(&session, interleaved)));
                     }
                     return Ok(session);
                 }
@@ -363,11 +370,16 @@ fn session(
     let now = realtime_ns();
     let header =
         Header { version: SESSION_VERSION, asked, seed, started_realtime_ns: now, boot_id: boot_id(machine) };
-    if !interleaved {
-        // It would be a session that nothing goes on from.
-        return Ok(Session::in_memory(header));
-    }
     Ok(Session::begin(&folder.join(format!("{now}-{:08x}", seed as u32)), header)?)
+}
+
+/// What a session has already.
+fn made(session: &Session, interleaved: bool) -> String {
+    if interleaved {
+        return format!("{} pairs", session.pairs.len());
+    }
+    let of = |arm| session.block.iter().filter(|run| run.arm == arm).count();
+    format!("{} runs without the change and {} with it", of(Arm::A), of(Arm::B))
 }
 
 fn subject(
@@ -388,67 +400,4 @@ fn subject(
         runs: places.runs()?,
         quiet: args.quiet,
     }))
-}
-
-/// Totals of earlier runs of this kind, newest last.
-fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Vec<f64> {
-    if !args.command.is_empty() {
-        return Vec::new();
-    }
-    let kind = args.probe.kind();
-    let Ok((all, _)) = jitterscope_store::list(runs) else { return Vec::new() };
-    // One setting: the newest label that has some.
-    let pinned = if args.probe.is_on_cpus() { cpus.clone() } else { CpuSet::new() };
-    let like = |run: &&jitterscope_store::RunEntry| {
-        run.head.probe.kind() == Some(kind) && (pinned.is_empty() || run.head.probe.cpus == pinned)
-    };
-    let Some(newest) = all.iter().rev().find(like).map(|run| run.head.label.clone()) else {
-        return Vec::new();
-    };
-    let same = all.iter().filter(like).filter(|run| run.head.label == newest);
-    let paths: Vec<&PathBuf> = same.map(|run| &run.path).collect();
-    let recent = paths.iter().rev().take(EARLIER);
-    recent.filter_map(|path| load_compared(path, None).ok()?.total()).collect()
-}
-
-/// Says how far it is.
-pub(super) struct Watcher {
-    quiet: bool,
-    last: Option<(Arm, Instant)>,
-    looks: Looks,
-    begun: Instant,
-}
-
-impl Watcher {
-    pub(super) fn new(quiet: bool, looks: Looks) -> Watcher {
-        Watcher { quiet, last: None, looks, begun: Instant::now() }
-    }
-}
-
-impl Observer for Watcher {
-    fn settling(&mut self, arm: Arm, left: Duration) {
-        let told = |(of, last): (Arm, Instant)| of == arm && last.elapsed() < EVERY;
-        if self.quiet || self.last.is_some_and(told) {
-            return;
-        }
-        self.last = Some((arm, Instant::now()));
-        let what = match arm {
-            Arm::A => "the undoing of the change is",
-            Arm::B => "the change is",
-        };
-        output::talk(format_args!("waiting up to {} s until {what} in force", left.as_secs() + 1));
-    }
-
-    fn paired(&mut self, counted: usize, void: Option<&str>) {
-        if self.quiet {
-            return;
-        }
-        if let Some(why) = void {
-            return output::talk(format_args!("a pair is void: {why}"));
-        }
-        let due = self.looks.due(counted).pairs;
-        let each = self.begun.elapsed().as_secs_f64() / counted.max(1) as f64;
-        let left = (each * due.saturating_sub(counted) as f64 / 60.0).ceil();
-        output::talk(format_args!("pair {counted} of {due}; the next look in about {left:.0} min"));
-    }
 }

@@ -226,7 +226,7 @@ impl CommandLab {
 impl Subject for CommandLab {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
-            target: self.started(arm),
+            followed: self.started(arm),
             wait: false,
             children: true,
             duration: None,
@@ -255,7 +255,7 @@ impl Subject for CommandLab {
 }
 
 /// From the command's first thread to the end of its last.
-fn timed(run: ComparedRun) -> ComparedRun {
+pub fn timed(run: ComparedRun) -> ComparedRun {
     let time = run.duration_ns;
     run.with_wall_time(time)
 }

@@ -85,7 +85,10 @@ impl Gates {
         for result in results {
             let value = result.value.as_deref().unwrap_or("not known");
             output::talk(match result.verdict {
-                GateVerdict::Kept => format!("{}: {value}, kept", result.condition),
+                GateVerdict::Kept => match &result.note {
+                    None => format!("{}: {value}, kept", result.condition),
+                    Some(note) => format!("{}: {value}, kept: {note}", result.condition),
+                },
                 GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
                 GateVerdict::Undecided => format!(
                     "{}: {value}, cannot be decided: {}",
@@ -104,5 +107,29 @@ impl Gates {
             GateVerdict::Exceeded => Exit::Exceeded,
             GateVerdict::Undecided => Exit::Unavailable,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_analyze::SummaryBuilder;
+    use jitterscope_store::RunReader;
+    use std::path::Path;
+
+    /// What took a watched CPU is told by events: where some were lost, nothing says what was the longest.
+    #[test]
+    fn the_short_form_does_not_pass_a_watched_cpu_of_which_events_were_lost() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");
+        let mut manifest = RunReader::open(&folder).unwrap().manifest().clone();
+        let held = |manifest: &_, limit| {
+            let summary = SummaryBuilder::new(manifest).finish();
+            Gates::default().hold(Some(Nanos(limit)), &summary, Exit::Ok).unwrap()
+        };
+        let (hour, least) = (3_600_000_000_000, 1);
+        assert_eq!((held(&manifest, hour), held(&manifest, least)), (Exit::Ok, Exit::Exceeded));
+        let events = manifest.sources.iter_mut().find(|source| source.name == "tracefs").unwrap();
+        events.lost = 50;
+        assert_eq!((held(&manifest, hour), held(&manifest, least)), (Exit::Unavailable, Exit::Exceeded));
     }
 }

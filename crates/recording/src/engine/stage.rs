@@ -77,6 +77,8 @@ pub(crate) struct Stage<'c, 'o> {
     clocks: ClockReading,
     /// CPU time that our own thread had used when the measurement began.
     helper_before: Nanos,
+    /// The same when it was over: what is done with the last records is not of the measured time.
+    helper_after: Nanos,
     /// The kernel's timer frequency, once its state is known.
     kernel_hz: Option<u32>,
 }
@@ -120,6 +122,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             keep,
             clocks,
             helper_before: Nanos::ZERO,
+            helper_after: Nanos::ZERO,
             kernel_hz: None,
         })
     }
@@ -177,6 +180,7 @@ impl<'c, 'o> Stage<'c, 'o> {
 
     /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) {
+        self.helper_after = self.home.cpu_time();
         let state = self.surroundings.end(self.machine, busy);
         self.kernel_hz = timer_frequency(&state);
         self.outputs.store.machine(&state);
@@ -217,11 +221,11 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// What our own threads cost so far.
+    /// What our own threads cost until the measurement was over.
     fn self_noise(&self) -> SelfNoise {
         SelfNoise {
             helper_cpus: self.home.helpers.clone(),
-            helper_cpu_ns: self.home.cpu_time(),
+            helper_cpu_ns: self.helper_after,
             peak_rss_bytes: platform::peak_rss_bytes(),
             ..SelfNoise::default()
         }
@@ -230,7 +234,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// Closes everything, the run itself last: it says what the other outputs lost.
     pub(crate) fn close(mut self, mut manifest: RunManifest) -> Result<Outcome, StoreError> {
         manifest.sources = std::mem::take(&mut self.sources);
-        let helper_ns = manifest.self_noise.helper_cpu_ns.saturating_sub(self.helper_before);
+        let helper_ns = self.helper_after.saturating_sub(self.helper_before);
         manifest.self_noise.events = self.price.take().map(|price| EventPrice { helper_ns, ..price });
         manifest.interrupted = self.interrupted;
         let outputs = self.outputs.end_beside(&manifest);
@@ -265,3 +269,59 @@ fn lost(output: &Delivered) -> Option<Warning> {
 
 /// A length that no measurement reaches: a hundred years.
 pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_our_own_thread_does_after_the_measurement_is_not_of_the_measured_time() {
+        let runs = tempfile::tempdir().unwrap();
+        let machine = Machine::host();
+        let clock = choose_clock(&machine, Some(ClockKind::MonotonicRaw)).unwrap();
+        let probe = ProbeSettings {
+            kind: "attach".into(),
+            cpus: CpuSet::new(),
+            cpus_chosen_because: None,
+            duration_ns: Nanos::ZERO,
+            warmup_ns: Nanos::ZERO,
+            threshold_ns: Nanos(1),
+            clock_costs: None,
+            interval_ns: Nanos(1_000_000),
+            fifo_priority: None,
+            wakeup: None,
+        };
+        let plan = Plan {
+            clock,
+            leave: CpuSet::new(),
+            shared: None,
+            claimed: CpuSet::new(),
+            measured: CpuSet::new(),
+            probe,
+            keep: Keep {
+                label: "test".into(),
+                runs_dir: runs.path().to_owned(),
+                command_line: Vec::new(),
+                trace_limit_bytes: 0,
+                tuning: None,
+            },
+        };
+        let home = Home::leave(&CpuSet::new(), None).unwrap();
+        let (stop, topology) = (AtomicBool::new(false), Topology::read(&machine));
+        let mut observer = ();
+        let mut stage =
+            Stage::set(&machine, topology, plan, home, Vec::new(), (&stop, &mut observer)).unwrap();
+        stage.price = Some(EventPrice::default());
+        let ended = stage.begin();
+        stage.end(&CpuSet::new());
+        let over = stage.home.cpu_time();
+        while stage.home.cpu_time() < Nanos(over.0 + 20_000_000) {
+            std::hint::black_box(over);
+        }
+        let manifest = stage.manifest(ended);
+        assert!(manifest.self_noise.helper_cpu_ns <= over, "{:?}", manifest.self_noise);
+        let path = stage.close(manifest).unwrap().path;
+        let noise = jitterscope_store::RunReader::open(&path).unwrap().manifest().self_noise.clone();
+        assert!(noise.events.unwrap().helper_ns <= over);
+    }
+}

@@ -8,7 +8,7 @@ use crate::engine::{
     run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::threads::{EpisodeRows, Follow, TakesRecords};
 use jitterscope_analyze::RowsOf;
@@ -162,9 +162,17 @@ impl<'a> Subject for Watching<'a> {
         let settings = self.settings;
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
         let online = &stage.topology.online;
-        let events =
-            KernelEvents::start(stage.machine, cpus, online, (kind, rate), settings.trace_buffer_kib, true)
-                .map_err(nothing_to_watch)?;
+        let recorded = EventSettings {
+            measured: cpus,
+            online,
+            clock: kind,
+            rate,
+            buffer_kib: settings.trace_buffer_kib,
+            follow_threads: true,
+            // Who belongs by name is met where it takes the CPU, by the name that it has then.
+            renames: false,
+        };
+        let events = KernelEvents::start(stage.machine, &recorded).map_err(nothing_to_watch)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: cpus.clone(), taken: CpuUse::Watched });

@@ -17,7 +17,7 @@ use crate::engine::{
 };
 use crate::error::RecordError;
 use crate::home::Home;
-use crate::kernel_events::KernelEvents;
+use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress, Step};
 use crate::{after, before};
 use jitterscope_clock::MonotonicRaw;
@@ -233,8 +233,16 @@ fn follower(
         return Box::new(Blind);
     }
     let (online, kind, rate) = (&stage.topology.online, stage.clock.kind, stage.rate());
-    match KernelEvents::start(stage.machine, measured, online, (kind, rate), settings.trace_buffer_kib, true)
-    {
+    let recorded = EventSettings {
+        measured,
+        online,
+        clock: kind,
+        rate,
+        buffer_kib: settings.trace_buffer_kib,
+        follow_threads: true,
+        renames: false,
+    };
+    match KernelEvents::start(stage.machine, &recorded) {
         Ok(events) => {
             stage.leftovers(events.leftovers_removed);
             Box::new(Tracing::new(events, kind, rate))

@@ -9,7 +9,7 @@ use crate::engine::{
     Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::{KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
@@ -65,8 +65,8 @@ impl<'a> Subject for Attaching<'a> {
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let clock = choose_clock(machine, self.settings.clock)?;
-        let first = followed::threads(machine, &settings.target)?;
-        if let (Followed::Named(name), true, false) = (&settings.target, first.is_empty(), settings.wait) {
+        let first = followed::threads(machine, &settings.followed)?;
+        if let (Followed::Named(name), true, false) = (&settings.followed, first.is_empty(), settings.wait) {
             return Err(FollowError::NoSuchName(name.clone()).into());
         }
         let theirs: CpuSet =
@@ -103,15 +103,24 @@ impl<'a> Subject for Attaching<'a> {
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let (online, clock) = (&stage.topology.online, (stage.clock.kind, stage.rate()));
-        let events =
-            KernelEvents::start(stage.machine, online, online, clock, settings.trace_buffer_kib, true)
-                .map_err(no_events)?;
+        let online = &stage.topology.online;
+        let followed = follower_settings(settings, stage.rate());
+        let recorded = EventSettings {
+            measured: online,
+            online,
+            clock: stage.clock.kind,
+            rate: stage.rate(),
+            buffer_kib: settings.trace_buffer_kib,
+            follow_threads: true,
+            // Followed threads run programs and name themselves, and some are followed from a name on.
+            renames: true,
+        };
+        let events = KernelEvents::start(stage.machine, &recorded).map_err(no_events)?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: CpuSet::default(), taken: CpuUse::Followed });
         }
-        let follow = Follow::new(events, follower_settings(settings, stage.rate()));
+        let follow = Follow::new(events, followed);
         Ok(Attached {
             settings,
             machine: stage.machine.clone(),
@@ -159,11 +168,11 @@ impl Running for Attached<'_> {
         self.rows = EpisodeRows::new(settings.threshold, rate, start);
         self.follow.measure(start, self.end);
         // Again: what began since is followed from here, what ended is gone.
-        for found in followed::threads(&self.machine, &settings.target)? {
+        for found in followed::threads(&self.machine, &settings.followed)? {
             self.follow.follow(found.following, None, start);
         }
-        self.command = start_command(&settings.target, &mut self.follow, start)?;
-        self.awaited = match &settings.target {
+        self.command = start_command(&settings.followed, &mut self.follow, start)?;
+        self.awaited = match &settings.followed {
             Followed::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
             _ => None,
         };
@@ -185,7 +194,7 @@ impl Running for Attached<'_> {
         }
         self.rows.take_in(self.follow.follower_mut(), self.now.min(self.end), outputs)?;
         self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
-        self.over |= is_over(&self.machine, &self.settings.target, self.command.as_mut(), &self.follow);
+        self.over |= is_over(&self.machine, &self.settings.followed, self.command.as_mut(), &self.follow);
         if let Some(name) = self.awaited {
             stage.observer.awaiting(name);
             return Ok(None);
@@ -273,9 +282,9 @@ fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSetti
         rate,
         join_within: rate.ticks(JOIN_WITHIN),
         remember: Ticks(0),
-        new_threads: !matches!(settings.target, Followed::Thread(_)),
+        new_threads: !matches!(settings.followed, Followed::Thread(_)),
         children: settings.children,
-        names: match &settings.target {
+        names: match &settings.followed {
             Followed::Named(name) => vec![Comm::new(name)],
             _ => Vec::new(),
         },

@@ -27,7 +27,7 @@ pub enum Followed {
 #[derive(Clone, Debug)]
 pub struct AttachSettings {
     /// Whose threads.
-    pub target: Followed,
+    pub followed: Followed,
     /// Whether the processes that a followed process makes are followed, too.
     pub children: bool,
     /// Whether to wait for a thread of the name when there is none yet.

@@ -46,17 +46,16 @@ pub(super) const LOCAL: &[Wanted] = &[
 /// The beginning of a thread.
 pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning of threads");
 
-/// A thread has another name.
+/// A thread has another name. As [`PRICED`], and for the whole recording.
 pub(super) const RENAMED: Wanted = want("task", "task_rename", "threads that come by exec");
 
 /// Recorded beside them where threads are followed.
-pub(super) const FOLLOWING: &[(Wanted, Option<Target>)] = &[
+pub(super) const FOLLOWING: &[(Wanted, Option<EventFilter>)] = &[
     (NEW_TASK, None),
-    (RENAMED, None),
     (
         want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
-        Some(Target::AtLeast("runtime", 10_000)),
+        Some(EventFilter::AtLeast("runtime", 10_000)),
     ),
 ];
 
@@ -67,7 +66,7 @@ pub(super) const VECTORS_LOSE: &str = "interrupt vectors: the local timer and in
 
 /// What an event of the senders says of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum EventFilter {
     /// A field that is a CPU number.
     Cpu(&'static str),
     /// Two fields that are CPU numbers, of which either may be meant.
@@ -85,25 +84,26 @@ pub(super) enum Target {
 /// A thread is moved.
 pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was moved to the CPU");
 /// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
-pub(super) const MIGRATE_EITHER: Target = Target::Either("dest_cpu", "orig_cpu");
+pub(super) const MIGRATE_EITHER: EventFilter = EventFilter::Either("dest_cpu", "orig_cpu");
 /// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
 pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
-/// The same: what a record costs is measured on it.
+/// Recorded while it is measured what a record costs, and then no more: anybody may rename himself as often as
+/// he likes.
 pub(super) const PRICED: Wanted = want("task", "task_rename", "");
 
 /// Recorded on all CPUs, filtered by target.
-pub(super) const SENDERS: &[(Wanted, Target)] = &[
-    (want("ipi", "ipi_send_cpu", "who sent an interrupt to one CPU (Linux 6.4)"), Target::Cpu("cpu")),
+pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
+    (want("ipi", "ipi_send_cpu", "who sent an interrupt to one CPU (Linux 6.4)"), EventFilter::Cpu("cpu")),
     (
         want("ipi", "ipi_send_cpumask", "who sent an interrupt to several CPUs (Linux 6.4)"),
-        Target::Mask("cpumask"),
+        EventFilter::Mask("cpumask"),
     ),
-    (want("csd", "csd_queue_cpu", "who called a function on the CPU (Linux 6.5)"), Target::Cpu("cpu")),
-    (want("sched", "sched_waking", "who woke a thread"), Target::Cpu("target_cpu")),
-    (want("workqueue", "workqueue_queue_work", "who queued work"), Target::Work),
-    (MIGRATE, Target::Cpu("dest_cpu")),
+    (want("csd", "csd_queue_cpu", "who called a function on the CPU (Linux 6.5)"), EventFilter::Cpu("cpu")),
+    (want("sched", "sched_waking", "who woke a thread"), EventFilter::Cpu("target_cpu")),
+    (want("workqueue", "workqueue_queue_work", "who queued work"), EventFilter::Work),
+    (MIGRATE, EventFilter::Cpu("dest_cpu")),
     // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
-    (want("signal", "signal_generate", "who stopped a thread"), Target::Between("sig", 19, 22)),
+    (want("signal", "signal_generate", "who stopped a thread"), EventFilter::Between("sig", 19, 22)),
 ];
 
 /// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether

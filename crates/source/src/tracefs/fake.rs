@@ -1,7 +1,7 @@
 //! A tracefs of plain files that behaves like the kernel's as far as a recording can tell.
 
 use super::Tracefs;
-use super::control::{Control, Live};
+use super::writer::{Live, TracefsWriter};
 use crate::context::{FormatText, TraceContext};
 use jitterscope_platform::{FileError, Machine};
 use rustix::io::Errno;
@@ -17,11 +17,11 @@ const ROOT: &str = "/sys/kernel/tracing";
 /// A fake machine with tracefs.
 pub(super) struct Fake {
     pub(super) dir: TempDir,
-    pub(super) control: Arc<FakeControl>,
+    pub(super) writer: Arc<FakeWriter>,
 }
 
 #[derive(Debug)]
-pub(super) struct FakeControl {
+pub(super) struct FakeWriter {
     live: Live,
     /// Every step in order: `mkdir local`, `local/tracing_on=0`, `rmdir local`.
     log: Mutex<Vec<String>>,
@@ -33,7 +33,7 @@ pub(super) struct FakeControl {
 }
 
 /// Events that the recorded fixture does not have, for it was made before they were recorded.
-fn later_events() -> [FormatText; 2] {
+fn later_events() -> [FormatText; 3] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
         let common = ["unsigned short common_type", "unsigned char common_flags", "int common_pid"];
@@ -46,6 +46,7 @@ fn later_events() -> [FormatText; 2] {
     [
         of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
         of("task", "task_newtask", 9002, &["pid_t pid"]),
+        of("task", "task_rename", 9003, &["pid_t pid", "char newcomm[16]"]),
     ]
 }
 
@@ -74,14 +75,14 @@ impl Fake {
         put(&at(&format!("{ROOT}/trace_clock")), "[local] global mono_raw x86-tsc\n");
         fs::create_dir_all(at(&format!("{ROOT}/instances"))).unwrap();
         fs::create_dir_all(at(&format!("{ROOT}/events"))).unwrap();
-        let control = FakeControl {
+        let writer = FakeWriter {
             live: Live(Machine::at(dir.path())),
             log: Mutex::default(),
             refusals: Mutex::default(),
             lacking: events.iter().map(|e| (*e).to_owned()).collect(),
             cpus: 4,
         };
-        Fake { dir, control: Arc::new(control) }
+        Fake { dir, writer: Arc::new(writer) }
     }
 
     pub(super) fn machine(&self) -> Machine {
@@ -89,7 +90,7 @@ impl Fake {
     }
 
     pub(super) fn open(&self) -> Tracefs {
-        Tracefs::open_with(&self.machine(), self.control.clone()).unwrap()
+        Tracefs::open_with(&self.machine(), self.writer.clone()).unwrap()
     }
 
     pub(super) fn put(&self, path: &str, text: &str) {
@@ -107,15 +108,15 @@ impl Fake {
 
     /// Refuses every step that begins like this.
     pub(super) fn refuse(&self, step: &str, error: Errno) {
-        self.control.refusals.lock().unwrap().push((step.into(), error));
+        self.writer.refusals.lock().unwrap().push((step.into(), error));
     }
 
     pub(super) fn log(&self) -> Vec<String> {
-        self.control.log.lock().unwrap().clone()
+        self.writer.log.lock().unwrap().clone()
     }
 }
 
-impl FakeControl {
+impl FakeWriter {
     /// Notes a step; the refusal that applies to it.
     fn step(&self, step: String) -> io::Result<()> {
         let refused =
@@ -131,7 +132,7 @@ impl FakeControl {
     }
 }
 
-impl Control for FakeControl {
+impl TracefsWriter for FakeWriter {
     fn make_dir(&self, path: &str) -> io::Result<()> {
         self.step(format!("mkdir {}", Self::short(path)))?;
         self.live.make_dir(path)?;
@@ -142,6 +143,7 @@ impl Control for FakeControl {
         for (name, text) in [("tracing_on", "1"), ("buffer_percent", "50"), ("options/overwrite", "1")] {
             file(name, text);
         }
+        file("trace", "# tracer: nop\n");
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
         file("events/header_page", &context.header_page);
@@ -175,6 +177,12 @@ impl Control for FakeControl {
             return self.live.write(path, &clocks);
         }
         self.live.write(path, value)
+    }
+
+    fn empty(&self, path: &str) -> Result<(), FileError> {
+        self.step(format!("empty {}", Self::short(path)))
+            .map_err(|source| FileError { path: self.live.0.path(path), source })?;
+        self.live.empty(path)
     }
 
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {

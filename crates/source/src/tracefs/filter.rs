@@ -1,6 +1,6 @@
 //! Event filters: only what is aimed at a measured CPU is worth recording on the others.
 
-use super::events::Target;
+use super::events::EventFilter;
 use crate::format::EventFormat;
 use jitterscope_model::{CpuId, CpuSet};
 
@@ -11,20 +11,20 @@ const ONE_BY_ONE: usize = 16;
 /// `last` is the highest CPU of the machine.
 pub(super) fn candidates(
     format: &EventFormat,
-    target: Target,
+    target: EventFilter,
     measured: &CpuSet,
     last: CpuId,
 ) -> Vec<String> {
     let list = measured.to_string();
     match target {
         // Sets of CPUs in filters came with Linux 6.6.
-        Target::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
-        Target::Cpu(field) if format.has(field) => number(field, measured),
-        Target::Either(one, other) if format.has(one) && format.has(other) => {
+        EventFilter::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
+        EventFilter::Cpu(field) if format.has(field) => number(field, measured),
+        EventFilter::Either(one, other) if format.has(one) && format.has(other) => {
             let filters = number(one, measured).into_iter().zip(number(other, measured));
             filters.map(|(one, other)| format!("{one} || {other}")).collect()
         }
-        Target::Work => {
+        EventFilter::Work => {
             let Some(field) = ["cpu", "req_cpu"].into_iter().find(|field| format.has(field)) else {
                 return Vec::new();
             };
@@ -76,16 +76,17 @@ mod tests {
     fn one_cpu_few_and_many() {
         let f = format("\tfield:int cpu;\toffset:8;\tsize:4;\tsigned:1;\n");
         let of = |target, list: &str| candidates(&f, target, &list.parse().unwrap(), CpuId(63));
-        assert_eq!(of(Target::Cpu("cpu"), "3"), ["cpu == 3"]);
-        assert_eq!(of(Target::Cpu("cpu"), "1-2"), ["cpu & CPUS{1-2}", "cpu == 1 || cpu == 2"]);
-        assert_eq!(of(Target::Cpu("cpu"), "1-40"), ["cpu & CPUS{1-40}"]);
-        assert_eq!(of(Target::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
-        assert!(of(Target::Cpu("gone"), "3").is_empty());
-        assert!(of(Target::Either("cpu", "gone"), "3").is_empty());
-        assert!(of(Target::Mask("gone"), "3").is_empty());
+        assert_eq!(of(EventFilter::Cpu("cpu"), "3"), ["cpu == 3"]);
+        assert_eq!(of(EventFilter::Cpu("cpu"), "1-2"), ["cpu & CPUS{1-2}", "cpu == 1 || cpu == 2"]);
+        assert_eq!(of(EventFilter::Cpu("cpu"), "1-40"), ["cpu & CPUS{1-40}"]);
+        assert_eq!(of(EventFilter::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
+        assert!(of(EventFilter::Cpu("gone"), "3").is_empty());
+        assert!(of(EventFilter::Either("cpu", "gone"), "3").is_empty());
+        assert!(of(EventFilter::Mask("gone"), "3").is_empty());
         let two = "\tfield:int from;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:int to;\toffset:12;\tsize:4;\tsigned:1;\n";
         let f = self::format(two);
-        let of = |list: &str| candidates(&f, Target::Either("to", "from"), &list.parse().unwrap(), CpuId(63));
+        let of =
+            |list: &str| candidates(&f, EventFilter::Either("to", "from"), &list.parse().unwrap(), CpuId(63));
         assert_eq!(of("3"), ["to == 3 || from == 3"]);
         assert_eq!(
             of("1-2"),
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn unsigned_and_requested_cpus() {
         let f = format("\tfield:unsigned int req_cpu;\toffset:8;\tsize:4;\tsigned:0;\n");
-        let filters = candidates(&f, Target::Work, &"1".parse().unwrap(), CpuId(3));
+        let filters = candidates(&f, EventFilter::Work, &"1".parse().unwrap(), CpuId(3));
         assert_eq!(filters, ["req_cpu == 1 || req_cpu > 3"]);
     }
 }

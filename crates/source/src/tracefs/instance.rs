@@ -1,7 +1,7 @@
 //! Tracing instances of our own, and those that a killed process of ours left behind.
 
 use super::{TraceError, Tracefs, owner};
-use jitterscope_platform::{Machine, Owner, OwnerLock, owner_of};
+use jitterscope_platform::{FileError, Machine, Owner, OwnerLock, owner_of};
 use std::io;
 use std::time::Duration;
 
@@ -62,7 +62,12 @@ impl Instance {
 
     pub(super) fn write(&self, name: &str, value: &str) -> Result<(), TraceError> {
         let refused = |file| TraceError::Refused { value: value.into(), file };
-        self.tracefs.control().write(&self.file(name), value).map_err(refused)
+        self.tracefs.writer().write(&self.file(name), value).map_err(refused)
+    }
+
+    /// Forgets what is in its buffers.
+    pub(super) fn clear(&self) -> Result<(), FileError> {
+        self.tracefs.writer().empty(&self.file("trace"))
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {
@@ -80,7 +85,7 @@ impl Drop for Instance {
 
 /// Makes an instance's folder and locks it.
 fn make(tracefs: &Tracefs, path: &str) -> io::Result<OwnerLock> {
-    tracefs.control().make_dir(path)?;
+    tracefs.writer().make_dir(path)?;
     OwnerLock::take(&tracefs.machine().path(path)).inspect_err(|error| {
         // One that cannot be locked would be taken for a leftover.
         if error.kind() != io::ErrorKind::NotFound {
@@ -93,7 +98,7 @@ fn make(tracefs: &Tracefs, path: &str) -> io::Result<OwnerLock> {
 fn remove(tracefs: &Tracefs, path: &str) -> io::Result<()> {
     let mut tries = 0;
     loop {
-        match tracefs.control().remove_dir(path) {
+        match tracefs.writer().remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries < REMOVAL_TRIES => {
                 tries += 1;
                 std::thread::sleep(Duration::from_millis(5));

@@ -9,7 +9,6 @@
 //! events when full, because only then do pages say where events are missing and how many. Reads never
 //! wait, so no reader has to be woken from a measured CPU.
 
-mod control;
 mod error;
 mod events;
 mod filter;
@@ -21,6 +20,7 @@ mod pipe;
 mod recorder;
 mod side;
 mod stats;
+mod writer;
 
 pub use error::TraceError;
 pub(crate) use events::{missing_local, missing_senders};

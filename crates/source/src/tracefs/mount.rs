@@ -1,6 +1,6 @@
 //! tracefs, found or mounted.
 
-use super::control::{Control, Live};
+use super::writer::{Live, TracefsWriter};
 use super::{TraceError, mountinfo, owner};
 use jitterscope_model::Comm;
 use jitterscope_platform::Machine;
@@ -23,7 +23,7 @@ pub struct Tracefs {
 #[derive(Debug)]
 struct Inner {
     machine: Machine,
-    control: Arc<dyn Control>,
+    writer: Arc<dyn TracefsWriter>,
     root: String,
     /// An open folder: nobody else's unmount succeeds while we use it.
     pin: Option<File>,
@@ -36,7 +36,7 @@ impl Drop for Inner {
         self.pin = None;
         for at in &self.mounted {
             // Busy: somebody else uses it. If that is one of us, he unmounts it.
-            let _ = self.control.unmount(at);
+            let _ = self.writer.unmount(at);
         }
     }
 }
@@ -52,10 +52,13 @@ impl Tracefs {
         Tracefs::open_with(machine, Arc::new(Live(machine.clone())))
     }
 
-    pub(super) fn open_with(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
+    pub(super) fn open_with(
+        machine: &Machine,
+        writer: Arc<dyn TracefsWriter>,
+    ) -> Result<Tracefs, TraceError> {
         let mut tries = 0;
         loop {
-            match Tracefs::try_open(machine, Arc::clone(&control)) {
+            match Tracefs::try_open(machine, Arc::clone(&writer)) {
                 // Another one of us unmounted it between our finding it and our use of it.
                 Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => tries += 1,
                 // A locked kernel has no tracefs, or an empty one: what it says about files misleads.
@@ -65,14 +68,14 @@ impl Tracefs {
         }
     }
 
-    fn try_open(machine: &Machine, control: Arc<dyn Control>) -> Result<Tracefs, TraceError> {
+    fn try_open(machine: &Machine, writer: Arc<dyn TracefsWriter>) -> Result<Tracefs, TraceError> {
         let mountinfo = machine.read("/proc/self/mountinfo")?;
         let (root, mounted) = match mountinfo::find(&mountinfo) {
             Some(mount) => (mount.point, mountinfo::ours(&mountinfo, |name| owner::pid_of(name).is_some())),
-            None => mount(machine, control.as_ref())?,
+            None => mount(machine, writer.as_ref())?,
         };
         // From here on, dropping undoes the mount.
-        let mut inner = Inner { machine: machine.clone(), control, root, pin: None, mounted };
+        let mut inner = Inner { machine: machine.clone(), writer, root, pin: None, mounted };
         let root = machine.path(&inner.root);
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => TraceError::NoPermission { path: root.clone() },
@@ -130,8 +133,8 @@ impl Tracefs {
         text.lines().filter_map(name).collect()
     }
 
-    pub(super) fn control(&self) -> &dyn Control {
-        self.inner.control.as_ref()
+    pub(super) fn writer(&self) -> &dyn TracefsWriter {
+        self.inner.writer.as_ref()
     }
 }
 
@@ -151,7 +154,7 @@ fn is_locked(machine: &Machine) -> bool {
 }
 
 /// Mounts tracefs. Returns its folder and what to unmount.
-fn mount(machine: &Machine, control: &dyn Control) -> Result<(String, Vec<String>), TraceError> {
+fn mount(machine: &Machine, writer: &dyn TracefsWriter) -> Result<(String, Vec<String>), TraceError> {
     let refused = |at: &str| {
         let at = at.to_owned();
         move |source: io::Error| match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
@@ -162,11 +165,11 @@ fn mount(machine: &Machine, control: &dyn Control) -> Result<(String, Vec<String
     };
     let name = || owner::name(machine, "mount");
     if machine.exists(TRACING) {
-        control.mount("tracefs", &name()?, TRACING).map_err(refused(TRACING))?;
+        writer.mount("tracefs", &name()?, TRACING).map_err(refused(TRACING))?;
         return Ok((TRACING.into(), vec![TRACING.into()]));
     }
     if machine.exists(DEBUG) {
-        control.mount("debugfs", &name()?, DEBUG).map_err(refused(DEBUG))?;
+        writer.mount("debugfs", &name()?, DEBUG).map_err(refused(DEBUG))?;
         // The kernel mounts tracefs there by itself on first use, on top of debugfs.
         let below = format!("{DEBUG}/tracing");
         return Ok((below.clone(), vec![below, DEBUG.into()]));

@@ -3,14 +3,14 @@
 //! another PID namespace, and a zombie still has one.
 
 use super::TraceError;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, TaskStat};
 
 const PREFIX: &str = "jitterscope-";
 
 /// The name of this process's `role`: `jitterscope-PID-START-ROLE`.
 pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> {
-    let stat = machine.read("/proc/self/stat")?;
-    let start = start_time(&stat).ok_or_else(|| TraceError::NotSupported {
+    let stat = TaskStat::of(machine, "self");
+    let start = stat.and_then(|stat| stat.start_time()).ok_or_else(|| TraceError::NotSupported {
         what: "/proc/self/stat does not tell when this process started".into(),
     })?;
     Ok(format!("{PREFIX}{}-{start}-{role}", std::process::id()))
@@ -24,24 +24,9 @@ pub(super) fn pid_of(name: &str) -> Option<u32> {
     parts.next().is_some_and(|role| !role.is_empty()).then_some(pid)
 }
 
-/// Field 22 of `/proc/PID/stat`: when the process started, in clock ticks since boot.
-fn start_time(stat: &str) -> Option<u64> {
-    // The second field is the name, which may itself hold blanks and parentheses.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_start_of_a_process_is_found_behind_its_name() {
-        let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10";
-        assert_eq!(start_time(stat), Some(98_765));
-        assert_eq!(start_time("42 (x) S 1"), None);
-        assert_eq!(start_time(""), None);
-    }
 
     #[test]
     fn only_our_own_names_are_ours() {

@@ -1,7 +1,8 @@
 //! A recording of kernel events: both instances, from start to removal.
 
 use super::events::{
-    FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS, Target, Wanted,
+    EventFilter, FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS,
+    Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -29,6 +30,8 @@ pub struct RecorderSettings {
     pub buffer_kb_per_cpu: u64,
     /// Whether threads are followed, which takes a few more events.
     pub follow_threads: bool,
+    /// Whether it is wanted that threads take other names, on all CPUs.
+    pub renames: bool,
 }
 
 /// A recording in progress. Dropping it ends it and removes both instances.
@@ -37,6 +40,7 @@ pub struct Recorder {
     local: Side,
     senders: Result<Side, TraceError>,
     clock: ClockKind,
+    renames: bool,
     context: TraceContext,
     /// One sub-buffer, used for every read.
     buffer: Vec<u8>,
@@ -57,12 +61,14 @@ impl Recorder {
         }
         let last = settings.online.last().unwrap_or_default();
         let everywhere = settings.measured == settings.online;
-        // Threads that belong on some CPUs only begin on others, are renamed there, and leave for others.
+        // Threads that belong on some CPUs only begin on others and leave for others.
         let watch = settings.follow_threads && !everywhere;
         let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
-        let following =
-            following.iter().filter(|(wanted, _)| !watch || ![NEW_TASK, RENAMED].contains(wanted));
-        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.copied());
+        let following = following.iter().filter(|(wanted, _)| !watch || *wanted != NEW_TASK);
+        let renamed = if settings.renames { RENAMED } else { PRICED };
+        // Once on every CPU: beside the threads that are followed everywhere, else beside the senders.
+        let here = (settings.follow_threads && !watch).then_some((renamed, None));
+        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.copied()).chain(here);
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -76,14 +82,14 @@ impl Recorder {
                 last,
             },
         )?;
-        let of_sender = |(wanted, target): &(Wanted, Target)| {
+        let of_sender = |(wanted, target): &(Wanted, EventFilter)| {
             let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
             (*wanted, Some(target))
         };
         let births: &[Wanted] = match (settings.follow_threads, watch) {
-            (true, true) => &[NEW_TASK, RENAMED],
+            (true, true) => &[NEW_TASK, renamed],
             (true, false) => &[],
-            (false, _) => &[NEWBORN, PRICED],
+            (false, _) => &[NEWBORN, renamed],
         };
         let mut senders = Side::prepare(
             tracefs,
@@ -119,12 +125,35 @@ impl Recorder {
             setup: Vec::new(),
         };
         let buffer = vec![0; local.layout.page_size()];
-        let recorder = Recorder { local, senders, clock: settings.clock, context, buffer };
+        let (clock, renames) = (settings.clock, settings.renames);
+        let recorder = Recorder { local, senders, clock, renames, context, buffer };
         // Senders first: an effect that is recorded has its cause recorded.
         for side in recorder.senders.iter().chain([&recorder.local]) {
             side.set_tracing(true)?;
         }
         Ok(recorder)
+    }
+
+    /// Whether a thread that gives itself a name is recorded, on whichever CPU that is online: what a record
+    /// costs can be measured on that until [`Recorder::end_pricing`].
+    #[must_use]
+    pub fn is_priced(&self) -> bool {
+        self.senders.iter().chain([&self.local]).any(|side| side.records(&PRICED))
+    }
+
+    /// From now on it is recorded only where it is wanted that a thread gives itself a name, and what was recorded
+    /// until now is forgotten: others' names may have filled the buffers. Before the first drain.
+    ///
+    /// # Errors
+    /// The kernel refuses (it does not, in practice).
+    pub fn end_pricing(&mut self) -> Result<(), TraceError> {
+        for side in self.senders.iter().chain([&self.local]) {
+            if side.records(&PRICED) && !self.renames {
+                side.disable(&PRICED)?;
+            }
+            side.clear()?;
+        }
+        Ok(())
     }
 
     /// The clock that events are stamped with.

@@ -1,6 +1,6 @@
 //! One instance of a recording, from its creation to its pipes.
 
-use super::events::{Target, VECTORS, VECTORS_LOSE, Wanted};
+use super::events::{EventFilter, VECTORS, VECTORS_LOSE, Wanted};
 use super::instance::Instance;
 use super::pipe::Pipe;
 use super::{Clocks, TraceError, Tracefs, clock_name, filter};
@@ -39,7 +39,7 @@ pub(super) struct Plan<'a> {
     pub(super) cpus: &'a CpuSet,
     pub(super) kb_per_cpu: u64,
     /// Wanted events, some with what to filter them by.
-    pub(super) events: Vec<(Wanted, Option<Target>)>,
+    pub(super) events: Vec<(Wanted, Option<EventFilter>)>,
     /// Whether every interrupt vector is wanted, too.
     pub(super) vectors: bool,
     /// What senders must aim at; `None` for no filter.
@@ -120,15 +120,15 @@ impl Side {
         &mut self,
         system: &str,
         event: &str,
-        target: Option<Target>,
+        target: Option<EventFilter>,
         plan: &Plan<'_>,
     ) -> Result<(), ()> {
         let folder = format!("events/{system}/{event}");
         let text = self.instance.read(&format!("{folder}/format")).map_err(drop)?;
         let format = EventFormat::parse(system, event, &text).map_err(drop)?;
         let candidates = match (target, plan.targets) {
-            (Some(Target::AtLeast(field, value)), _) => Some(filter::at_least(&format, field, value)),
-            (Some(Target::Between(field, low, high)), _) => {
+            (Some(EventFilter::AtLeast(field, value)), _) => Some(filter::at_least(&format, field, value)),
+            (Some(EventFilter::Between(field, low, high)), _) => {
                 Some(filter::between(&format, field, (low, high)))
             }
             (Some(target), Some(targets)) => Some(filter::candidates(&format, target, targets, plan.last)),
@@ -145,6 +145,21 @@ impl Side {
         self.instance.write(&format!("{folder}/enable"), "1").map_err(drop)?;
         self.formats.push(FormatText { system: system.into(), event: event.into(), text });
         Ok(())
+    }
+
+    /// Whether an event is recorded, or was until it was disabled.
+    pub(super) fn records(&self, wanted: &Wanted) -> bool {
+        self.formats.iter().any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
+    }
+
+    /// Records an event no more.
+    pub(super) fn disable(&self, wanted: &Wanted) -> Result<(), TraceError> {
+        self.instance.write(&format!("events/{}/{}/enable", wanted.system, wanted.event), "0")
+    }
+
+    /// Forgets what is in the buffers, and what they lost.
+    pub(super) fn clear(&self) -> Result<(), TraceError> {
+        Ok(self.instance.clear()?)
     }
 
     /// Switches recording on or off; events and buffers stay as they are.

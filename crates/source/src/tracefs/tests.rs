@@ -10,6 +10,7 @@ fn settings(measured: &str) -> RecorderSettings {
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 1024,
         follow_threads: false,
+        renames: false,
     }
 }
 
@@ -40,6 +41,37 @@ fn everything_is_set_before_tracing_goes_on_and_all_is_removed() {
     assert!(fake.instances().is_empty());
     let log = fake.log();
     assert!(log.contains(&"local/tracing_on=0".into()) && log.last() == Some(&"rmdir senders".into()));
+}
+
+/// Anybody may rename himself a million times a second.
+#[test]
+fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
+    let renames = |settings: &RecorderSettings| {
+        let fake = Fake::new();
+        let mut recorder = Recorder::start(&fake.open(), settings).unwrap();
+        assert!(recorder.is_priced());
+        let before = fake.log().len();
+        recorder.end_pricing().unwrap();
+        let log = fake.log();
+        let of = |steps: &[String]| -> Vec<String> {
+            steps.iter().filter(|step| step.contains("task_rename")).cloned().collect()
+        };
+        let mut emptied: Vec<&str> = log[before..].iter().filter_map(|s| s.strip_prefix("empty ")).collect();
+        emptied.sort_unstable();
+        assert_eq!(emptied, ["local/trace", "senders/trace"]);
+        (of(&log[..before]), of(&log[before..]))
+    };
+    let file = |side: &str, rest: &str| vec![format!("{side}/events/task/task_rename/{rest}")];
+    for (measured, follow_threads, side) in
+        [("1", false, "senders"), ("0-3", false, "senders"), ("1", true, "senders"), ("0-3", true, "local")]
+    {
+        let off = RecorderSettings { follow_threads, ..settings(measured) };
+        assert_eq!(renames(&off), (file(side, "enable=1"), file(side, "enable=0")), "{off:?}");
+    }
+    let wanted = RecorderSettings { follow_threads: true, renames: true, ..settings("0-3") };
+    assert_eq!(renames(&wanted), (file("local", "enable=1"), Vec::new()));
+    let fake = Fake::lacking(&["task:task_rename"]);
+    assert!(!Recorder::start(&fake.open(), &settings("1")).unwrap().is_priced());
 }
 
 #[test]
@@ -242,7 +274,7 @@ fn what_we_mount_we_unmount() {
     drop(tracefs);
     assert_eq!(fake.log()[1], "unmount /sys/kernel/tracing");
     fake.refuse("mount", Errno::PERM);
-    let error = Tracefs::open_with(&fake.machine(), fake.control.clone()).unwrap_err();
+    let error = Tracefs::open_with(&fake.machine(), fake.writer.clone()).unwrap_err();
     assert!(matches!(error, TraceError::MountDenied));
     assert!(error.fix().contains("mount -t tracefs"));
 }

@@ -4,7 +4,7 @@ use super::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
 use crate::number;
-use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::style::{Style, Tone, fit, pad};
 use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
@@ -68,8 +68,7 @@ impl Page {
     }
 
     fn wrapped(&mut self, tone: Tone, text: &str) {
-        for line in wrap(text, self.style.columns()) {
-            let line = self.style.paint(tone, &line);
+        for line in self.style.prose(Some(tone), 0, text) {
             self.line(&line);
         }
     }
@@ -119,10 +118,10 @@ impl Page {
         self.line(&head);
         for row in diff.against.first().map_or(&[][..], |against| &against.figures) {
             let mut line = pad(&figure_name(row.kind), 20);
-            line.push_str(&format!("{:>width$}", figure(middle(&row.first), row.unit)));
+            line.push_str(&format!("{:>width$}", figure(of_side(row.kind, &row.first), row.unit)));
             for against in &diff.against {
                 let same = against.figures.iter().find(|other| other.kind == row.kind);
-                let value = same.and_then(|other| middle(&other.second));
+                let value = same.and_then(|other| of_side(row.kind, &other.second));
                 line.push_str(&format!("{:>width$}", figure(value, row.unit)));
             }
             self.line(&line);
@@ -138,7 +137,13 @@ impl Page {
                 difference.what, difference.before, names[0], difference.after, names[1]
             );
             if difference.incomparable {
-                self.wrapped(Tone::Bad, &format!("NOT COMPARABLE: {text}. Nothing is judged."));
+                // Unless it is given, it follows what the machine could keep up with.
+                let given = if difference.what == "threshold" {
+                    " Record both with the same --threshold."
+                } else {
+                    ""
+                };
+                self.wrapped(Tone::Bad, &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"));
             } else {
                 self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
             }
@@ -155,13 +160,14 @@ impl Page {
             );
             self.wrapped(Tone::Bad, &text);
         }
-        self.figures(against, &names, length(first, second));
+        self.figures(against, &names, [first, second]);
         self.culprits(against, &names);
         self.cpus(against, &names);
         self.machine(against, &names);
     }
 
-    fn figures(&mut self, against: &Against, names: &[String; 2], run: Nanos) {
+    fn figures(&mut self, against: &Against, names: &[String; 2], sides: [&SideSummary; 2]) {
+        let run = length(sides[0], sides[1]);
         self.heading(&format!(
             "{}{:>9}{:>9}{:>8}{:>14}{:>8}  VERDICT",
             pad("FIGURE", NAME),
@@ -175,7 +181,7 @@ impl Page {
             self.line("Runs of this probe have no figures.");
         }
         for row in &against.figures {
-            self.figure(row);
+            self.figure(row, sides);
         }
         let level = against.figures.iter().find_map(|row| row.comparison.as_ref()).map(|c| 1.0 - c.alpha);
         if let Some(level) = level {
@@ -194,8 +200,8 @@ impl Page {
         }
     }
 
-    fn figure(&mut self, row: &FigureRow) {
-        let side = |values: &[Option<f64>]| figure(middle(values), row.unit);
+    fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
+        let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
         let name = if row.is_total {
             self.style.paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
         } else {
@@ -213,6 +219,10 @@ impl Page {
                 fit(noise.trim_start_matches('+'), 7),
                 self.verdict(c)
             ));
+        } else if row.kind == FigureKind::Worst {
+            // The longer one looks, the longer it gets.
+            let [a, b] = sides.map(|side| number::span(side.measured_ns));
+            line.push_str(&format!("  in {a} and {b}"));
         }
         self.line(&line);
         if row.first.len().max(row.second.len()) <= FEW
@@ -419,6 +429,14 @@ fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
         figures.iter().map(|(figure, width)| format!("{:>width$}", format!(" {figure}"))).collect();
     let all: usize = width + figures.iter().map(|(_, width)| width).sum::<usize>();
     format!("{}{told}", pad(name, all.saturating_sub(told.chars().count())))
+}
+
+/// What a side has of a figure: the worst of its runs, or their middle.
+fn of_side(kind: FigureKind, values: &[Option<f64>]) -> Option<f64> {
+    match kind {
+        FigureKind::Worst => values.iter().copied().flatten().reduce(f64::max),
+        _ => middle(values),
+    }
 }
 
 /// The middle of what is known of a side: as the comparison counts it.

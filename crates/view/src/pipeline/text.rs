@@ -105,8 +105,8 @@ fn omission(page: &mut Page, pipeline: &PipelineSummary) {
             hidden.percentile, consumer.role, hidden.transit_ns, hidden.from_intended_ns
         ),
         None => {
-            "The producer kept its schedule: seen from the intended publication no percentile is a tenth \
-                 higher, so that the transit hides nothing (no coordinated omission)."
+            "The producer kept its schedule: seen from the intended publication no percentile of the table is a \
+                 tenth higher, so that the transit hides nothing there (no coordinated omission)."
                 .into()
         }
     };
@@ -224,7 +224,9 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
         format!("Our own thread kept to CPUs {}", trust.helper_cpus)
     };
     facts.push(format!("{helpers} and used {} of time.", trust.helper_cpu_ns));
-    facts.extend(trust.price.iter().map(|price| format!("Own price: {}.", crate::text::price::text(price))));
+    facts.extend(
+        trust.price.iter().map(|price| format!("Tracing cost: {}.", crate::text::price::text(price))),
+    );
     if let Some(journal) = &pipeline.journal {
         let mut text = format!("Journal {}: {} records", tame(&journal.path), count(journal.written));
         if journal.unwritten > 0 {

@@ -1,6 +1,6 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
-use super::{Page, cpus, cpus_text, over_time, wakeup};
+use super::{Page, cpus, over_time, short_cpus_text, wakeup};
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use crate::words;
@@ -39,7 +39,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let mut facts = vec![
         match cpus.is_empty() {
             true => tame(&summary.probe.kind),
-            false => format!("{} on {}", tame(&summary.probe.kind), cpus_text(cpus)),
+            false => format!("{} on {}", tame(&summary.probe.kind), short_cpus_text(cpus)),
         },
         match &summary.wakeup {
             Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),
@@ -54,7 +54,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     facts.retain(|fact| !fact.is_empty());
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(cpus)));
+        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(cpus)));
     }
     if run.interrupted {
         let text = match run.planned_ns {
@@ -111,7 +111,7 @@ pub(crate) fn hypervisor(signature: &str) -> String {
 
 pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let total = &summary.probe.total;
-    let who = cpus_text(cpus);
+    let who = short_cpus_text(cpus);
     let (their, have) = if cpus.len() == 1 { ("its", "has") } else { ("their", "have") };
     if total.measured_ns == Nanos::ZERO {
         page.prose(Some(Tone::Bad), 0, &format!("Nothing was measured on {who}."));

@@ -22,7 +22,8 @@ pub use periods::periods_table;
 
 pub use headline::unproven;
 
-use crate::style::{Style, Tone, fit, wrap};
+use crate::lines::short_cpus_text;
+use crate::style::{Style, Tone, wrap};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};
 
@@ -141,11 +142,6 @@ fn watched(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
-fn cpus_text(cpus: &CpuSet) -> String {
-    let list = cpus.to_string();
-    if cpus.len() == 1 { format!("CPU {list}") } else { format!("CPUs {}", fit(&list, 40)) }
-}
-
 /// A report being written.
 pub(crate) struct Page {
     out: String,
@@ -192,9 +188,8 @@ impl Page {
         if self.gathers("", tone, text) {
             return;
         }
-        for line in wrap(text, self.style.columns() - indent) {
-            let line = tone.map_or(line.clone(), |tone| self.style.paint(tone, &line));
-            self.line(&format!("{}{line}", " ".repeat(indent)));
+        for line in self.style.prose(tone, indent, text) {
+            self.line(&line);
         }
     }
 

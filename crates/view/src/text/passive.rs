@@ -1,6 +1,6 @@
 //! CPUs that were watched: what belongs there and its share, who ran beside it, how often and how long.
 
-use super::{Page, cpus_text, threads};
+use super::{Page, short_cpus_text, threads};
 use crate::number::{count, percent, percent_cell, span};
 use crate::style::{Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
@@ -60,17 +60,20 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let wanted = sum(PassiveCpu::wanted_ns);
     let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
     if wanted == Nanos::ZERO {
-        let text =
-            format!("Nothing that belongs on {} could run there in {}.", cpus_text(&ids), span(watched));
+        let text = format!(
+            "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
+            short_cpus_text(&ids),
+            span(watched)
+        );
         return page.prose(Some(Tone::Warning), 0, &text);
     }
     if stretches == 0 {
-        let text = format!("Nothing was seen to be taken from what belongs on {}.", cpus_text(&ids));
+        let text = format!("Nothing was seen to be taken from what belongs on {}.", short_cpus_text(&ids));
         return page.prose(Some(Tone::Good), 0, &text);
     }
     let text = format!(
         "What belongs on {} could have used {} of {} and was kept from {} of that: {stolen}, in {} stretch{}.",
-        cpus_text(&ids),
+        short_cpus_text(&ids),
         span(wanted),
         span(watched),
         percent(fraction),

@@ -1,6 +1,6 @@
 //! Stalls that come regularly.
 
-use super::{Page, cpus_text};
+use super::{Page, short_cpus_text};
 use crate::number::{count, percent_cell};
 use crate::style::{Style, Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
@@ -132,7 +132,8 @@ fn line(page: &mut Page, row: &Merged<'_>, several: bool) {
         (Some(kind), Some(name)) => format!("{kind} {}", tame(name)),
         _ => "all stalls".into(),
     };
-    let place = if several { format!("  {}", fit(&cpus_text(&row.cpus), room / 2)) } else { String::new() };
+    let place =
+        if several { format!("  {}", fit(&short_cpus_text(&row.cpus), room / 2)) } else { String::new() };
     let drifts = match first.regularity {
         Regularity::Drifting => "  drifting",
         Regularity::Clocked | Regularity::Undecided => "",

@@ -49,14 +49,19 @@ fn word(class: &EventClass) -> String {
 pub(crate) fn share(taken: &Taken) -> String {
     match (taken.least_of_stolen, taken.most_of_stolen) {
         (Some(least), Some(most)) => {
-            format!("an estimated {} to {} of the stolen time is ours", percent(least), percent(most))
+            format!("an estimated {} of the stolen time is ours", range(least, most))
         }
         _ => format!(
-            "an estimated {} to {} of the CPUs' time went to that",
-            percent(taken.least_of_time),
-            percent(taken.most_of_time)
+            "recording took an estimated {} of the CPUs' time",
+            range(taken.least_of_time, taken.most_of_time)
         ),
     }
+}
+
+/// `1.00 % to 7.00 %`; once where both read the same.
+fn range(least: f64, most: f64) -> String {
+    let (least, most) = (percent(least), percent(most));
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 #[cfg(test)]
@@ -73,6 +78,12 @@ mod tests {
             (EventClass::Other("of_tomorrow".into()), 1),
         ];
         Price { events: classes.into(), on_measured: 80, record, taken, helper_fraction: 0.042 }
+    }
+
+    #[test]
+    fn ends_of_a_range_that_read_the_same_are_told_once() {
+        assert_eq!(range(0.0020, 0.00204), "0.20 %");
+        assert_eq!(range(0.01, 0.07), "1.00 % to 7.00 %");
     }
 
     #[test]
@@ -93,9 +104,8 @@ mod tests {
              thread took 4.20 % of a CPU"
         );
         let followed = Taken { least_of_stolen: None, most_of_stolen: None, ..taken };
-        assert!(
-            text(&price(Some(record), Some(followed))).contains("0.10 % to 0.20 % of the CPUs' time went")
-        );
+        let told = text(&price(Some(record), Some(followed)));
+        assert!(told.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"), "{told}");
         let unknown = text(&price(None, None));
         assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
         let none = Price { events: Default::default(), ..price(None, None) };

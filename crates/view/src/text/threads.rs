@@ -40,7 +40,7 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
 /// How long they waited of the time that they wanted a CPU.
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     let threads = &summary.threads;
-    let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(|thread| of(thread)).sum::<Nanos>();
+    let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(of).sum::<Nanos>();
     let (ran, waited) = (sum(|thread| thread.running_ns), sum(|thread| thread.waiting_ns));
     let wanted = Nanos(ran.0.saturating_add(waited.0));
     let run = span(summary.run.duration_ns);

@@ -219,7 +219,7 @@ fn noise(trust: &Trust) -> String {
 
 fn price(page: &mut Page, trust: &Trust) {
     if let Some(price) = &trust.price {
-        fact(page, None, "own price", &super::price::text(price));
+        fact(page, None, "tracing cost", &super::price::text(price));
     }
 }
 

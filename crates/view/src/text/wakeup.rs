@@ -1,6 +1,6 @@
 //! How late a sleeper woke: in full, by phase, and beside an idle CPU.
 
-use super::{FEW_CPUS, Page, cpus_text};
+use super::{FEW_CPUS, Page, short_cpus_text};
 use crate::number::{count, moment, percent, percent_cell, span};
 use crate::style::{Tone, tame};
 use crate::words;
@@ -35,7 +35,7 @@ pub(super) fn measured(wakeup: &WakeupSummary) -> CpuSet {
 
 pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     let (total, cpus) = (&wakeup.total, measured(wakeup));
-    let who = cpus_text(&cpus);
+    let who = short_cpus_text(&cpus);
     let (Some(min), Some(mean), Some(max)) = (total.min_ns, total.mean_ns, total.max_ns) else {
         page.prose(Some(Tone::Bad), 0, &format!("Nothing was measured on {who}."));
         return;

@@ -9,6 +9,7 @@ use jitterscope_tune::{
     Audit, AuditEntry, Because, Effect, Examination, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Win, rows,
 };
 use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// The whole audit.
 #[must_use]
@@ -176,10 +177,11 @@ fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
     let verified = if knob.verified { "" } else { ", unverified" };
     let how = format!("{}, {} risk{verified}", knob.how, knob.risk.as_str());
     let head = format!("{number:>3}. {:<17}{}", knob.id, knob.title);
-    let room = 80usize.saturating_sub(head.chars().count());
+    let width = out.width();
+    let room = width.saturating_sub(head.width());
     let _ = match how.len() + 2 <= room {
         true => writeln!(out, "{head}{how:>room$}"),
-        false => writeln!(out, "{head}\n{how:>80}"),
+        false => writeln!(out, "{head}\n{how:>width$}"),
     };
     if !knob.current.is_empty() {
         out.wrapped("     now   ", &knob.current);

@@ -5,24 +5,13 @@ use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::visible;
 use jitterscope_tune::{
-    ApplyReport, Because, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, Outcome, Plan,
+    ApplyReport, Because, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
     RollbackReport, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
 /// Threads named at most; the rest is counted.
 const SHOWN_OF_A_KIND: usize = 3;
-
-/// Whether a change is one of many alike: a thread among threads, an interrupt among interrupts.
-fn family(path: &str) -> Option<&'static str> {
-    if path.starts_with("thread ") {
-        Some("threads")
-    } else if path.starts_with("/proc/irq/") && path.ends_with("_list") {
-        Some("interrupts")
-    } else {
-        None
-    }
-}
 
 /// A plan.
 #[must_use]
@@ -48,7 +37,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
             let _ = write!(out, "\n{knob}  (risk {})\n", change.risk.as_str());
             out.wrapped("  ", &change.why);
         }
-        if family(&change.op.what()).is_some() {
+        if change.op.family().is_some() {
             alike += 1;
             if alike > SHOWN_OF_A_KIND {
                 continue;
@@ -338,7 +327,7 @@ pub fn status(status: &Status, style: Style) -> String {
             ),
         );
     }
-    let mut alike: Vec<(String, &'static str, usize)> = Vec::new();
+    let mut alike: Vec<(String, OpFamily, usize)> = Vec::new();
     let mut rows: Vec<(String, String)> = Vec::new();
     for change in &status.changes {
         let now = match &change.standing {
@@ -358,7 +347,7 @@ pub fn status(status: &Status, style: Style) -> String {
             NowIs::Forbidden { why } => format!("NOT OURS: {why}"),
         };
         let special = matches!(change.standing, NowIs::Drifted { .. } | NowIs::Forbidden { .. });
-        match family(&change.path).filter(|_| !special) {
+        match change.family.filter(|_| !special) {
             Some(kind) => match alike.iter_mut().find(|(n, k, _)| *n == now && *k == kind) {
                 Some((_, _, count)) => *count += 1,
                 None => alike.push((now, kind, 1)),
@@ -370,6 +359,10 @@ pub fn status(status: &Status, style: Style) -> String {
         }
     }
     for (now, kind, count) in alike {
+        let kind = match kind {
+            OpFamily::Threads => "threads",
+            OpFamily::Interrupts => "interrupts",
+        };
         rows.push((format!("{count} {kind}"), now));
     }
     listed(&mut out, "Changes", rows.iter().map(|(a, b)| (a.as_str(), b.as_str())));

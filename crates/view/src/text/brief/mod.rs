@@ -7,7 +7,7 @@ mod ranking;
 mod trust;
 mod watched;
 
-use super::{Page, cpus_text, headline, unattributed, wakeup};
+use super::{Page, headline, short_cpus_text, unattributed, wakeup};
 use crate::number::{moment, percent, span, utc};
 use crate::style::{Style, Tone, fit, tame};
 use crate::words;
@@ -135,7 +135,7 @@ fn several(page: &mut Page, summary: &RunSummary) {
 fn title(page: &mut Page, summary: &RunSummary) {
     let run = &summary.run;
     let cpus = cpus(summary);
-    let on = if cpus.is_empty() { String::new() } else { format!(" on {}", cpus_text(&cpus)) };
+    let on = if cpus.is_empty() { String::new() } else { format!(" on {}", short_cpus_text(&cpus)) };
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
     let rest = format!(
         "   {}{on}, {}; {} UTC",
@@ -146,7 +146,7 @@ fn title(page: &mut Page, summary: &RunSummary) {
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
     if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", cpus_text(&cpus)));
+        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(&cpus)));
     }
     if let Some(why) = headline::unusual(summary) {
         page.prose(Some(Tone::Dim), 0, &format!("stalls from {}{why}", summary.probe.threshold_ns));

@@ -3,7 +3,7 @@
 use crate::number::{count, percent};
 use crate::style::{Tone, fit, wrap};
 use crate::text::trust::{COVERED, SOUND};
-use crate::text::{Page, cpus_text, price};
+use crate::text::{Page, price, short_cpus_text};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 
@@ -71,7 +71,7 @@ fn line(summary: &RunSummary) -> (bool, String) {
         summary.passive.iter().filter(|cpu| cpu.ended_early.is_some()).map(|cpu| cpu.cpu).collect();
     if !ended.is_empty() {
         let was = if ended.len() == 1 { "was" } else { "were" };
-        facts.push(off(format!("{} {was} not watched to the end", cpus_text(&ended))));
+        facts.push(off(format!("{} {was} not watched to the end", short_cpus_text(&ended))));
     }
     facts.extend(trust.price.as_ref().and_then(|price| price.taken.as_ref()).map(price::share));
     if !summary.passive.is_empty() {

@@ -45,13 +45,21 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
         ),
         None => passive::names(cpu),
     };
-    let text = format!(
-        "CPU {} belongs to {whose}. That ran {}; others ran beside it {}, idle {}.",
-        cpu.cpu,
-        share(cpu.running_ns),
-        share(cpu.beside_ns),
-        share(cpu.idle_ns)
-    );
+    let (others, idle) = (share(cpu.beside_ns), share(cpu.idle_ns));
+    let text = match (cpu.chosen.is_some() || !cpu.threads.is_empty(), cpu.running_ns) {
+        (false, _) => {
+            format!("Nothing that belongs on CPU {} ran: others had {others} of it, idle {idle}.", cpu.cpu)
+        }
+        (true, Nanos::ZERO) => format!(
+            "CPU {} belongs to {whose}, and that did not run: others had {others} of it, idle {idle}.",
+            cpu.cpu
+        ),
+        (true, ran) => format!(
+            "CPU {} belongs to {whose}. That ran {}; others ran beside it {others}, idle {idle}.",
+            cpu.cpu,
+            share(ran)
+        ),
+    };
     page.prose(None, 0, &text);
 }
 

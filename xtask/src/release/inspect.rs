@@ -1,6 +1,6 @@
-//! What was built, looked at before it is handed out: whether it is what a release promises to be.
+//! What was built, inspected before it is handed out: whether it is what a release promises to be.
 
-use super::{copy, version};
+use super::{build_folders, copy, version};
 use crate::shell;
 use anyhow::{Context, bail, ensure};
 use std::fs;
@@ -20,17 +20,17 @@ pub fn program(program: &Path, folder: &Path) -> anyhow::Result<()> {
     ensure!(told.split_whitespace().any(|word| word == version), "it says {told:?}, and is {version}");
     let runs = folder.join("runs");
     fs::create_dir(&runs)?;
-    copy(&shell::root().join(RUN), &runs.join("looked-at"))?;
+    copy(&shell::root().join(RUN), &runs.join("inspected"))?;
     let at = |name: &str| folder.join(name).to_str().map(str::to_owned).context("the path is no UTF-8");
     let (runs, page, chart) = (at("runs")?, at("page.html")?, at("chart.png")?);
-    ask(&["--runs", &runs, "report", "looked-at", "--html", &page])?;
+    ask(&["--runs", &runs, "report", "inspected", "--html", &page])?;
     let bundle = fs::read_to_string(shell::root().join("web/dist/page.js")).context("web/dist/page.js")?;
     interactive(&fs::read_to_string(&page)?, &bundle)?;
     for kind in ["percentiles", "series", "outliers", "culprits", "offsets"] {
-        ask(&["--runs", &runs, "report", "looked-at", "--chart", kind, "--out", &chart])?;
+        ask(&["--runs", &runs, "report", "inspected", "--chart", kind, "--out", &chart])?;
         png(&fs::read(&chart)?).with_context(|| format!("--chart {kind}"))?;
     }
-    nobodys_folders(&fs::read(program)?)
+    names_none_of(&build_folders()?, &fs::read(program)?)
 }
 
 fn ask(program: &Path, args: &[&str]) -> anyhow::Result<Vec<u8>> {
@@ -57,12 +57,13 @@ fn png(bytes: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether it names the folder that it was built in.
-fn nobodys_folders(program: &[u8]) -> anyhow::Result<()> {
-    let root = shell::root();
-    let root = root.to_str().context("the path is no UTF-8")?.as_bytes();
-    let found = program.windows(root.len()).any(|window| window == root);
-    ensure!(!found, "the program names the folder that it was built in");
+/// Whether it names a folder of the machine that it was built on.
+fn names_none_of(folders: &[String], program: &[u8]) -> anyhow::Result<()> {
+    for folder in folders {
+        let bytes = folder.as_bytes();
+        let found = program.windows(bytes.len()).any(|window| window == bytes);
+        ensure!(!found, "the program names {folder}, a folder of the machine that it was built on");
+    }
     Ok(())
 }
 
@@ -93,8 +94,12 @@ mod tests {
 
     #[test]
     fn a_program_that_names_where_it_was_built_is_noticed() {
-        let root = shell::root().to_str().unwrap().to_owned();
-        assert!(nobodys_folders(format!("panic at {root}/src/main.rs").as_bytes()).is_err());
-        assert!(nobodys_folders(b"panic at /jitterscope/src/main.rs").is_ok());
+        let folders = build_folders().unwrap();
+        assert!(folders.len() >= 2, "the sources and what is kept of libraries: {folders:?}");
+        for folder in &folders {
+            let named = format!("panic at {folder}/src/main.rs");
+            assert!(names_none_of(&folders, named.as_bytes()).is_err(), "{folder}");
+        }
+        assert!(names_none_of(&folders, b"panic at /jitterscope/src/main.rs, /cargo/registry").is_ok());
     }
 }

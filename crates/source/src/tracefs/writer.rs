@@ -7,13 +7,15 @@ use std::fmt::Debug;
 use std::{fs, io};
 
 /// The changing operations. Paths are absolute, as on the host.
-pub(super) trait Control: Debug + Send + Sync {
+pub(super) trait TracefsWriter: Debug + Send + Sync {
     /// Makes a folder; in tracefs the kernel fills it.
     fn make_dir(&self, path: &str) -> io::Result<()>;
     /// Removes a folder; in tracefs the kernel empties it.
     fn remove_dir(&self, path: &str) -> io::Result<()>;
     /// Writes a control file.
     fn write(&self, path: &str, value: &str) -> Result<(), FileError>;
+    /// Opens a control file so that what it held is thrown away.
+    fn empty(&self, path: &str) -> Result<(), FileError>;
     /// Mounts a file system of the kernel, under a name that mountinfo shows.
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()>;
     /// Unmounts it.
@@ -24,7 +26,7 @@ pub(super) trait Control: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct Live(pub(super) Machine);
 
-impl Control for Live {
+impl TracefsWriter for Live {
     fn make_dir(&self, path: &str) -> io::Result<()> {
         fs::create_dir(self.0.path(path))
     }
@@ -35,6 +37,12 @@ impl Control for Live {
 
     fn write(&self, path: &str, value: &str) -> Result<(), FileError> {
         self.0.write(path, value)
+    }
+
+    fn empty(&self, path: &str) -> Result<(), FileError> {
+        let path = self.0.path(path);
+        let opened = fs::OpenOptions::new().write(true).truncate(true).open(&path);
+        opened.map(drop).map_err(|source| FileError { path, source })
     }
 
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {

@@ -1,0 +1,174 @@
+//! What became of culprits.
+
+use super::poisson::{Count, dispersion};
+use super::run::{ComparedRun, CulpritFigures};
+use super::side::Side;
+use super::{Comparison, DiffRules, Hypothesis, Margin, SingleCounts, Verdict, family};
+use jitterscope_model::{CulpritKey, KeyLevel, Subject};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What became of a culprit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    /// Only the second has it.
+    Appeared,
+    /// More of it in the second.
+    Grew,
+    /// Less of it in the second.
+    Shrank,
+    /// Only the first has it.
+    Vanished,
+    /// As much, within the margin.
+    Stayed,
+    /// Neither has it, and it was predicted.
+    NotSeen,
+}
+
+/// A culprit of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct CulpritDiff {
+    /// What.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Whether the changed knobs answer it: decided in a family of its own.
+    pub predicted: bool,
+    /// What became of it, by its stolen time, whatever the verdict.
+    pub became: Became,
+    /// Its events a second.
+    pub events: Comparison,
+    /// The share of the time that it stole.
+    pub stolen: Comparison,
+}
+
+impl CulpritDiff {
+    /// Kind and name: what it is called in a list of decisions.
+    #[must_use]
+    pub fn title(&self) -> String {
+        title(&self.subject)
+    }
+
+    /// The verdict of whichever figure says more: a direction, if either has one.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+        if direction(&self.stolen) || !direction(&self.events) {
+            self.stolen.verdict
+        } else {
+            self.events.verdict
+        }
+    }
+}
+
+pub(super) fn title(subject: &Subject) -> String {
+    format!("{} {}", subject.kind_word(), subject.name())
+}
+
+/// What is asked of a culprit.
+pub(super) struct CulpritHypotheses {
+    pub(super) subject: Subject,
+    pub(super) predicted: bool,
+    /// Its events a second.
+    pub(super) events: Hypothesis,
+    /// The share of the time that it stole.
+    pub(super) stolen: Hypothesis,
+}
+
+/// What is asked of each culprit of either side; `None` where a run names nobody.
+pub(super) fn culprit_hypotheses(
+    sides: [&Side; 2],
+    margin: f64,
+    predicted: &dyn Fn(&Subject) -> bool,
+) -> Option<Vec<CulpritHypotheses>> {
+    let mut subjects: BTreeMap<CulpritKey, Subject> = BTreeMap::new();
+    // By key: what one run calls by thread id another knows by name only.
+    let mut of_runs: [Vec<BTreeMap<CulpritKey, &CulpritFigures>>; 2] = [Vec::new(), Vec::new()];
+    for (side, maps) in sides.iter().zip(&mut of_runs) {
+        for run in &side.runs {
+            let mut map = BTreeMap::new();
+            for figures in run.culprits.as_ref()? {
+                let Some(subject) = &figures.subject else { continue };
+                let key = CulpritKey::of(subject, KeyLevel::Program);
+                let known = subjects.entry(key.clone()).or_insert_with(|| subject.clone());
+                known.meet(subject);
+                map.insert(key, figures);
+            }
+            maps.push(map);
+        }
+    }
+    let margin = Margin { relative: margin, absolute: 0.0 };
+    let pair = |key: &CulpritKey| -> [Hypothesis; 2] {
+        let of = |figure: &dyn Fn(&CulpritFigures) -> f64| {
+            let [first, second] = [0, 1].map(|side: usize| {
+                let runs = of_runs[side].iter().zip(&sides[side].runs);
+                let one = |(map, run): (&BTreeMap<CulpritKey, &CulpritFigures>, &ComparedRun)| {
+                    Some(map.get(key).map_or(0.0, |figures| figure(figures)) / run.seconds.max(1e-9))
+                };
+                runs.map(one).collect::<Vec<_>>()
+            });
+            Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None }
+        };
+        let mut events = of(&|figures| figures.count as f64);
+        events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
+        [events, of(&|figures| figures.total.as_secs_f64())]
+    };
+    let all = subjects.into_iter().map(|(key, subject)| {
+        let [events, stolen] = pair(&key);
+        CulpritHypotheses { predicted: predicted(&subject), subject, events, stolen }
+    });
+    Some(all.collect())
+}
+
+pub(super) fn culprit_rows(
+    sides: [&Side; 2],
+    rules: DiffRules,
+    predicted: &dyn Fn(&Subject) -> bool,
+) -> Option<Vec<CulpritDiff>> {
+    let (first, others): (Vec<_>, Vec<_>) =
+        culprit_hypotheses(sides, rules.margin, predicted)?.into_iter().partition(|of| of.predicted);
+    let mut rows = Vec::with_capacity(first.len() + others.len());
+    for members in [first, others] {
+        let (asked, hypotheses): (Vec<_>, Vec<_>) =
+            members.into_iter().map(|of| ((of.subject, of.predicted), [of.events, of.stolen])).unzip();
+        let mut decided = family(rules.design, rules.alpha, &hypotheses.concat()).into_iter();
+        for (subject, predicted) in asked {
+            let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else { break };
+            let became = became(&stolen);
+            rows.push(CulpritDiff { subject, predicted, became, events, stolen });
+        }
+    }
+    // Those that were predicted, those of which something is known, then by how much they changed.
+    let weight = |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
+    let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
+    rows.sort_by(|a, b| {
+        let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
+        rank(a).cmp(&rank(b)).then(weight(b).abs().total_cmp(&weight(a).abs()))
+    });
+    Some(rows)
+}
+
+fn single_counts(sides: [&Side; 2], figures: [Option<&CulpritFigures>; 2]) -> Option<SingleCounts> {
+    if sides.iter().any(|side| side.runs.len() != 1) {
+        return None;
+    }
+    let count = |at: usize| Count {
+        events: figures[at].map_or(0, |figures| figures.count),
+        seconds: sides[at].runs[0].seconds,
+    };
+    let spread = figures.into_iter().flatten().filter_map(|figures| dispersion(&figures.blocks));
+    Some(SingleCounts { first: count(0), second: count(1), dispersion: spread.reduce(f64::max) })
+}
+
+fn became(stolen: &Comparison) -> Became {
+    let (first, second) = (stolen.first.unwrap_or(0.0), stolen.second.unwrap_or(0.0));
+    match (first > 0.0, second > 0.0) {
+        (false, false) => Became::NotSeen,
+        (false, true) => Became::Appeared,
+        (true, false) => Became::Vanished,
+        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
+        _ if second > first => Became::Grew,
+        _ if second < first => Became::Shrank,
+        _ => Became::Stayed,
+    }
+}

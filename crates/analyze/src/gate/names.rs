@@ -1,0 +1,179 @@
+//! Names in conditions: which culprits they mean, and which ones they were perhaps to mean.
+//!
+//! A name that no culprit of a run has is kept: nothing took time under it. A misspelt name would be kept for ever,
+//! so that one that is a slip away from a word of ours is refused, and of any other it is said that nobody was seen
+//! who has it.
+
+use super::condition::{Change, Condition, Quantity};
+use super::quantities::{is_meant, matches};
+use crate::RunSummary;
+use jitterscope_model::{CulpritKind, Subject, Verdict};
+
+/// Shorter words than this are a letter away from too much that is meant.
+const LONG_ENOUGH: usize = 5;
+/// Names that are told of those that were seen.
+const TOLD: usize = 3;
+
+/// A kind, where a pattern begins with one, and what follows: `kworker vmstat_update`.
+pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
+    let parts = pattern.split_once(' ');
+    match parts.and_then(|(kind, rest)| Some((CulpritKind::parse(kind)?, rest.trim_start()))) {
+        Some((kind, rest)) => (Some(kind), rest),
+        None => (None, pattern),
+    }
+}
+
+/// The words that culprits go by whatever runs on a machine.
+fn words() -> impl Iterator<Item = &'static str> {
+    let kinds = CulpritKind::ALL.into_iter().map(CulpritKind::as_str);
+    kinds.chain(Verdict::ALL.iter().map(|verdict| verdict.as_str()))
+}
+
+/// Of which word a name is a slip: a letter more, less or other, two that changed places, or capitals.
+fn slip_of(name: &str) -> Option<&'static str> {
+    if name.contains('*') || words().any(|word| word == name) {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    // Who slips has the first letter right: a worker is no kworker.
+    let first = lower.chars().next();
+    let long = words().filter(|word| word.len() >= LONG_ENOUGH && word.chars().next() == first);
+    let mut near = long.filter(|word| strsim::osa_distance(word, &lower) <= 1);
+    near.next()
+}
+
+/// Whether a pattern can be meant as it stands.
+///
+/// # Errors
+/// It is a slip of a word for culprits; what was perhaps meant, and how a thread of that very name is.
+pub fn check_name(pattern: &str) -> Result<(), String> {
+    let (kind, name) = kind_and_rest(pattern);
+    if let Some(unseen) = pattern.chars().find(|c| c.is_control()) {
+        return Err(format!("no culprit has {unseen:?} in its name"));
+    }
+    match slip_of(name).filter(|_| kind.is_none()) {
+        None => Ok(()),
+        Some(word) => Err(format!(
+            "{name:?} is a letter away from {word:?}: write that, or {:?} where a thread is called so",
+            format!("thread {name}")
+        )),
+    }
+}
+
+/// What a condition that is kept is to be told with: that nobody was seen who has its name.
+pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<String> {
+    let Quantity::Culprit(pattern) = &condition.quantity else { return None };
+    not_seen(pattern, &subjects(run))
+}
+
+/// The same of a comparison.
+pub(super) fn note_of_change(
+    change: &Change,
+    seen: Option<&[crate::compare::CulpritDiff]>,
+) -> Option<String> {
+    let Change::Culprit(pattern) = change else { return None };
+    not_seen(pattern, &seen?.iter().map(|row| &row.subject).collect::<Vec<_>>())
+}
+
+/// Whom a run tells of, those who took most first.
+fn subjects(run: &RunSummary) -> Vec<&Subject> {
+    let attributed = run.attribution.iter();
+    let rows = attributed.flat_map(|of| of.culprits.iter().chain(&of.unexplained.classes));
+    let of_cpus = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
+    let of_threads = run.threads.iter().flat_map(|thread| &thread.ran_instead);
+    rows.map(|row| &row.subject).chain(of_cpus.chain(of_threads).map(|row| &row.subject)).collect()
+}
+
+fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<String> {
+    if seen.iter().any(|subject| is_meant(pattern, subject)) {
+        return None;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for subject in seen {
+        let name = title(subject);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let known = CulpritKind::ALL.into_iter().any(|kind| matches(pattern, kind.as_str()));
+    let near = |name: &String| {
+        let (_, wanted) = kind_and_rest(pattern);
+        let bare = name.split_once(' ').map_or(name.as_str(), |(_, bare)| bare);
+        let distance = strsim::osa_distance(wanted, bare).min(strsim::osa_distance(pattern, name));
+        distance <= 1 + wanted.chars().count() / 4 || bare.contains(wanted) || wanted.contains(bare)
+    };
+    let mut told: Vec<&str> = names.iter().filter(|name| near(name)).map(String::as_str).collect();
+    told.truncate(TOLD);
+    Some(match (told.is_empty(), names.is_empty()) {
+        _ if known => "none was seen".to_owned(),
+        (false, _) => format!("nobody of this name was seen; {} was", told.join(", ")),
+        (true, true) => "nobody of this name was seen, nor anybody else".to_owned(),
+        (true, false) => {
+            let most: Vec<&str> = names.iter().take(TOLD).map(String::as_str).collect();
+            format!("nobody of this name was seen; most was taken by {}", most.join(", "))
+        }
+    })
+}
+
+/// Kind and name, as a culprit stands in reports.
+fn title(subject: &Subject) -> String {
+    format!("{} {}", subject.kind_word(), subject.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Task;
+
+    #[test]
+    fn a_slip_of_a_word_is_refused_and_a_name_is_not() {
+        for (wrong, word) in [
+            ("kwroker", "kworker"),
+            ("kworkr", "kworker"),
+            ("kworkers", "kworker"),
+            ("Hypervisor", "hypervisor"),
+            ("firmwere", "firmware"),
+            ("softirg", "softirq"),
+            ("idle exti", "idle exit"),
+        ] {
+            let why = check_name(wrong).unwrap_err();
+            assert!(why.contains(&format!("{word:?}")) && why.contains(&format!("thread {wrong}")), "{why}");
+        }
+        for fine in [
+            "kworker",
+            "kworker*",
+            "kworker/1:1",
+            "irqs",
+            "nmi",
+            "SMI",
+            "rival",
+            "postgres",
+            "thread kwroker",
+            "kworker vmstat_update",
+            "vmstat_update",
+            "*",
+            "worker",
+            "\u{e9}t\u{e9}",
+        ] {
+            assert_eq!(check_name(fine), Ok(()), "{fine}");
+        }
+        assert!(check_name("a\nb").is_err());
+    }
+
+    #[test]
+    fn who_was_seen_is_told_where_nobody_has_the_name() {
+        let of = |name: &str| Subject::Thread(Task { comm: name.into(), ..Task::default() });
+        let (postgres, java) = (of("postgres"), of("java"));
+        let seen = [&java, &postgres];
+        assert_eq!(not_seen("postgres", &seen), None);
+        assert_eq!(not_seen("thread postgres", &seen), None);
+        assert_eq!(not_seen("kworker", &seen), Some("none was seen".into()));
+        assert_eq!(
+            not_seen("postgers", &seen),
+            Some("nobody of this name was seen; thread postgres was".into())
+        );
+        let told = not_seen("nginx", &seen).unwrap();
+        assert!(told.ends_with("most was taken by thread java, thread postgres"), "{told}");
+        assert!(not_seen("nginx", &[]).unwrap().ends_with("nor anybody else"));
+    }
+}

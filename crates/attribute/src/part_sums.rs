@@ -1,0 +1,157 @@
+//! What a stall is made of, summed up piece by piece.
+
+use jitterscope_model::{Confidence, CpuId, Culprit, CulpritKind, Evidence, Nanos, Part, Phase};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+
+/// In what a piece must be the same to be of the same part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PartKey<'a> {
+    pub(crate) culprit: &'a Culprit,
+    pub(crate) phase: &'a Phase,
+    /// The CPU from which the victim was moved meanwhile.
+    pub(crate) moved_from: Option<CpuId>,
+    pub(crate) evidence: &'a Evidence,
+}
+
+impl PartKey<'_> {
+    fn is_of(&self, part: &Part) -> bool {
+        part.culprit == *self.culprit
+            && part.phase.as_ref() == Some(self.phase)
+            && part.moved_from == self.moved_from
+            && part.evidence == *self.evidence
+    }
+
+    fn part(&self) -> Part {
+        let part = Part::inside(self.culprit.clone(), Nanos::ZERO, self.evidence.clone());
+        let part = Part { moved_from: self.moved_from, ..part.in_phase(self.phase.clone()) };
+        Part { confidence: confidence_of(&part), ..part }
+    }
+}
+
+/// Parts in the order of their first pieces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartSums {
+    parts: Vec<Part>,
+    /// By the hash of its key, or the first free number after it.
+    places: FxHashMap<u64, usize>,
+}
+
+impl PartSums {
+    /// Adds time to a part, or begins one. It is as sure as its culprit's kind.
+    pub(crate) fn add(&mut self, key: PartKey<'_>, net: Nanos) {
+        let mut hash = FxBuildHasher.hash_one(key);
+        let place = loop {
+            let place = *self.places.entry(hash).or_insert(self.parts.len());
+            match self.parts.get(place) {
+                None => self.parts.push(key.part()),
+                // Another of the same hash.
+                Some(part) if !key.is_of(part) => {
+                    hash = hash.wrapping_add(1);
+                    continue;
+                }
+                Some(_) => {}
+            }
+            break place;
+        };
+        let part = &mut self.parts[place];
+        part.net += net;
+        part.gross += net;
+    }
+
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+}
+
+fn confidence_of(part: &Part) -> Confidence {
+    match part.evidence {
+        Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
+        _ => confidence(part.culprit.kind()),
+    }
+}
+
+/// How sure a slice's culprit is.
+fn confidence(kind: CulpritKind) -> Confidence {
+    match kind {
+        CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Loss => Confidence::Low,
+        CulpritKind::Switch | CulpritKind::PageFault | CulpritKind::Quota => Confidence::Medium,
+        _ => Confidence::High,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Subject, Verdict};
+
+    #[test]
+    fn what_is_the_same_in_every_respect_is_one_part() {
+        let (switch, idle) =
+            (Subject::verdict(Verdict::ContextSwitch).into(), Subject::verdict(Verdict::IdleExit).into());
+        let first = PartKey {
+            culprit: &switch,
+            phase: &Phase::Preempted,
+            moved_from: None,
+            evidence: &Evidence::ThreadRecords,
+        };
+        let mut sums = PartSums::default();
+        sums.add(first, Nanos(5));
+        sums.add(first, Nanos(7));
+        assert_eq!((sums.parts.len(), sums.parts[0].net, sums.parts[0].gross), (1, Nanos(12), Nanos(12)));
+        for (count, other) in [
+            PartKey { culprit: &idle, ..first },
+            PartKey { phase: &Phase::Interrupted, ..first },
+            PartKey { evidence: &Evidence::QuotaCount, ..first },
+            PartKey { moved_from: Some(CpuId(3)), ..first },
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            sums.add(other, Nanos(1));
+            assert_eq!(sums.parts.len(), 2 + count);
+            assert_eq!(sums.parts[0].net, Nanos(12));
+        }
+    }
+
+    #[test]
+    fn parts_of_one_hash_are_told_apart() {
+        let (one, other) = (Subject::Softirq(1).into(), Subject::Softirq(2).into());
+        let key = |culprit| PartKey {
+            culprit,
+            phase: &Phase::Preempted,
+            moved_from: None,
+            evidence: &Evidence::ThreadRecords,
+        };
+        let mut sums = PartSums::default();
+        sums.add(key(&one), Nanos(5));
+        sums.places.insert(FxBuildHasher.hash_one(key(&other)), 0);
+        sums.add(key(&other), Nanos(7));
+        sums.add(key(&one), Nanos(1));
+        sums.add(key(&other), Nanos(1));
+        let nets: Vec<Nanos> = sums.into_parts().iter().map(|part| part.net).collect();
+        assert_eq!(nets, [Nanos(6), Nanos(8)]);
+    }
+
+    #[test]
+    fn a_part_is_as_sure_as_its_culprit_unless_a_quota_may_be_behind_it() {
+        let sure = |subject: Subject, evidence: &Evidence| {
+            let (culprit, mut sums) = (subject.into(), PartSums::default());
+            let (phase, moved_from) = (&Phase::Preempted, None);
+            sums.add(PartKey { culprit: &culprit, phase, moved_from, evidence }, Nanos(1));
+            sums.parts[0].confidence
+        };
+        let softirq = || Subject::Softirq(1);
+        assert_eq!(sure(softirq(), &Evidence::ThreadRecords), Confidence::High);
+        assert_eq!(sure(softirq(), &Evidence::SwitchRecordsWhileThrottled), Confidence::Medium);
+        for (verdict, wanted) in [
+            (Verdict::ContextSwitch, Confidence::Medium),
+            (Verdict::BetweenEvents, Confidence::Low),
+            (Verdict::CpuTaken, Confidence::Low),
+            (Verdict::TraceDataLost, Confidence::Low),
+        ] {
+            assert_eq!(sure(Subject::verdict(verdict), &Evidence::ThreadRecords), wanted, "{verdict:?}");
+        }
+        assert_eq!(sure(Subject::PageFault { user: true }, &Evidence::ThreadRecords), Confidence::Medium);
+    }
+}

@@ -1,0 +1,82 @@
+//! `experiment --auto --dry-run`: what would be tried, in which steps, and how long they take.
+
+use super::audit::goal_error;
+use super::experiment::{ExperimentArgs, rules};
+use super::experiment_auto::{RUNS, candidates, longest_undoing, needs_reboot, room};
+use super::experiment_earlier::{earlier, of_probe};
+use super::scope::evidence_of;
+use super::tune::who;
+use crate::exit::Exit;
+use crate::output;
+use crate::places::Places;
+use jitterscope_experiment::{AutoPlan, Candidate, KnobChange, Step, estimate, runs_take};
+use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
+use jitterscope_platform::Machine;
+use jitterscope_store::RunReader;
+use jitterscope_tune::{Goal, RunEvidence, Select, StateDir, plan};
+use jitterscope_view::experiment as view;
+use std::path::PathBuf;
+
+/// Tells it; changes and measures nothing.
+///
+/// # Errors
+/// The machine or the runs cannot be read.
+pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &CpuSet) -> anyhow::Result<Exit> {
+    let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
+    let runs = places.runs()?;
+    let stored = jitterscope_store::list(&runs).map(|(all, _)| all).unwrap_or_default();
+    let evidence = evidence(of_probe(args, cpus, &stored));
+    let ranked_by = evidence.as_ref().map(|(run, _)| run.clone());
+    let select = evidence.map_or(Select::All, |(_, evidence)| Select::RunEvidence(evidence));
+    let found = plan(machine, &goal, &select, &args.except, false)?;
+    let left = Nanos(args.budget.0.saturating_sub(runs_take(args.duration, RUNS).0));
+    let (knobs, not_tried) = candidates(&found, args.longest_wait, room(args, left));
+    let undoing = |knob: &String| {
+        let of = found.changes.iter().filter(|change| change.knob == *knob);
+        of.filter_map(longest_undoing).max().unwrap_or_default()
+    };
+    let wait = knobs.iter().map(undoing).max().unwrap_or_default();
+    let step = |what, runs, takes_ns| Step { what, runs, takes_ns };
+    let take = |runs: usize, wait: Nanos| [Nanos(runs_take(args.duration, runs).0.saturating_add(wait.0)); 2];
+    let mut steps = vec![step("without any of them", [RUNS; 2], take(RUNS, Nanos::ZERO))];
+    if !knobs.is_empty() {
+        steps.push(step("with all of them", [RUNS; 2], take(RUNS, Nanos(wait.0.saturating_mul(2)))));
+        // Of all of them, which takes longest: what is kept is among them.
+        let change =
+            KnobChange::new(machine, StateDir::at(&args.state_dir), who(machine), goal, knobs.clone())?;
+        let of = estimate(&change, Some(args.duration), &rules(args)?, &earlier(args, &runs, cpus).totals);
+        let pairs = of.runs.map(|pairs| 2 * pairs);
+        steps.push(step("pairs of all that is kept against none", pairs, of.takes_ns.unwrap_or_default()));
+    }
+    let takes_ns = [0, 1].map(|at| steps.iter().map(|step: &Step| step.takes_ns[at]).sum::<Nanos>());
+    let told = AutoPlan {
+        schema_version: SCHEMA_VERSION,
+        ranked_by,
+        candidates: knobs
+            .iter()
+            .map(|knob| Candidate { knob: knob.clone(), undone_within_ns: undoing(knob) })
+            .collect(),
+        needs_reboot: needs_reboot(&found),
+        not_tried,
+        fits_budget: takes_ns[0] <= args.budget,
+        budget_ns: args.budget,
+        takes_ns,
+        steps,
+    };
+    if args.json {
+        output::json(&told)?;
+    } else {
+        output::result(&view::auto_plan(&told, output::style()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the newest run that names culprits says, and its id.
+fn evidence(runs: Vec<PathBuf>) -> Option<(String, RunEvidence)> {
+    runs.iter().find_map(|path| {
+        let reader = RunReader::open(path).ok()?;
+        let manifest = reader.manifest();
+        let names = manifest.attributed && manifest.doubts().is_empty();
+        names.then(|| Some((manifest.id.clone(), evidence_of(&reader).ok()?))).flatten()
+    })
+}

@@ -1,0 +1,167 @@
+//! What `experiment` refuses and foretells, and `--auto`. What measures needs root and tracefs, and says so when it is
+//! skipped.
+
+mod experiments;
+#[path = "schema_check/mod.rs"]
+mod schema_check;
+
+use experiments::{STAT_INTERVAL, can_experiment, highest_cpu, run, stderr};
+use jitterscope_testing::turn;
+use schema_check::{hold, schema};
+use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
+
+#[test]
+fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    for (args, said) in [
+        (&["experiment"][..], "--knob"),
+        (&["experiment", "--apply", "true"], "--revert"),
+        (&["experiment", "--env", "X=1"], "COMMAND"),
+        (&["experiment", "--env", "X", "--", "true"], "NAME=VALUE"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--pairs", "7"], "8 pairs"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--knob", "vmstat"], "cannot be used with"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--resume"], "no such experiment"),
+        (&["experiment", "--knob", "vmstat", "--applied-when", "true"], "--apply"),
+        (&["experiment", "--knob", "vmstat", "--settles-in", "1s"], "--apply"),
+        (&["experiment", "--knob", "vmstat", "--removes", "x"], "cannot be used with"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--removes", "kwroker"], "\"kworker\""),
+        (&["experiment", "--apply", "true", "--revert", "true", "--probe", "none"], "with --for"),
+        (&["experiment", "--apply", "true", "--revert", "true", "--for", "x"], "--probe none"),
+        (&["experiment", "--knob", "vmstat", "--probe", "pipeline"], "--cpus where its threads run"),
+        (
+            &["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "--cpus", "0"],
+            "two CPUs",
+        ),
+    ] {
+        let output = run(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_dry_run_tells_the_time_and_what_could_be_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--apply", "touch x", "--revert", "rm x", "-d", "10s", "--dry-run", "--quiet"];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for said in ["8 pairs", "up to 16 pairs", "four times in five", "no earlier runs"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!dir.path().join("runs/experiments").exists());
+}
+
+/// How long a command takes is known once it was run, and not before.
+#[test]
+fn a_dry_run_of_a_command_tells_its_time_by_an_earlier_run_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = ["experiment", "--env", "X=1", "--dry-run", "-q"];
+    let unknown = run(dir.path(), &[&asked[..], &["--", "sleep", "0.3"]].concat());
+    let told = String::from_utf8(unknown.stdout).unwrap();
+    assert!(told.contains("not known") && told.contains("attach -- COMMAND"), "{told}");
+    assert!(told.contains("8 pairs of runs, in an order drawn by lot; up to 16"), "{told}");
+    let wrong = run(dir.path(), &[&asked[..], &["-d", "3s", "--", "sleep", "0.3"]].concat());
+    assert_eq!(wrong.status.code(), Some(2));
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let made = run(dir.path(), &["attach", "-q", "--", "sleep", "0.3"]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let known = run(dir.path(), &[&asked[..], &["--json", "--", "sleep", "0.3"]].concat());
+    let told: Value = serde_json::from_slice(&known.stdout).unwrap();
+    hold(&schema("experiment-estimate"), &told, "experiment-estimate");
+    let each = told["run_ns"].as_u64().unwrap();
+    assert!(each >= 300_000_000, "{told}");
+    assert!(told["takes_ns"][0].as_u64().unwrap() >= 16 * each, "{told}");
+    let other = run(dir.path(), &[&asked[..], &["--json", "--", "sleep", "0.4"]].concat());
+    let told: Value = serde_json::from_slice(&other.stdout).unwrap();
+    assert_eq!((&told["run_ns"], &told["takes_ns"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_told_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--dry-run", "-q"];
+    let told =
+        |more: &[&str]| String::from_utf8(run(dir.path(), &[&args[..], more].concat()).stdout).unwrap();
+    assert!(told(&[]).contains("not interleaved"), "{}", told(&[]));
+    let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
+    assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
+    assert!(interleaved.contains("removes kworker"), "{interleaved}");
+    // It would go on from such runs, and there are none.
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
+    let output = run(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("no such experiment") && told.contains("not interleaved"), "{told}");
+}
+
+/// What would be tried is listed, with the steps and their time, and nothing is measured.
+#[test]
+fn a_dry_run_of_all_that_is_advised_lists_candidates_steps_and_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu();
+    if cpu == "0" {
+        return eprintln!("skipped: the only CPU cannot be left undisturbed");
+    }
+    let asked = ["experiment", "--auto", "--dry-run", "-q", "-d", "1s", "--cpus", &cpu];
+    let output = run(dir.path(), &[&asked[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment-auto-plan"), &told, "experiment-auto-plan");
+    assert_eq!((&told["ranked_by"], &told["steps"][0]["runs"][0]), (&Value::Null, &4.into()));
+    let sum: u64 = told["steps"].as_array().unwrap().iter().map(|s| s["takes_ns"][0].as_u64().unwrap()).sum();
+    assert_eq!(told["takes_ns"][0].as_u64(), Some(sum));
+    let least = told["takes_ns"][0].as_u64().unwrap() / 1_000_000_000 - 1;
+    let tight = run(dir.path(), &[&asked[..], &["--budget", &format!("{least}s"), "--json"]].concat());
+    let tight: Value = serde_json::from_slice(&tight.stdout).unwrap();
+    assert_eq!((&told["fits_budget"], &tight["fits_budget"]), (&true.into(), &false.into()), "{tight}");
+    let text = String::from_utf8(run(dir.path(), &asked).stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["CANDIDATES", "STEPS", "without any of them: 4 runs", "fits a budget of 30 min"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!dir.path().join("runs").exists() && !dir.path().join("state").exists());
+}
+
+/// The budget bounds all of it: what does not even fit what trying takes is refused before anything is measured.
+#[test]
+fn a_budget_that_is_too_small_to_try_anything_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["experiment", "--auto", "--budget", "3s", "-d", "1s", "-q"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("8 runs of 1.00 s"), "{}", stderr(&output));
+    assert!(!dir.path().join("runs").exists());
+}
+
+#[test]
+fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(STAT_INTERVAL).unwrap();
+    // No knob whose undoing takes long.
+    let args = ["experiment", "--auto", "--budget", "40s", "-d", "300ms", "--longest-wait", "3s", "--json"];
+    let begun = Instant::now();
+    let output = run(dir.path(), &args);
+    // No run begins that would end later; what undoes a change may.
+    assert!(begun.elapsed() < Duration::from_secs(40 + 20), "{:?}", begun.elapsed());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment-auto"), &found, "experiment-auto");
+    let tried = found["candidates"].as_array().unwrap();
+    for candidate in tried.iter().filter(|candidate| candidate["kept"] == false) {
+        let told = format!("{} is undone", candidate["knob"].as_str().unwrap());
+        assert!(stderr(&output).contains(&told), "{told}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
+    let status: Value =
+        serde_json::from_slice(&run(dir.path(), &["tune", "status", "--json"]).stdout).unwrap();
+    assert_eq!(status["active"], false, "{status}");
+}

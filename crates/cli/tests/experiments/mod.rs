@@ -1,0 +1,43 @@
+//! Running `experiment`, and whether that can be done here.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use jitterscope_testing::is_root;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+pub const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
+
+pub fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
+    command.args(args).env("JITTERSCOPE_RUNS", dir.join("runs")).env("JITTERSCOPE_STATE", dir.join("state"));
+    command.stdin(Stdio::null());
+    command
+}
+
+pub fn run(dir: &Path, args: &[&str]) -> Output {
+    command(dir, args).output().unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub fn can_experiment() -> bool {
+    if !is_root() {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let doctor = run(dir.path(), &["doctor", "--require", "tracefs"]);
+    let two = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
+    if !doctor.status.success() || !two || !Path::new(STAT_INTERVAL).exists() {
+        eprintln!("skipped: tracefs, a second CPU and vm.stat_interval are needed: {}", stderr(&doctor));
+        return false;
+    }
+    true
+}
+
+pub fn highest_cpu() -> String {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
+}

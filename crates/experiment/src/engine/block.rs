@@ -1,0 +1,79 @@
+//! Where the undoing takes longer than anybody waits: all runs without the change, then all with it.
+
+use super::turning::Turn;
+use super::{Ended, Engine, Outcome};
+use crate::{Arm, ExperimentError};
+use jitterscope_analyze::compare::{ALPHA, Design};
+use std::path::PathBuf;
+
+impl Engine<'_> {
+    /// Makes the runs that are missing of either arm, those without the change first: once it was made they can no
+    /// longer be had. After a break the change is made anew, and waited for, before there is another run with it.
+    pub(super) fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
+        let runs = self.of.rules.looks.first().pairs;
+        self.go_on()?;
+        for arm in [Arm::A, Arm::B] {
+            if self.runs[arm as usize].len() >= runs {
+                continue;
+            }
+            match self.turn_to(arm)? {
+                Turn::Begins => {}
+                Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
+                Turn::Unseen(why) => {
+                    self.void.push(why);
+                    return Ok(self.outcome(Ended::Void, false, None));
+                }
+            }
+            while self.runs[arm as usize].len() < runs {
+                if self.void.len() > self.of.rules.most_void {
+                    return Ok(self.outcome(Ended::Void, false, None));
+                }
+                self.of.observer.measuring(self.runs[arm as usize].len(), arm);
+                let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
+                    return Ok(self.outcome(Ended::Stopped, false, None));
+                };
+                let void = self.names_nobody(arm, &run);
+                self.of.session.add_run(arm, PathBuf::from(&run.path), void.clone())?;
+                match void {
+                    Some(why) => {
+                        self.of.observer.void(&why);
+                        self.void.push(why);
+                    }
+                    None => self.runs[arm as usize].push(run),
+                }
+                self.of.observer.measured(arm, self.runs[arm as usize].len(), runs);
+            }
+        }
+        let found = self.compare(Design::Unpaired, ALPHA)?;
+        self.decide(&found, runs);
+        Ok(self.outcome(Ended::LastLook, false, Some(found)))
+    }
+
+    /// Takes what was measured before. What was so in another boot is left out, and that is said: all that a restart
+    /// changes would stand between the arms, or within one.
+    fn go_on(&mut self) -> Result<(), ExperimentError> {
+        let mut before = 0;
+        for made in std::mem::take(&mut self.of.session.block) {
+            if made.boot_id != self.of.session.boot_id {
+                before += 1;
+                continue;
+            }
+            match &made.void {
+                Some(why) => self.void.push(why.clone()),
+                None => {
+                    let run = self.of.subject.load(&made.run)?;
+                    self.runs[made.arm as usize].push(run);
+                }
+            }
+            self.of.session.block.push(made);
+        }
+        if before > 0 {
+            let runs = if before == 1 { "run was" } else { "runs were" };
+            self.left_out = Some(format!(
+                "{before} {runs} made before the machine was started anew, and left out: a restart changes more than \
+                 what is tried"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Experiments whose arms do not take turns, for their undoing takes too long.
+
+#[path = "../../view/tests/common/mod.rs"]
+mod common;
+mod fakes;
+
+use fakes::{Bench, Fake, experiment, session};
+use jitterscope_experiment::{Arm, Ended, InForceIn, Verified};
+use jitterscope_model::Nanos;
+
+#[test]
+fn what_takes_too_long_to_undo_is_not_interleaved() {
+    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.interleaved, outcome.pairs), (false, 8));
+    assert_eq!(machine.done.borrow()[..], ["apply", "revert"]);
+    assert_eq!(bench.arms[..8], [Arm::A; 8]);
+}
+
+/// What was measured without the change stays; after a break the change is made anew before there is more with it.
+#[test]
+fn what_is_not_interleaved_goes_on_where_it_was_unless_the_machine_was_started_anew() {
+    let slow = || Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    for (stopped, had) in [(3, [3, 0]), (8, [8, 0]), (11, [8, 3])] {
+        let mut machine = slow();
+        let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+        bench.stop_after = Some(stopped);
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        assert_eq!(
+            (outcome.ended, outcome.interleaved, session.block.len()),
+            (Ended::Stopped, false, stopped)
+        );
+        assert!(!machine.applied.get());
+        (bench.stop_after, bench.arms) = (None, Vec::new());
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        assert_eq!((outcome.ended, outcome.pairs, outcome.left_out), (Ended::LastLook, 8, None));
+        let of = |arm: Arm| bench.arms.iter().filter(|made| **made == arm).count();
+        assert_eq!([of(Arm::A), of(Arm::B)], [8 - had[0], 8 - had[1]]);
+        assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
+        assert!(!machine.applied.get());
+    }
+    // All that a restart changes would stand between the arms.
+    let mut machine = slow();
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    bench.stop_after = Some(10);
+    experiment(&mut machine, &mut bench, &mut session).unwrap();
+    (bench.stop_after, bench.arms) = (None, Vec::new());
+    session.boot_id = "the next".into();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, bench.arms.len()), (Ended::LastLook, 8, 16));
+    assert!(outcome.left_out.unwrap().starts_with("10 runs were made before the machine was started anew"));
+}
+
+/// A run that names nobody is made again, and counts as void after a break as well.
+#[test]
+fn void_runs_stay_void_after_a_break() {
+    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 11), session());
+    (bench.lost, bench.stop_after) = (vec![1, 2], Some(4));
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.void.len()), (Ended::Stopped, 2));
+    (bench.stop_after, bench.arms, bench.lost) = (None, Vec::new(), vec![0, 1, 2]);
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::Void, 5, 3));
+}

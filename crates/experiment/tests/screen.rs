@@ -1,0 +1,90 @@
+//! Which knobs of several that were tried at once are kept.
+
+#[path = "../../view/tests/common/mod.rs"]
+mod common;
+
+use common::{Scenario, part};
+use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Margin};
+use jitterscope_experiment::{Screened, screen};
+use jitterscope_model::{CulpritKind, Subject};
+use std::path::Path;
+
+/// A run in which each of these works ran so often in ten seconds.
+fn run(works: &[(&str, u64)]) -> ComparedRun {
+    let mut scenario = Scenario::new(&[1]);
+    for (at, (name, count)) in works.iter().enumerate() {
+        for n in 0..*count {
+            let work = part(CulpritKind::Kworker, name, "kworker/1:1, pid 12, workqueue events", 5_000);
+            scenario.stall(1, n * 10_000 + at as u64 * 100, vec![work]);
+        }
+    }
+    let scenario = scenario.finish();
+    let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new("run"));
+    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
+        builder.stall(stall, attribution);
+    }
+    builder.finish()
+}
+
+/// A knob answers the work that is called as it is.
+fn answers(knob: &str, culprit: &Subject) -> bool {
+    culprit.name() == knob
+}
+
+fn screened(without: &[ComparedRun], with: &[ComparedRun], knobs: &[&str]) -> Vec<Screened> {
+    let knobs: Vec<String> = knobs.iter().map(|knob| (*knob).to_owned()).collect();
+    screen(without, with, &knobs, Margin::RELATIVE, &answers).unwrap()
+}
+
+#[test]
+fn what_fell_is_kept_and_each_other_knob_says_why_it_is_not() {
+    let without: Vec<_> =
+        (0..4).map(|n| run(&[("falls", 50 + n), ("stays", 40 + n), ("grows", 10 + n)])).collect();
+    let with: Vec<_> =
+        (0..4).map(|n| run(&[("falls", 2 * n), ("stays", 41 + n), ("grows", 60 + n)])).collect();
+    let found = screened(&without, &with, &["falls", "stays", "grows", "absent"]);
+    let of = |knob: &str| found.iter().find(|of| of.knob == knob).unwrap();
+    assert_eq!((of("falls").kept, &of("falls").why), (true, &None));
+    let [before, after] = of("falls").events_per_sec;
+    // Fifty of ten seconds, of which a fiftieth or so is not measured.
+    assert!((before - 5.2).abs() < 0.1 && after < 0.5, "{before} {after}");
+    for (knob, why) in [
+        ("stays", "did not fall by more than chance"),
+        ("grows", "there was more of what it answers"),
+        ("absent", "nothing of what it answers was there"),
+    ] {
+        let of = of(knob);
+        assert!(!of.kept && of.why.as_deref().is_some_and(|told| told.contains(why)), "{of:?}");
+    }
+    // In the order in which they were given.
+    assert_eq!(found.iter().map(|of| &*of.knob).collect::<Vec<_>>(), ["falls", "stays", "grows", "absent"]);
+}
+
+/// Candidates share an alpha: many that do nothing are not kept because one of them fell by chance.
+#[test]
+fn of_many_that_do_nothing_hardly_one_is_kept() {
+    let names: Vec<String> = (0..12).map(|n| format!("work-{n}")).collect();
+    let mut random = jitterscope_testing::SplitMix64(7);
+    let mut kept = 0;
+    for _ in 0..50 {
+        let mut arm = || -> Vec<ComparedRun> {
+            let mut one = || {
+                let works: Vec<(&str, u64)> =
+                    names.iter().map(|name| (name.as_str(), 5 + random.below(40))).collect();
+                run(&works)
+            };
+            (0..4).map(|_| one()).collect()
+        };
+        let (without, with) = (arm(), arm());
+        let knobs: Vec<&str> = names.iter().map(String::as_str).collect();
+        kept += usize::from(screened(&without, &with, &knobs).iter().any(|of| of.kept));
+    }
+    // Half of 5 % are in the direction that keeps: of 50 some 1, and more than 6 one time in ten thousand.
+    assert!(kept <= 6, "{kept} of 50");
+}
+
+#[test]
+fn an_arm_without_runs_is_an_error() {
+    let one = run(&[("falls", 5)]);
+    assert!(screen(&[], &[one], &["falls".to_owned()], 0.1, &answers).is_err());
+}
