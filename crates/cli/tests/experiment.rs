@@ -161,6 +161,42 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
     }
 }
 
+/// Killed while the change is being undone: that is ended before it is begun once more, and never runs beside it.
+#[test]
+fn an_undoing_that_still_runs_is_ended_before_the_guard_begins_one() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    for noted in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let revert = "echo begun >> log; sleep 2; rm -f x; echo done >> log";
+        let args = ["experiment", "--apply", "touch x", "--revert", revert, "-d", "200ms", "-q"];
+        let mut child = command(dir.path(), &args);
+        child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        if !noted {
+            child.env("JITTERSCOPE_STATE", "/proc/no-place-for-a-note");
+        }
+        let mut child = child.spawn().unwrap();
+        let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+        let begun = Instant::now();
+        while log().is_empty() {
+            assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(), "noted: {noted}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let killed = Instant::now();
+        // Longer than both would have taken beside one another.
+        while !log().contains("done") || killed.elapsed() < Duration::from_secs(5) {
+            assert!(killed.elapsed() < UNDONE, "noted: {noted}: {}", log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(log(), "begun\nbegun\ndone\n", "noted: {noted}");
+        assert!(!dir.path().join("x").exists());
+    }
+}
+
 /// By design one experiment in twenty at most takes chance for a difference of its total, the looks taken together.
 /// Over simulated machines (calibration of `crates/experiment`, nothing predicted, as here) it was 2 to 9 of 400, for
 /// signs of eight pairs are tested exactly and most end with equivalence at the first look. Twice in a row is thus

@@ -62,6 +62,23 @@ pub trait Change {
     /// The machine is not as it was found.
     fn revert(&mut self) -> Result<InForceIn, ExperimentError>;
 
+    /// Undoes it, and tells of the process that does so before that begins, where there is one. Where that cannot be
+    /// told, it is not undone.
+    ///
+    /// # Errors
+    /// As [`Change::revert`].
+    fn revert_telling(
+        &mut self,
+        _begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
+    ) -> Result<InForceIn, ExperimentError> {
+        self.revert()
+    }
+
+    /// How long it takes at most to be in force, before it was ever made.
+    fn making(&self) -> InForceIn {
+        InForceIn::Now
+    }
+
     /// How long its undoing takes at most, before it was ever made.
     fn undoing(&self) -> InForceIn {
         InForceIn::Now
@@ -117,8 +134,10 @@ pub struct CommandChange {
     revert: String,
     applied: bool,
     notes: Option<Notes>,
-    /// Of the change and of its undoing.
-    declared: [Declared; 2],
+    /// When the change is in force.
+    making: Declared,
+    /// When its undoing is.
+    undoing: Declared,
     /// What it removes, as knobs have names.
     removes: Vec<String>,
 }
@@ -133,7 +152,8 @@ impl CommandChange {
             revert: revert.to_owned(),
             applied: false,
             notes,
-            declared: Default::default(),
+            making: Declared::default(),
+            undoing: Declared::default(),
             removes: Vec::new(),
         }
     }
@@ -141,7 +161,15 @@ impl CommandChange {
     /// Says when it is in force, when its undoing is, and what it removes: names that stand where knobs do.
     #[must_use]
     pub fn declaring(self, applied: Declared, reverted: Declared, removes: Vec<String>) -> CommandChange {
-        CommandChange { declared: [reverted, applied], removes, ..self }
+        CommandChange { making: applied, undoing: reverted, removes, ..self }
+    }
+
+    /// When an arm is in force.
+    fn declared(&self, arm: Arm) -> &Declared {
+        match arm {
+            Arm::A => &self.undoing,
+            Arm::B => &self.making,
+        }
     }
 }
 
@@ -207,14 +235,22 @@ impl Change for CommandChange {
             Ok(())
         };
         shell_in(apply, None, &mut noted)?;
-        Ok(self.declared[Arm::B as usize].in_force())
+        Ok(self.making.in_force())
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
+        self.revert_telling(&mut |_| Ok(()))
+    }
+
+    fn revert_telling(
+        &mut self,
+        begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
+    ) -> Result<InForceIn, ExperimentError> {
         if !self.applied {
             return Ok(InForceIn::Now);
         }
         let mut noted = |leader: &Leader| {
+            begins(leader)?;
             if let (Some(notes), Ok(folder)) = (&self.notes, here()) {
                 notes.reverting(&self.revert, &folder, leader);
             }
@@ -229,15 +265,19 @@ impl Change for CommandChange {
     }
 
     fn undoing(&self) -> InForceIn {
-        self.declared[Arm::A as usize].in_force()
+        self.undoing.in_force()
+    }
+
+    fn making(&self) -> InForceIn {
+        self.making.in_force()
     }
 
     fn is_shown(&self, arm: Arm) -> bool {
-        self.declared[arm as usize].seen_by.is_some()
+        self.declared(arm).seen_by.is_some()
     }
 
     fn shows(&mut self, arm: Arm, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
-        let command = self.declared[arm as usize].seen_by.as_deref();
+        let command = self.declared(arm).seen_by.as_deref();
         command.map_or(Ok(true), |command| succeeds(command, patience, stop))
     }
 
@@ -308,10 +348,30 @@ mod tests {
     }
 
     #[test]
+    fn who_undoes_a_change_is_told_before_that_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("changed");
+        let (apply, revert) = (format!("touch {}", file.display()), format!("rm {}", file.display()));
+        let mut change = CommandChange::new(&apply, &revert, None);
+        let mut told = Vec::new();
+        let mut begins = |leader: &Leader| {
+            assert!(leader.is_alive() && file.exists(), "it has not begun");
+            told.push(leader.clone());
+            Ok(())
+        };
+        change.revert_telling(&mut begins).unwrap();
+        change.apply().unwrap();
+        change.revert_telling(&mut begins).unwrap();
+        assert!(!file.exists());
+        assert_eq!(told.len(), 1, "where there is nothing to undo, nobody does");
+    }
+
+    #[test]
     fn a_command_declares_when_it_and_its_undoing_are_in_force() {
         let within = |seconds: u64| Declared { within: Nanos(seconds * 1_000_000_000), seen_by: None };
         let mut change =
             CommandChange::new("true", "true", None).declaring(within(1), within(2), vec!["x".into()]);
+        assert_eq!(change.making(), InForceIn::Within(Nanos(1_000_000_000)));
         assert_eq!(change.undoing(), InForceIn::Within(Nanos(2_000_000_000)));
         assert_eq!(change.revert().unwrap(), InForceIn::Now, "there is nothing to undo");
         assert_eq!(change.apply().unwrap(), InForceIn::Within(Nanos(1_000_000_000)));

@@ -22,6 +22,8 @@ const GOING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long what a command said is waited for once it has failed: what it left running may keep that open.
 const SAID: Duration = Duration::from_secs(1);
+/// As much of what a command says is kept, bytes: what it left running may say more for days.
+const KEPT: u64 = 64 << 10;
 /// Waits for a line, then is the user's command. Without the line, for whoever was to write it is gone, it ends.
 const GATE: &str = r#"IFS= read -r go && exec sh -c "$1" </dev/null"#;
 
@@ -160,13 +162,15 @@ pub(crate) fn shell_in(
     Err(failed(if said.is_empty() { status.to_string() } else { format!("{status}: {said}") }))
 }
 
-/// What a command says, once it and all that it left running are silent.
+/// The beginning of what a command says, once it and all that it left running are silent.
 fn listen(mut from: ChildStderr) -> Receiver<Vec<u8>> {
     let (say, said) = channel();
     std::thread::spawn(move || {
         let mut all = Vec::new();
         // What was read before an error is told all the same.
-        let _ = from.read_to_end(&mut all);
+        let _ = from.by_ref().take(KEPT).read_to_end(&mut all);
+        // The rest is read too: a full or closed pipe would stop or end whoever writes to it.
+        let _ = std::io::copy(&mut from, &mut std::io::sink());
         let _ = say.send(all);
     });
     said
@@ -247,6 +251,16 @@ mod tests {
         }
         shell_in("(sleep 0.2; kill -CONT $$) & kill -STOP $$; touch y", folder, &mut |_| Ok(())).unwrap();
         assert!(dir.path().join("y").exists());
+    }
+
+    #[test]
+    fn of_a_command_that_says_very_much_the_beginning_is_kept_and_it_is_heard_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "echo first >&2; head -c 1000000 /dev/zero | tr '\\0' x >&2 && touch heard; exit 3";
+        let error = shell_in(long, Some(dir.path()), &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("first\nxxx"), "{}", error.len());
+        assert!(error.len() as u64 <= KEPT + 1_000, "{}", error.len());
+        assert!(dir.path().join("heard").exists(), "whoever writes is not stopped");
     }
 
     #[test]

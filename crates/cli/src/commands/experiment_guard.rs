@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const APPLIED: u8 = b'a';
 /// It is undone.
 const REVERTED: u8 = b'r';
-/// A command is about to make it; who runs that follows, as a line of JSON.
+/// A command is about to make it, or to undo it; who runs that follows, as a line of JSON.
 const BEGINS: u8 = b'b';
 /// The experiment ends by itself.
 const FAREWELL: u8 = b'e';
@@ -221,12 +221,19 @@ impl Change for Guarded<'_> {
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        let reverted = self.change.revert()?;
-        if let Some(guard) = &mut self.guard {
-            // It is undone already; a guard that has gone is noticed before the next apply.
-            let _ = guard.tell(REVERTED);
-        }
+        let Some(guard) = &mut self.guard else { return self.change.revert() };
+        // Killed meanwhile, it is ended before it is undone once more; it is undone whoever hears of that.
+        let reverted = self.change.revert_telling(&mut |leader| {
+            let _ = guard.tell_of(leader);
+            Ok(())
+        })?;
+        // It is undone already; a guard that has gone is noticed before the next apply.
+        let _ = guard.tell(REVERTED);
         Ok(reverted)
+    }
+
+    fn making(&self) -> InForceIn {
+        self.change.making()
     }
 
     fn undoing(&self) -> InForceIn {
