@@ -47,11 +47,54 @@ fn a_dry_run_tells_the_time_and_what_could_be_found() {
     let args = ["experiment", "--apply", "touch x", "--revert", "rm x", "-d", "10s", "--dry-run", "--quiet"];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    for said in ["8 pairs", "up to 16 pairs", "four times in five", "no earlier runs"] {
+    let one_line =
+        |text: Vec<u8>| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = one_line(output.stdout);
+    for said in ["8 pairs", "up to 16 pairs", "four times in five", "no earlier runs", "as is assumed"] {
         assert!(text.contains(said), "{said}: {text}");
     }
+    assert!(!text.contains("predicted"), "{text}");
+    let named = run(dir.path(), &[&args[..], &["--removes", "kworker"]].concat());
+    assert!(one_line(named.stdout).contains("A predicted culprit that goes away"));
     assert!(!dir.path().join("runs/experiments").exists());
+}
+
+/// Runs of another length or threshold say nothing of those that are to be made.
+#[test]
+fn a_dry_run_knows_the_scatter_by_runs_of_the_same_setting_only() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu();
+    let record = |label: &str, length: &str, threshold: &str| {
+        let asked =
+            ["record", "-q", "--cpus", &cpu, "--label", label, "-d", length, "--threshold", threshold];
+        let made = run(dir.path(), &asked);
+        assert!(made.status.success(), "{}", stderr(&made));
+    };
+    let known = |more: &[&str]| {
+        let asked = ["experiment", "--apply", "true", "--revert", "true", "--dry-run", "-q", "--json"];
+        let output = run(dir.path(), &[&asked[..], &["--cpus", &cpu], more].concat());
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        hold(&schema("experiment-estimate"), &told, "experiment-estimate");
+        told["known_from"].as_u64().unwrap()
+    };
+    for _ in 0..3 {
+        record("same", "300ms", "300ns");
+    }
+    // Newer, of the same label: neither is one of them, nor do they hide those.
+    record("same", "600ms", "300ns");
+    record("same", "300ms", "5us");
+    assert_eq!(known(&["-d", "300ms"]), 3);
+    assert_eq!(known(&["-d", "310ms"]), 3, "about as long");
+    assert_eq!(known(&["-d", "8s"]), 0);
+    assert_eq!(known(&["-d", "300ms", "--threshold", "1us"]), 0);
+    assert_eq!(known(&["-d", "1s", "--probe", "wakeup"]), 0);
+    // A newer label of that setting is another setting, of which one run is too few.
+    record("other", "300ms", "300ns");
+    assert_eq!(known(&["-d", "300ms"]), 0);
 }
 
 /// How long a command takes is known once it was run, and not before.

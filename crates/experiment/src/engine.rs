@@ -6,7 +6,7 @@ mod turning;
 
 use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
 use jitterscope_analyze::compare::{
-    Against, ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
+    ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
 use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
 use serde::Serialize;
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use turning::Turn;
+
+/// Of a pair that is said to count, and has no runs.
+const NOT_MEASURED: &str = "it was not measured";
 
 /// What is measured.
 pub trait Subject {
@@ -91,6 +94,9 @@ pub enum Ended {
     Futile,
     /// Too many pairs were void.
     Void,
+    /// Where the arms do not take turns: the change was not seen to be in force, so no run was made with it. Why is
+    /// the last of what is void.
+    Unseen,
     /// No time was left for another pair.
     Deadline,
     /// It was stopped; it can go on.
@@ -113,11 +119,31 @@ pub enum Verified {
     NothingPredicted,
 }
 
+/// What was fixed to be asked before anything was measured. As JSON it is its title.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Asked {
+    /// A total: `total`, of which there may be several.
+    Total(String),
+    /// A predicted culprit, by kind and name.
+    Culprit(String),
+}
+
+impl Asked {
+    /// What it is called.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        match self {
+            Asked::Total(title) | Asked::Culprit(title) => title,
+        }
+    }
+}
+
 /// Something that was decided, and when: what was decided at a look stays so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
-    /// `total`, or the culprit's kind and name.
-    pub what: String,
+    /// What.
+    pub what: Asked,
     /// Of the total or of a predicted culprit.
     pub verdict: Verdict,
     /// After so many pairs.
@@ -218,9 +244,10 @@ impl Engine<'_> {
         }
         for at in 0..self.of.session.pairs.len() {
             let Pair { a, b, void, order, .. } = self.of.session.pairs[at].clone();
-            match void {
-                Some(why) => self.void.push(why),
-                None => {
+            match (void, a, b) {
+                (Some(why), ..) => self.void.push(why),
+                (None, None, _) | (None, _, None) => self.void.push(NOT_MEASURED.to_owned()),
+                (None, Some(a), Some(b)) => {
                     let (a, b) = (self.of.subject.load(&a)?, self.of.subject.load(&b)?);
                     self.count(at, order, [a, b]);
                     // Looks of before are looks, whoever looked.
@@ -270,8 +297,7 @@ impl Engine<'_> {
                 Turn::Begins => {}
                 Turn::Stopped => return Ok(false),
                 Turn::Unseen(why) => {
-                    let none = PathBuf::new;
-                    let pair = Pair { pair: number, order, a: none(), b: none(), void: Some(why.clone()) };
+                    let pair = Pair { pair: number, order, a: None, b: None, void: Some(why.clone()) };
                     self.of.session.add(pair)?;
                     self.of.observer.void(&why);
                     self.of.observer.paired(self.runs[0].len());
@@ -285,7 +311,7 @@ impl Engine<'_> {
         }
         let [Some(a), Some(b)] = made else { return Ok(false) };
         let void = self.is_void(&a, &b);
-        let path = |run: &ComparedRun| PathBuf::from(&run.path);
+        let path = |run: &ComparedRun| Some(PathBuf::from(&run.path));
         self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
         let void = match void {
             Some(why) => {
@@ -333,7 +359,7 @@ impl Engine<'_> {
 
     fn decide(&mut self, found: &Diff, pairs: usize) {
         for (what, comparison) in primary(found) {
-            let known = self.decisions.iter().any(|decision| decision.what == what);
+            let known = self.has_decided(&what);
             if !known && is_decided(comparison) {
                 self.decisions.push(Decision { what, verdict: comparison.verdict, pairs });
             }
@@ -341,8 +367,11 @@ impl Engine<'_> {
     }
 
     fn is_decided(&self, found: &Diff) -> bool {
-        let known = |what: &String| self.decisions.iter().any(|decision| decision.what == *what);
-        primary(found).iter().all(|(what, _)| known(what))
+        primary(found).iter().all(|(what, _)| self.has_decided(what))
+    }
+
+    fn has_decided(&self, what: &Asked) -> bool {
+        self.decisions.iter().any(|decision| decision.what == *what)
     }
 
     /// Whether going on is hardly worth it.
@@ -350,7 +379,7 @@ impl Engine<'_> {
         let Ok(sides) = self.sides() else { return false };
         let rules =
             DiffRules { design: Design::Paired, margin: self.of.rules.margin, ..DiffRules::default() };
-        let decided = |what: &str| self.decisions.iter().any(|decision| decision.what == what);
+        let decided = |what: &str| self.decisions.iter().any(|decision| decision.what.title() == what);
         let knobs = self.of.change.knobs();
         is_futile(sides.each_ref(), &self.of.rules.looks, rules, &knobs, self.of.answers, &decided)
     }
@@ -372,17 +401,17 @@ impl Engine<'_> {
 
     fn verified(&self, diff: &Diff) -> Verified {
         let Some(against) = diff.against.first() else { return Verified::Undecided };
-        let decided = |what: &str| self.decisions.iter().find(|d| d.what == what).map(|d| d.verdict);
+        let decided = |what: Asked| self.decisions.iter().find(|d| d.what == what).map(|d| d.verdict);
         let predicted: Vec<Option<Verdict>> = against
             .culprits
             .iter()
             .flatten()
             // What knobs answer, but neither arm saw, verifies nothing.
             .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
-            .map(|row| decided(&row.title()))
+            .map(|row| decided(Asked::Culprit(row.title())))
             .collect();
         let totals: Vec<(Option<Verdict>, bool)> =
-            against.totals().map(|(what, comparison)| (decided(&what), comparison.not_worse())).collect();
+            against.totals().map(|(what, of)| (decided(Asked::Total(what)), of.not_worse())).collect();
         let total_worse = totals.iter().any(|(verdict, _)| *verdict == Some(Verdict::Worse));
         let total_fine = !totals.is_empty()
             && totals.iter().all(|(verdict, not_worse)| match verdict {
@@ -409,6 +438,12 @@ fn is_decided(comparison: &Comparison) -> bool {
 }
 
 /// What was fixed to be asked before anything was measured.
-fn primary(found: &Diff) -> Vec<(String, &Comparison)> {
-    found.against.first().map(Against::primary).unwrap_or_default()
+fn primary(found: &Diff) -> Vec<(Asked, &Comparison)> {
+    let Some(against) = found.against.first() else { return Vec::new() };
+    let totals: Vec<String> = against.totals().map(|(title, _)| title).collect();
+    let asked = |title: String| match totals.contains(&title) {
+        true => Asked::Total(title),
+        false => Asked::Culprit(title),
+    };
+    against.primary().into_iter().map(|(title, comparison)| (asked(title), comparison)).collect()
 }

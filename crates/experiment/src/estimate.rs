@@ -18,8 +18,12 @@ pub struct Estimate {
     pub takes_ns: Option<[Nanos; 2]>,
     /// How long a run measures; null where nothing says, as of a command that was not yet run.
     pub run_ns: Option<Nanos>,
-    /// How long an apply or a rollback is waited for.
+    /// How long it is waited at most until the change is in force, each time that it is made.
+    pub apply_wait_ns: Nanos,
+    /// How long it is waited at most until its undoing is, each time before another run; zero where none follows.
     pub wait_ns: Nanos,
+    /// Whether anything is predicted, which is decided by itself.
+    pub predicts: bool,
     /// By how many runs the scatter is known; 0 where it is assumed.
     pub known_from: usize,
     /// Standard deviation of the logarithm of a run's total.
@@ -45,16 +49,19 @@ pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
 #[must_use]
 pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: &[f64]) -> Estimate {
     let interleaved = interleaves(change, rules);
-    let wait = match change.undoing() {
+    let wait = |in_force| match in_force {
         InForceIn::Within(time) => time,
         InForceIn::Now | InForceIn::Unknown(_) => Nanos::ZERO,
     };
+    let apply_wait = wait(change.making());
+    let wait = if interleaved { wait(change.undoing()) } else { Nanos::ZERO };
     let (first, last) = (rules.looks.first(), rules.looks.last());
     let runs = if interleaved { [first.pairs, last.pairs] } else { [first.pairs, first.pairs] };
     let of = |pairs: usize, run: Nanos| {
-        // In a fourth of all neighbouring pairs B follows on B.
-        let undone = if interleaved { 3 * pairs as u64 / 4 } else { 0 };
-        Nanos(runs_take(run, 2 * pairs).0.saturating_add(wait.0.saturating_mul(undone)))
+        // In a fourth of all neighbouring pairs B follows on B, in another A on A.
+        let turns = if interleaved { 3 * pairs as u64 / 4 } else { 1 };
+        let waits = apply_wait.0.saturating_add(wait.0).saturating_mul(turns);
+        Nanos(runs_take(run, 2 * pairs).0.saturating_add(waits))
     };
     let takes_ns = run.map(|run| runs.map(|pairs| of(pairs, run)));
     let logs: Vec<f64> = totals.iter().filter(|total| **total > 0.0).map(|total| total.ln()).collect();
@@ -73,9 +80,48 @@ pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: 
         runs,
         takes_ns,
         run_ns: run,
+        apply_wait_ns: apply_wait,
         wait_ns: wait,
+        predicts: !change.knobs().is_empty(),
         known_from: if known { logs.len() } else { 0 },
         scatter,
         detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CommandChange, Declared};
+    use jitterscope_analyze::compare::Looks;
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
+    fn of(making: u64, undoing: u64, removes: &[&str]) -> Estimate {
+        let within = |seconds: u64| Declared { within: Nanos(seconds * SECOND.0), seen_by: None };
+        let removes = removes.iter().map(|what| (*what).to_owned()).collect();
+        let change =
+            CommandChange::new("true", "true", None).declaring(within(making), within(undoing), removes);
+        let longest_wait = Nanos(60 * SECOND.0);
+        let rules = Rules { looks: Looks::DEFAULT, margin: 0.1, longest_wait, most_void: 4, deadline: None };
+        estimate(&change, Some(SECOND), &rules, &[])
+    }
+
+    #[test]
+    fn what_is_waited_for_after_a_change_counts_as_what_is_after_its_undoing() {
+        let took = |of: &Estimate| of.takes_ns.unwrap().map(|time| time.0 / SECOND.0);
+        let plain = took(&of(0, 0, &[]));
+        let both = of(10, 20, &[]);
+        assert_eq!((both.apply_wait_ns, both.wait_ns), (Nanos(10 * SECOND.0), Nanos(20 * SECOND.0)));
+        assert_eq!(took(&both), [plain[0] + 6 * 30, plain[1] + 12 * 30]);
+        // One after the other it is made once, and nothing follows its undoing.
+        let block = of(10, 90, &[]);
+        assert_eq!((block.interleaved, block.wait_ns), (false, Nanos::ZERO));
+        assert_eq!(took(&block), [plain[0] + 10; 2]);
+    }
+
+    #[test]
+    fn something_is_predicted_only_where_it_was_named() {
+        assert!(!of(0, 0, &[]).predicts && of(0, 0, &["kworker"]).predicts);
     }
 }

@@ -57,6 +57,20 @@ impl KnobChange {
 }
 
 impl KnobChange {
+    /// How long all of its changes take at most; `of` says how one settles, and what it replaces.
+    fn longest(&self, of: impl for<'o> Fn(&InForce, &'o Op) -> (Settles, &'o str)) -> InForceIn {
+        let in_force = |change: &jitterscope_tune::Change| {
+            let Some(declared) = InForce::of(change.knob) else { return InForceIn::Now };
+            let (settles, replaced) = of(&declared, &change.op);
+            match settles.longest(replaced) {
+                Some(Nanos::ZERO) => InForceIn::Now,
+                Some(time) => InForceIn::Within(time),
+                None => InForceIn::Unknown(settles.describe()),
+            }
+        };
+        self.plan.changes.iter().map(in_force).fold(InForceIn::Now, InForceIn::and)
+    }
+
     /// Undoes some of its knobs; nothing of those that are not applied.
     ///
     /// # Errors
@@ -126,17 +140,18 @@ impl Change for KnobChange {
         self.knobs.iter().filter(shows).cloned().collect()
     }
 
+    fn making(&self) -> InForceIn {
+        self.longest(|declared, op| {
+            let replaced = if let Op::Write { from: Some(from), .. } = op { from } else { "" };
+            (declared.apply, replaced)
+        })
+    }
+
     fn undoing(&self) -> InForceIn {
-        let of = |change: &jitterscope_tune::Change| {
-            let Some(declared) = InForce::of(change.knob) else { return InForceIn::Now };
-            let replaced = if let Op::Write { to, .. } = &change.op { to.as_str() } else { "" };
-            match declared.rollback.longest(replaced) {
-                Some(Nanos::ZERO) => InForceIn::Now,
-                Some(time) => InForceIn::Within(time),
-                None => InForceIn::Unknown(declared.rollback.describe()),
-            }
-        };
-        self.plan.changes.iter().map(of).fold(InForceIn::Now, InForceIn::and)
+        self.longest(|declared, op| {
+            let replaced = if let Op::Write { to, .. } = op { to.as_str() } else { "" };
+            (declared.rollback, replaced)
+        })
     }
 
     fn knobs(&self) -> Vec<String> {

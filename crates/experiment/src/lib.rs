@@ -23,7 +23,7 @@ pub use arm::{Arm, order};
 pub use auto_plan::{AutoPlan, Candidate, Step};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
-    Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
+    Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
 };
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate, runs_take};

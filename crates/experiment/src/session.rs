@@ -3,7 +3,7 @@
 
 use crate::{Arm, ExperimentError};
 use jitterscope_platform::HeldDir;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -37,12 +37,19 @@ pub struct Pair {
     pub pair: usize,
     /// In which order.
     pub order: [Arm; 2],
-    /// The folder of the run of A; empty in a void pair of which nothing was measured.
-    pub a: PathBuf,
-    /// The folder of the run of B; empty as that of A.
-    pub b: PathBuf,
+    /// The folder of the run of A; none in a void pair of which nothing was measured.
+    #[serde(default, deserialize_with = "measured")]
+    pub a: Option<PathBuf>,
+    /// The folder of the run of B; none as that of A.
+    #[serde(default, deserialize_with = "measured")]
+    pub b: Option<PathBuf>,
     /// Why it does not count, if it does not.
     pub void: Option<String>,
+}
+
+/// The folder of a run, if it was measured: sessions of before say that it was not by an empty one.
+fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(Option::<PathBuf>::deserialize(from)?.filter(|folder| !folder.as_os_str().is_empty()))
 }
 
 /// A run that was measured where the arms do not take turns.
@@ -129,6 +136,9 @@ impl Session {
                 Line::Pair(pair) if pair.pair != pairs.len() => {
                     return Err(damaged(at + 1, format!("pair {} does not follow", pair.pair)));
                 }
+                Line::Pair(Pair { pair, a, b, void: None, .. }) if a.is_none() || b.is_none() => {
+                    return Err(damaged(at + 1, format!("pair {pair} counts, and was not measured")));
+                }
                 Line::Pair(pair) => pairs.push(pair),
                 Line::Run(run) => block.push(run),
             }
@@ -192,7 +202,8 @@ mod tests {
 
     fn pair(number: usize) -> Pair {
         let order = crate::order(7, number);
-        Pair { pair: number, order, a: "a".into(), b: "b".into(), void: (number == 1).then(|| "why".into()) }
+        let run = |name: &str| Some(PathBuf::from(name));
+        Pair { pair: number, order, a: run("a"), b: run("b"), void: (number == 1).then(|| "why".into()) }
     }
 
     #[test]
@@ -210,6 +221,29 @@ mod tests {
         session.add(pair(2)).unwrap();
         assert_eq!(Session::resume(&folder, "boot").unwrap().pairs.len(), 3);
         assert!(Session::begin(&folder, header()).is_err(), "it is there already");
+    }
+
+    #[test]
+    fn a_pair_that_was_not_measured_has_no_runs_whoever_wrote_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("session");
+        let mut session = Session::begin(&folder, header()).unwrap();
+        let order = crate::order(7, 0);
+        let unseen = Pair { pair: 0, order, a: None, b: None, void: Some("unseen".into()) };
+        session.add(unseen.clone()).unwrap();
+        let line = |rest: &str| format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{rest}}}\n");
+        let file = folder.join(FILE);
+        let whole = std::fs::read_to_string(&file).unwrap();
+        // As sessions of before have it.
+        std::fs::write(&file, whole.clone() + &line(r#""a":"","b":"","void":"unseen""#)).unwrap();
+        let [first, second] = &Session::resume(&folder, "boot").unwrap().pairs[..] else { panic!("two") };
+        assert_eq!(*first, unseen);
+        assert_eq!((&second.a, &second.b, second.void.as_deref()), (&None, &None, Some("unseen")));
+        for counts in [r#""a":"","b":"b","void":null"#, r#""a":"a","void":null"#] {
+            std::fs::write(&file, whole.clone() + &line(counts)).unwrap();
+            let error = Session::resume(&folder, "boot").unwrap_err().to_string();
+            assert!(error.contains("was not measured"), "{error}");
+        }
     }
 
     #[test]

@@ -64,3 +64,19 @@ fn void_runs_stay_void_after_a_break() {
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::Void, 5, 3));
 }
+
+/// Of the change only one is asked whether it is in force: it is not seen, and that is no run that was void.
+#[test]
+fn a_change_that_is_not_seen_to_be_in_force_is_told_as_that() {
+    let (undoing, settles) = (InForceIn::Within(Nanos(2)), InForceIn::Within(Nanos(1_000)));
+    let mut machine = Fake { undoing, settles, seen: Some(|arm, _| arm == Arm::A), ..Fake::new() };
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.interleaved, bench.arms.len()), (Ended::Unseen, false, 8));
+    assert_eq!(outcome.void, ["the change was not seen to be in force within 1.00 us"]);
+    assert!(!machine.applied.get());
+    // What was measured without it stays.
+    (machine.seen, bench.arms) = (None, Vec::new());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::LastLook, 0, 8));
+}

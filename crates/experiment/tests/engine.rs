@@ -6,7 +6,7 @@ mod fakes;
 
 use fakes::{Bench, Fake, RULES, experiment, experiment_by, session, session_of};
 use jitterscope_analyze::compare::Verdict;
-use jitterscope_experiment::{Arm, Ended, InForceIn, Rules, Verified, order};
+use jitterscope_experiment::{Arm, Asked, Ended, InForceIn, Rules, Verified, order};
 use jitterscope_model::Nanos;
 use std::time::Instant;
 
@@ -17,7 +17,8 @@ fn what_the_knob_removes_is_verified_and_the_machine_is_put_back() {
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
     assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
-    let culprit = outcome.decisions.iter().find(|d| d.what == "kworker vmstat_update").unwrap();
+    let culprit =
+        outcome.decisions.iter().find(|d| d.what == Asked::Culprit("kworker vmstat_update".into())).unwrap();
     assert_eq!((culprit.verdict, culprit.pairs), (Verdict::Better, 8));
     assert!(!machine.applied.get());
     // Each pair has one of each, in the order that was drawn.
@@ -33,7 +34,12 @@ fn a_total_that_is_worse_is_not_verified_whatever_became_of_the_culprit() {
     bench.costs = 1.5;
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!(outcome.verified, Verified::No);
-    assert!(outcome.decisions.iter().any(|d| d.what == "total" && d.verdict == Verdict::Worse));
+    assert!(
+        outcome
+            .decisions
+            .iter()
+            .any(|d| d.what == Asked::Total("total".into()) && d.verdict == Verdict::Worse)
+    );
 }
 
 #[test]
@@ -115,7 +121,11 @@ fn a_pair_is_void_where_an_arm_was_not_seen_to_be_in_force() {
     assert_eq!((outcome.ended, outcome.void.len()), (Ended::Void, 5));
     assert_eq!(outcome.void[0], "its undoing was not seen to be in force within 1.00 us");
     assert!(
-        session.pairs.iter().filter(|pair| pair.void.is_some()).all(|pair| pair.a.as_os_str().is_empty())
+        session
+            .pairs
+            .iter()
+            .filter(|pair| pair.void.is_some())
+            .all(|pair| pair.a.is_none() && pair.b.is_none())
     );
     assert!(!machine.applied.get());
     // Nothing is measured that was not seen to be in force; a session with such pairs goes on.
@@ -224,7 +234,7 @@ fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
         outcome.pairs
     );
     assert_eq!(outcome.verified, Verified::CulpritsOnly, "{:?}", outcome.decisions);
-    assert!(outcome.decisions.iter().all(|decision| decision.what != "total"));
+    assert!(outcome.decisions.iter().all(|decision| !matches!(decision.what, Asked::Total(_))));
     assert!(!machine.applied.get());
 }
 
@@ -268,5 +278,5 @@ fn where_nothing_that_is_predicted_was_there_the_total_alone_speaks() {
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.verified), (Ended::Decided, Verified::NothingPredicted));
     let [total] = &outcome.decisions[..] else { panic!("{:?}", outcome.decisions) };
-    assert_eq!((&*total.what, total.verdict), ("total", Verdict::Equivalent));
+    assert_eq!((&total.what, total.verdict), (&Asked::Total("total".into()), Verdict::Equivalent));
 }

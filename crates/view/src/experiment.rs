@@ -4,7 +4,7 @@ use crate::compare::render;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
-use jitterscope_experiment::{AutoPlan, Ended, Estimate, Outcome, Screened, Verified};
+use jitterscope_experiment::{Asked, AutoPlan, Ended, Estimate, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
 use std::time::Duration;
 
@@ -48,33 +48,51 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
             .into(),
     };
     text.wrapped("  runs    ", &each);
-    if of.wait_ns > Nanos::ZERO {
-        text.wrapped(
-            "  waits   ",
-            &format!(
-                "up to {} each time that it is undone, until what was there before is in force again.",
-                minutes(of.wait_ns)
-            ),
-        );
+    if let Some(waits) = waits(of) {
+        text.wrapped("  waits   ", &waits);
     }
     let scatter = if of.known_from > 0 {
         format!(
-            "{} of this kind scatter by {:.0} %",
+            "{} of this kind, length and setting scatter by {:.0} %",
             counted(of.known_from, "earlier run"),
             of.scatter * 100.0
         )
     } else {
-        format!("no earlier runs of this kind are known; if they scatter by {:.0} %", of.scatter * 100.0)
+        format!(
+            "no earlier runs of this kind, length and setting tell how they scatter; if by {:.0} %, as is assumed",
+            of.scatter * 100.0
+        )
     };
     let found = match of.detectable_fraction {
         Some(share) => format!(
-            "{scatter}: a fall of the total by {:.0} % would be found four times in five. A predicted culprit that goes away is found with far less.",
-            share * 100.0
+            "{scatter}: a fall of the total by {:.0} % would be found four times in five.{}",
+            share * 100.0,
+            if of.predicts { " A predicted culprit that goes away is found with far less." } else { "" }
         ),
         None => format!("{scatter}: no effect on the total could be found."),
     };
     text.wrapped("  finds   ", &found);
     text.into_text()
+}
+
+/// How long it is waited; none where it is not.
+fn waits(of: &Estimate) -> Option<String> {
+    // At most: a second that has begun is one.
+    let time = |time: Nanos| minutes(Nanos(time.0.div_ceil(1_000_000_000).saturating_mul(1_000_000_000)));
+    let undone = "until what was there before is in force again.";
+    match [of.apply_wait_ns, of.wait_ns] {
+        [Nanos::ZERO, Nanos::ZERO] => None,
+        [Nanos::ZERO, undo] => Some(format!("up to {} each time that it is undone, {undone}", time(undo))),
+        [apply, Nanos::ZERO] => {
+            Some(format!("up to {} each time that it is made, until it is in force.", time(apply)))
+        }
+        [apply, undo] => Some(format!(
+            "up to {} each time that it is made, until it is in force, and up to {} each time that it is undone, \
+             {undone}",
+            time(apply),
+            time(undo)
+        )),
+    }
 }
 
 /// Whether all runs name who stole.
@@ -102,7 +120,12 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
-        Ended::Void => format!("{pairs}: given up, for too many pairs were void."),
+        Ended::Void if of.interleaved => format!("{pairs}: given up, for too many pairs were void."),
+        Ended::Void => format!("{pairs}: given up, for too many runs were void."),
+        Ended::Unseen => {
+            let why = of.void.last().map_or("the change was not seen to be in force", String::as_str);
+            format!("No run was made with the change: {why}. What was measured without it is kept. {goes_on}")
+        }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
     });
@@ -112,7 +135,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if let Some(why) = &of.left_out {
         say(format!("{why}."));
     }
-    for why in &of.void {
+    // The last is no run of which that was the end.
+    let void = if of.ended == Ended::Unseen { of.void.len().saturating_sub(1) } else { of.void.len() };
+    for why in &of.void[..void] {
         say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));
     }
     for decision in &of.decisions {
@@ -123,13 +148,14 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             Verdict::Inconclusive => "inconclusive",
             Verdict::NotSeen => "not seen in either arm",
         };
-        say(format!("{}: {verdict}, after {}.", decision.what, counted(decision.pairs, "pair")));
+        say(format!("{}: {verdict}, after {}.", decision.what.title(), counted(decision.pairs, "pair")));
     }
+    let total_decided = of.decisions.iter().any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => "Verified: the predicted culprits fell, and the total is not worse.".into(),
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::No => "Not verified: a predicted culprit did not fall, or the total is worse.".into(),
-        Verified::Undecided if of.decisions.iter().any(|d| d.what == "total") => {
+        Verified::Undecided if total_decided => {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
         }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
@@ -137,10 +163,10 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
             "Whether a predicted culprit was there cannot be told, for a run names nobody.".into()
         }
-        Verified::NothingPredicted => match of.decisions.iter().find(|d| d.what == "total") {
-            Some(_) => "No culprit was predicted that was there: the total alone speaks.".into(),
-            None => "No culprit was predicted that was there; total undecided.".into(),
-        },
+        Verified::NothingPredicted if total_decided => {
+            "No culprit was predicted that was there: the total alone speaks.".into()
+        }
+        Verified::NothingPredicted => "No culprit was predicted that was there; total undecided.".into(),
     });
     text.into_text()
 }
@@ -214,7 +240,11 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     }
     not_tried(&mut text, &of.not_tried);
     if of.candidates.is_empty() {
-        text.push_str("Nothing that could be tried now.\n");
+        text.wrapped(
+            "",
+            "Nothing that could be tried now, as far as can be told before. The runs below are made all the same: by \
+             them it chooses, and they may name what a knob answers.",
+        );
     }
     let chosen = match &of.ranked_by {
         Some(run) => format!(
@@ -258,5 +288,81 @@ fn reboot(text: &mut Lines, knobs: &[&str]) {
             "",
             &format!("Only a reboot can try: {all} (jitterscope tune plan --only ID --persist)."),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one_line(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_is_predicted_and_waited_for_is_told_where_there_is_any() {
+        let of = |predicts, apply, undo| {
+            let told = Estimate {
+                schema_version: 1,
+                interleaved: true,
+                runs: [8, 16],
+                takes_ns: None,
+                run_ns: None,
+                apply_wait_ns: Nanos(apply),
+                wait_ns: Nanos(undo),
+                predicts,
+                known_from: 0,
+                scatter: 0.3,
+                detectable_fraction: Some(0.2),
+            };
+            one_line(&estimate(&told, "x", Style::default()))
+        };
+        assert!(of(true, 0, 0).contains("A predicted culprit that goes away"));
+        assert!(!of(false, 0, 0).contains("predicted") && !of(false, 0, 0).contains("waits"));
+        let both = of(false, 1_500_000_000, 300_000_000_000);
+        assert!(both.contains("up to 2 s each time that it is made, until it is in force"), "{both}");
+        assert!(both.contains("up to 5 min each time that it is undone"), "{both}");
+        let once = of(false, 10_000_000_000, 0);
+        assert!(once.contains("up to 10 s each time that it is made") && !once.contains("undone"), "{once}");
+    }
+
+    #[test]
+    fn a_change_that_was_not_seen_is_told_by_itself() {
+        let told = |ended, void: &[&str]| {
+            let of = Outcome {
+                schema_version: 1,
+                ended,
+                pairs: 0,
+                void: void.iter().map(|why| (*why).to_owned()).collect(),
+                left_out: None,
+                interleaved: false,
+                decisions: Vec::new(),
+                verified: Verified::Undecided,
+                diff: None,
+            };
+            one_line(&outcome(&of, "It goes on.", Style::default()))
+        };
+        let unseen = told(Ended::Unseen, &["events were lost", "the change was not seen within 3 min"]);
+        assert!(unseen.contains("No run was made with the change: the change was not seen within 3 min."));
+        assert!(unseen.contains("A run was void: events were lost."), "{unseen}");
+        assert!(!unseen.contains("too many") && !unseen.contains("void: the change"), "{unseen}");
+        assert!(told(Ended::Void, &["x"]).contains("too many runs were void"));
+    }
+
+    #[test]
+    fn why_runs_are_made_where_nothing_could_be_tried_is_told() {
+        let plan = AutoPlan {
+            schema_version: 1,
+            ranked_by: None,
+            candidates: Vec::new(),
+            needs_reboot: Vec::new(),
+            not_tried: Vec::new(),
+            steps: Vec::new(),
+            takes_ns: [Nanos::ZERO; 2],
+            budget_ns: Nanos(1),
+            fits_budget: true,
+        };
+        let told = one_line(&auto_plan(&plan, Style::default()));
+        assert!(told.contains("made all the same: by them it chooses"), "{told}");
     }
 }

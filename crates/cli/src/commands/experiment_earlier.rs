@@ -2,44 +2,42 @@
 
 use super::experiment::ExperimentArgs;
 use super::experiment_lab::timed;
-use jitterscope_model::{CpuSet, Nanos, ProbeKind};
+use super::experiment_probe::{PERIOD, ProbeArg};
+use jitterscope_analyze::compare::{ComparedRun, Side};
+use jitterscope_model::{CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 
-/// Runs looked at.
+/// Runs by which a scatter is told.
 const EARLIER: usize = 12;
+/// Runs read to find those.
+const MOST_LOADED: usize = 4 * EARLIER;
 
 /// What is known of runs that are not made yet.
 #[derive(Debug, Default)]
 pub struct Known {
     /// How long one measures; none where nothing says.
     pub run: Option<Nanos>,
-    /// Totals of earlier runs, newest first.
+    /// Totals of earlier runs of one setting, newest first.
     pub totals: Vec<f64>,
 }
 
-/// Looks at the newest runs of this kind.
+/// Looks at the newest runs of this kind, and of this length and setting.
 pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
     let all = jitterscope_store::list(runs).map(|(all, _)| all).unwrap_or_default();
     if !args.command.is_empty() {
         return of_command(&args.command, &all);
     }
-    let totals = of_probe(args, cpus, &all)
-        .into_iter()
-        .take(EARLIER)
-        .filter_map(|path| load_compared(&path, None).ok()?.total())
-        .collect();
-    Known { run: Some(args.duration), totals }
+    let alike =
+        all.iter().rev().filter(|run| is_of_probe(args, cpus, &run.head) && is_alike(args, &run.head));
+    Known { run: Some(args.duration), totals: totals(alike, |run| run) }
 }
 
-/// The runs of the newest label that has some of this probe on these CPUs: of one setting, newest first.
+/// The runs of the newest label that has some of this probe on these CPUs, newest first: of whatever length and
+/// setting.
 pub fn of_probe(args: &ExperimentArgs, cpus: &CpuSet, all: &[RunEntry]) -> Vec<PathBuf> {
-    let kind = args.probe.kind();
-    let pinned = if args.probe.is_on_cpus() { cpus.clone() } else { CpuSet::new() };
-    let like = |run: &&RunEntry| {
-        run.head.probe.kind() == Some(kind) && (pinned.is_empty() || run.head.probe.cpus == pinned)
-    };
+    let like = |run: &&RunEntry| is_of_probe(args, cpus, &run.head);
     let Some(newest) = all.iter().rev().find(like).map(|run| &run.head.label) else { return Vec::new() };
     all.iter()
         .rev()
@@ -49,26 +47,64 @@ pub fn of_probe(args: &ExperimentArgs, cpus: &CpuSet, all: &[RunEntry]) -> Vec<P
         .collect()
 }
 
+fn is_of_probe(args: &ExperimentArgs, cpus: &CpuSet, run: &RunHead) -> bool {
+    let anywhere = !args.probe.is_on_cpus() || cpus.is_empty();
+    run.probe.kind() == Some(args.probe.kind()) && (anywhere || run.probe.cpus == *cpus)
+}
+
+/// Whether a run is whole, and as long and as fine as those that are to be made.
+fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
+    let near = |value: Nanos, wanted: Nanos, parts: u64| value.0.abs_diff(wanted.0) <= wanted.0 / parts;
+    let probe = &run.probe;
+    let woken = probe.wakeup.as_ref().map(|of| (of.period_ns, of.hold_latency, of.idle_control));
+    !run.interrupted
+        && near(probe.duration_ns, args.duration, 10)
+        // A pipeline's is rounded to ticks of its clock.
+        && near(probe.threshold_ns, args.threshold.unwrap_or(args.probe.threshold()), 100)
+        && woken == (args.probe == ProbeArg::Wakeup).then_some((PERIOD, false, None))
+        && probe.fifo_priority.is_none()
+}
+
+/// Totals of the newest of these runs, and of those of its label that were measured and set as it was, newest first.
+fn totals<'r>(
+    runs: impl Iterator<Item = &'r RunEntry>,
+    as_measured: fn(ComparedRun) -> ComparedRun,
+) -> Vec<f64> {
+    let mut newest: Option<(&str, ComparedRun)> = None;
+    let mut totals = Vec::new();
+    let mut loaded = 0;
+    for run in runs {
+        if newest.as_ref().is_some_and(|(label, _)| *label != run.head.label) {
+            continue;
+        }
+        if totals.len() == EARLIER || loaded == MOST_LOADED {
+            break;
+        }
+        loaded += 1;
+        let Ok(this) = load_compared(&run.path, None).map(as_measured) else { continue };
+        let belongs = newest
+            .as_ref()
+            .is_none_or(|(label, newest)| Side::pool(label, vec![newest.clone(), this.clone()]).is_ok());
+        if belongs {
+            totals.extend(this.total());
+            newest.get_or_insert((&run.head.label, this));
+        }
+    }
+    totals
+}
+
 /// Whole runs of the very command: how long it took is both the length of a run and its total.
 fn of_command(command: &[String], all: &[RunEntry]) -> Known {
     let attached = all.iter().rev().filter(|run| run.head.probe.kind() == Some(ProbeKind::Attach));
-    let of_it = |line: &[String]| {
+    let is_of_it = |run: &&RunEntry| {
+        let Ok(reader) = RunReader::open(&run.path) else { return false };
+        let line = &reader.manifest().command_line;
         let after = line.iter().position(|word| word == "--").and_then(|at| line.get(at + 1..));
         after == Some(command)
     };
-    let mut took = Vec::new();
-    let mut totals = Vec::new();
-    for run in attached.filter(|run| !run.head.interrupted) {
-        let Ok(reader) = RunReader::open(&run.path) else { continue };
-        if !of_it(&reader.manifest().command_line) {
-            continue;
-        }
-        took.push(run.head.figures.duration_ns);
-        totals.extend(load_compared(&run.path, None).ok().and_then(|run| timed(run).total()));
-        if took.len() == EARLIER {
-            break;
-        }
-    }
-    let mean = took.iter().copied().sum::<Nanos>().0.checked_div(took.len() as u64);
-    Known { run: mean.map(Nanos), totals }
+    let of_it: Vec<&RunEntry> =
+        attached.filter(|run| !run.head.interrupted).filter(is_of_it).take(EARLIER).collect();
+    let took = of_it.iter().map(|run| run.head.figures.duration_ns).sum::<Nanos>();
+    let mean = took.0.checked_div(of_it.len() as u64);
+    Known { run: mean.map(Nanos), totals: totals(of_it.into_iter(), timed) }
 }

@@ -27,6 +27,8 @@ pub(super) enum ProbeArg {
     None,
 }
 
+/// Between the deadlines of a waking probe.
+pub(super) const PERIOD: Nanos = Nanos(1_000_000);
 /// Before what counts.
 const WARM_UP: Nanos = Nanos(500_000_000);
 /// Reporting intervals of a run.
@@ -54,7 +56,7 @@ impl ProbeArg {
 
     /// The shortest stall, unless the user says otherwise: the same for every run, for one that followed the
     /// clock or a warm-up could differ between arms.
-    fn threshold(self) -> Nanos {
+    pub(super) fn threshold(self) -> Nanos {
         match self {
             ProbeArg::Spin | ProbeArg::None => Nanos(300),
             ProbeArg::Wakeup | ProbeArg::Pipeline => Nanos(50_000),
@@ -111,7 +113,7 @@ pub(super) fn probe_lab(
     let recorded = match args.probe {
         ProbeArg::Spin => Recorded::Probed(probed(args, measured, places, threshold, None)?),
         ProbeArg::Wakeup => {
-            let choice = WakeupChoice { period: Nanos(1_000_000), hold_latency: false, idle_control: None };
+            let choice = WakeupChoice { period: PERIOD, hold_latency: false, idle_control: None };
             Recorded::Probed(probed(args, measured, places, threshold, Some(choice))?)
         }
         ProbeArg::None => {

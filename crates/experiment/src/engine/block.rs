@@ -21,7 +21,7 @@ impl Engine<'_> {
                 Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
                 Turn::Unseen(why) => {
                     self.void.push(why);
-                    return Ok(self.outcome(Ended::Void, false, None));
+                    return Ok(self.outcome(Ended::Unseen, false, None));
                 }
             }
             while self.runs[arm as usize].len() < runs {

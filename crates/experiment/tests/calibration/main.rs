@@ -10,7 +10,7 @@ mod processes;
 mod simulated;
 
 use jitterscope_analyze::compare::{Against, Design, DiffRules, Side, Verdict, diff};
-use jitterscope_experiment::{Arm, Ended, Outcome};
+use jitterscope_experiment::{Arm, Asked, Ended, Outcome};
 use processes::{ALL, CULPRITS, PLAIN, Process, Setting};
 use simulated::{KNOB, answers, experiment, labels, name};
 
@@ -33,7 +33,7 @@ struct Told {
 }
 
 impl Told {
-    fn add(&mut self, against: &Against, decided: &[(String, Verdict)]) {
+    fn add(&mut self, against: &Against, decided: &[(Asked, Verdict)]) {
         let figures = |total: bool| {
             let rows = against.figures.iter().filter(move |row| row.is_total == total);
             rows.filter_map(|row| row.comparison.as_ref()).any(|c| is_direction(c.verdict))
@@ -44,7 +44,7 @@ impl Told {
         };
         // What was decided at an earlier look stays, whatever the last one says.
         let earlier = |total: bool| {
-            decided.iter().any(|(what, v)| is_direction(*v) && what.starts_with("total") == total)
+            decided.iter().any(|(what, v)| is_direction(*v) && matches!(what, Asked::Total(_)) == total)
         };
         self.total += usize::from(figures(true) || earlier(true));
         self.figures += usize::from(figures(false));
@@ -59,7 +59,7 @@ impl Told {
     }
 }
 
-fn decisions(outcome: &Outcome) -> Vec<(String, Verdict)> {
+fn decisions(outcome: &Outcome) -> Vec<(Asked, Verdict)> {
     outcome.decisions.iter().map(|d| (d.what.clone(), d.verdict)).collect()
 }
 
