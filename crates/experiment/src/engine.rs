@@ -94,8 +94,8 @@ pub enum Ended {
     Futile,
     /// Too many pairs were void.
     Void,
-    /// Where the arms do not take turns: the change was not seen to be in force, so no run was made with it. Why is
-    /// the last of what is void.
+    /// Where the arms do not take turns: the change was not seen to be in force, so nothing more was measured with
+    /// it. Why is the last of what is void.
     Unseen,
     /// No time was left for another pair.
     Deadline,

@@ -124,7 +124,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Ended::Void => format!("{pairs}: given up, for too many runs were void."),
         Ended::Unseen => {
             let why = of.void.last().map_or("the change was not seen to be in force", String::as_str);
-            format!("No run was made with the change: {why}. What was measured without it is kept. {goes_on}")
+            format!(
+                "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
+            )
         }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
@@ -135,7 +137,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if let Some(why) = &of.left_out {
         say(format!("{why}."));
     }
-    // The last is no run of which that was the end.
+    // Then the last says why it ended, and is no run.
     let void = if of.ended == Ended::Unseen { of.void.len().saturating_sub(1) } else { of.void.len() };
     for why in &of.void[..void] {
         say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));
@@ -343,7 +345,7 @@ mod tests {
             one_line(&outcome(&of, "It goes on.", Style::default()))
         };
         let unseen = told(Ended::Unseen, &["events were lost", "the change was not seen within 3 min"]);
-        assert!(unseen.contains("No run was made with the change: the change was not seen within 3 min."));
+        assert!(unseen.contains("Given up, for the change was not seen within 3 min:"));
         assert!(unseen.contains("A run was void: events were lost."), "{unseen}");
         assert!(!unseen.contains("too many") && !unseen.contains("void: the change"), "{unseen}");
         assert!(told(Ended::Void, &["x"]).contains("too many runs were void"));
