@@ -223,6 +223,16 @@ fn a_run_is_not_compared_with_itself_however_it_is_called() {
     }
     assert!(refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET"));
     text(&diff(dir.path(), &["BUSY", "QUIET"]));
+    // A copy beside it under the same label is no second run.
+    let copy = folders[0].with_extension("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for file in std::fs::read_dir(&folders[0]).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.is_file() {
+            std::fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let told = refused(&diff(dir.path(), &["BUSY", "QUIET"]));
+    assert!(told.contains("more than once") && told.contains("it would count as several runs"), "{told}");
 }
 
 #[test]

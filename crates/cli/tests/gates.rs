@@ -118,11 +118,17 @@ fn what_a_missing_source_would_have_shown_is_not_kept() {
 
 /// A thread that was followed and waited at most 2 ms.
 fn followed(lost: u64) -> tempfile::TempDir {
+    followed_by(lost, None)
+}
+
+/// The same on the guest of a hypervisor.
+fn followed_by(lost: u64, hypervisor: Option<&str>) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut run = Scenario::new(&[]);
     let manifest = &mut run.manifest;
     manifest.label = "RUN".into();
     manifest.probe.kind = "attach".into();
+    manifest.host.hypervisor = hypervisor.map(Into::into);
     manifest.sources = vec![source("tracefs", SourceStatus::Available, lost)];
     manifest.threads = vec![ThreadAccount {
         tid: 7,
@@ -153,6 +159,40 @@ fn the_longest_wait_of_followed_threads_is_not_known_where_events_were_lost() {
     // A probe measures its longest stall itself.
     let spun = stored_with(|manifest| manifest.sources[0].lost = 50_000);
     holds(spun.path(), &["report", "RUN"], &[("max>1s", 0, "kept"), ("culprit(rival)>50%", 4, "were lost")]);
+}
+
+#[test]
+fn what_the_host_took_of_a_guest_is_bounded_by_what_nobody_explains() {
+    let of = |hypervisor: Option<&str>| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = Scenario::new(&[1]);
+        for n in 0..200u64 {
+            run.stall(1, n * 10_000, vec![part(CulpritKind::Unresolved, "no kernel event", "", 5_000)]);
+        }
+        let mut run = run.finish();
+        run.manifest.label = "RUN".into();
+        run.manifest.host.hypervisor = hypervisor.map(Into::into);
+        store(&run, dir.path());
+        dir
+    };
+    // 1 ms in ten seconds: 0.01 %.
+    let may_be = "no record tells who took it, and the host may have had any part";
+    holds(
+        of(Some("KVMKVMKVM")).path(),
+        &["report", "RUN"],
+        &[
+            ("hypervisor>0.001%", 4, may_be),
+            ("culprit(hypervisor)>0.001%", 4, may_be),
+            ("hypervisor>0.1%", 0, "kept"),
+            ("hypervisor>=0%", 3, "exceeded"),
+            ("culprit(*)>0.001%", 3, "exceeded"),
+        ],
+    );
+    holds(of(None).path(), &["report", "RUN"], &[("hypervisor>0.001%", 0, "kept")]);
+    let whole = followed(0);
+    holds(whole.path(), &["report", "RUN"], &[("hypervisor>1%", 0, "kept")]);
+    let guest = followed_by(0, Some("KVMKVMKVM"));
+    holds(guest.path(), &["report", "RUN"], &[("hypervisor>1%", 4, "only probes see it")]);
 }
 
 #[test]

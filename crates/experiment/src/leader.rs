@@ -5,7 +5,7 @@
 //! The kernel is not asked to end the leader with its parent: with it would go what tells that its group still runs.
 
 use crate::ExperimentError;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, TaskStat};
 use jitterscope_tune::boot_id;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
@@ -38,27 +38,11 @@ pub struct Leader {
     pub boot_id: String,
 }
 
-/// What `/proc/PID/stat` says.
-struct Stat {
-    ended: bool,
-    group: i32,
-    start_time: u64,
-}
-
-fn stat(machine: &Machine, pid: i32) -> Option<Stat> {
-    let text = machine.read(format!("/proc/{pid}/stat")).ok()?;
-    // The name, the second field, may itself hold blanks and parentheses. The state is field 3 of proc(5), the
-    // group field 5, the start field 22.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    let ended = matches!(*fields.first()?, "Z" | "X");
-    Some(Stat { ended, group: fields.get(2)?.parse().ok()?, start_time: fields.get(19)?.parse().ok()? })
-}
-
 impl Leader {
     fn of(child: &Child) -> Option<Leader> {
         let (machine, pid) = (Machine::host(), child.id().cast_signed());
-        let found = stat(&machine, pid).filter(|stat| stat.group == pid)?;
-        Some(Leader { pid, start_time: found.start_time, boot_id: boot_id(&machine) })
+        let found = TaskStat::of(&machine, pid).filter(|stat| stat.group() == Some(pid))?;
+        Some(Leader { pid, start_time: found.start_time()?, boot_id: boot_id(&machine) })
     }
 
     /// Whether it still is that process, and has not ended.
@@ -66,8 +50,8 @@ impl Leader {
     pub fn is_alive(&self) -> bool {
         let machine = Machine::host();
         self.boot_id == boot_id(&machine)
-            && stat(&machine, self.pid)
-                .is_some_and(|now| !now.ended && now.group == self.pid && now.start_time == self.start_time)
+            && TaskStat::of(&machine, self.pid)
+                .is_some_and(|now| self.has_in_group(&now) && now.start_time() == Some(self.start_time))
     }
 
     /// Ends its group and waits until nobody of it is left; nothing where the leader has ended. What a command left
@@ -104,8 +88,13 @@ impl Leader {
     fn group_runs(&self) -> bool {
         let machine = Machine::host();
         let pids = machine.list("/proc");
-        let mut of = pids.iter().filter_map(|name| stat(&machine, name.parse().ok()?));
-        of.any(|stat| stat.group == self.pid && !stat.ended)
+        let mut of = pids.iter().filter_map(|name| TaskStat::of(&machine, name.parse::<i32>().ok()?));
+        of.any(|stat| self.has_in_group(&stat))
+    }
+
+    /// Whether it is one of the group that has not ended.
+    fn has_in_group(&self, stat: &TaskStat) -> bool {
+        stat.group() == Some(self.pid) && stat.has_ended() == Some(false)
     }
 }
 

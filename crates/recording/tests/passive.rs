@@ -448,7 +448,7 @@ fn watched_cpus_replay_as_they_were() {
     assert!(run.manifest().passive[0].chosen.as_ref().is_some_and(|chosen| chosen.share > 0.0));
     assert_replays(&run);
     // A process that sleeps and wakes, on all CPUs.
-    let line = "n=0; while [ $n -lt 3000 ]; do sleep 0.003; n=$((n+1)); done";
+    let line = "n=0; while [ $n -lt 30000 ]; do sleep 0.003; n=$((n+1)); done";
     let mut child = std::process::Command::new("sh").args(["-c", line]).spawn().unwrap();
     let cpus = CpuChoice { cpus: current_affinity().unwrap(), because: None };
     for owners in [Owners::Process(child.id().cast_signed()), Owners::Named("sleep".into())] {

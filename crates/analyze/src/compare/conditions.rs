@@ -1,6 +1,6 @@
 //! Under which conditions a run was measured, beyond its machine.
 
-use jitterscope_model::RunManifest;
+use jitterscope_model::{PipelinePacing, ProbeKind, RunManifest};
 use serde::Serialize;
 
 /// Something about how two runs were measured that was not the same.
@@ -14,6 +14,14 @@ pub struct ConditionDifference {
     pub after: String,
     /// Whether figures of the two say nothing of one another.
     pub incomparable: bool,
+}
+
+/// The words before and after `--`.
+fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
+    match words.iter().position(|word| word == "--") {
+        Some(at) => (&words[..at], &words[at + 1..]),
+        None => (words, &[]),
+    }
 }
 
 /// The conditions of a run in words: what, how, and whether runs are incomparable where it differs.
@@ -41,17 +49,33 @@ impl Conditions {
         }
         if let Some(pipeline) = &manifest.pipeline {
             let setup = &pipeline.setup;
-            all.push(("pacing", format!("{:?}, every {}", setup.pacing, setup.interval_ns), true));
+            let schedule = match setup.pacing {
+                PipelinePacing::Schedule => "a schedule of its own",
+                PipelinePacing::AfterPublication => "after the last publication",
+            };
+            all.push(("pacing", format!("{schedule}, every {}", setup.interval_ns), true));
             all.push(("record", format!("{} bytes", setup.record_length), true));
             all.push(("ring", format!("{} slots", setup.ring), true));
         }
         if !manifest.passive.is_empty() {
-            // What was found to belong there is who was stolen from; names are a user's choice of that.
+            // What was found to belong there, or was named, is who was stolen from.
             let chosen = manifest.passive.iter().filter_map(|cpu| cpu.chosen.as_ref());
             let mut names: Vec<&str> = chosen.map(|chosen| chosen.comm.as_str()).collect();
             names.sort_unstable();
-            let whose = if names.is_empty() { "what was named".into() } else { names.join(", ") };
+            // Of several that were named together, who ran most.
+            let most = manifest.passive.iter().flat_map(|cpu| &cpu.threads).max_by_key(|of| of.running_ns);
+            let named = || most.map_or("nobody who ran", |thread| thread.comm.as_str());
+            let whose = if names.is_empty() { format!("{}, as named", named()) } else { names.join(", ") };
             all.push(("what belongs there", whose, true));
+        }
+        if probe.kind() == Some(ProbeKind::Attach) {
+            // What one program waits for says nothing of another one; the same with other arguments is told only.
+            let first = manifest.threads.iter().min_by_key(|thread| (thread.from, thread.tid));
+            all.push(("program followed", first.map_or("none".into(), |of| of.comm.clone()), true));
+            let (_, command) = split_at_dashes(&manifest.command_line);
+            if !command.is_empty() {
+                all.push(("command", command.join(" "), false));
+            }
         }
         Conditions(all)
     }

@@ -25,6 +25,17 @@ pub enum PoolError {
         /// What the user called it.
         name: String,
     },
+    /// One recording stands there more than once: it would count as several.
+    #[error(
+        "{name} has run {run} more than once (a copy of its folder?): it would count as several runs; name each \
+         once, or take the copy out of the folder of runs"
+    )]
+    Repeated {
+        /// What the user called it.
+        name: String,
+        /// Its id.
+        run: String,
+    },
     /// They were measured or set differently.
     #[error(
         "{name} has runs of different settings, which are no sample of either: {what} (runs {first} and {other}){}; \
@@ -82,11 +93,14 @@ impl Side {
     /// Puts runs together.
     ///
     /// # Errors
-    /// There are none, or they are not all of one setting.
+    /// There are none, one is there twice, or they are not all of one setting.
     pub fn pool(name: &str, mut runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
         runs.sort_by_key(|run| run.started_realtime_ns);
         let Some(first) = runs.first() else { return Err(PoolError::Empty { name: name.to_owned() }) };
-        for run in &runs[1..] {
+        for (at, run) in runs.iter().enumerate().skip(1) {
+            if runs[..at].iter().any(|before| before.is_part_of(run)) {
+                return Err(PoolError::Repeated { name: name.to_owned(), run: run.id.clone() });
+            }
             let mut differences: Vec<String> = first
                 .conditions
                 .differences(&run.conditions)

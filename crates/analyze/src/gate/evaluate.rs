@@ -64,8 +64,7 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
             let value = Some(limit.same_unit(measured.value));
             let holds = operator.holds(measured.value, limit.value());
             // What is missing can only add: a limit that is exceeded already stays exceeded.
-            let certain_if_missing = holds && operator.holds(f64::INFINITY, limit.value())
-                || !holds && !operator.holds(f64::INFINITY, limit.value());
+            let certain_if_missing = holds == operator.holds(measured.at_most, limit.value());
             match measured.at_least {
                 Some(doubt) if !certain_if_missing => undecided(value, doubt),
                 _ => GateResult {

@@ -35,6 +35,9 @@ fn slip_of(name: &str) -> Option<&'static str> {
         return None;
     }
     let lower = name.to_lowercase();
+    if let Some(same) = words().find(|word| word.to_lowercase() == lower) {
+        return Some(same);
+    }
     // Who slips has the first letter right: a worker is no kworker.
     let first = lower.chars().next();
     let long = words().filter(|word| word.len() >= LONG_ENOUGH && word.chars().next() == first);
@@ -133,6 +136,8 @@ mod tests {
             ("kworkers", "kworker"),
             ("Hypervisor", "hypervisor"),
             ("firmwere", "firmware"),
+            ("smi", "SMI"),
+            ("IRQ", "irq"),
             ("softirg", "softirq"),
             ("idle exti", "idle exit"),
         ] {

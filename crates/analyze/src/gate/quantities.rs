@@ -6,19 +6,27 @@ use super::names::kind_and_rest;
 use crate::RunSummary;
 use crate::cpu::SUPPORT;
 use crate::summary::Percentiles;
-use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject};
+use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
 /// A value, and why it may be too low; or why there is none.
 pub(super) struct Measured {
     pub(super) value: f64,
     /// What may be missing of it: the true value may be higher.
     pub(super) at_least: Option<String>,
+    /// What it is at most, with what may be missing.
+    pub(super) at_most: f64,
 }
 
 type Answer = Result<Measured, String>;
 
 fn whole(value: f64) -> Answer {
-    Ok(Measured { value, at_least: None })
+    least(value, None)
+}
+
+/// A value that may be any amount too low.
+fn least(value: f64, at_least: Option<String>) -> Answer {
+    let at_most = if at_least.is_some() { f64::INFINITY } else { value };
+    Ok(Measured { value, at_least, at_most })
 }
 
 /// Whether `text` is what the pattern says; `*` stands for anything.
@@ -95,7 +103,7 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         }
         Quantity::Max => {
             let longest = max(run).ok_or("nothing was measured")?;
-            Ok(Measured { value: longest.0 as f64, at_least: doubts(quantity, run) })
+            least(longest.0 as f64, doubts(quantity, run))
         }
         Quantity::Stolen => spun(run).and_then(|()| whole(total.stolen_fraction)),
         Quantity::Stalls => spun(run).and_then(|()| whole(total.stalls_per_sec)),
@@ -108,28 +116,22 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             if active == Nanos::ZERO && wanted(run) > Nanos::ZERO {
                 let stolen: Nanos = run.passive.iter().map(PassiveCpu::stolen_ns).sum();
                 let value = stolen.0 as f64 / wanted(run).0 as f64;
-                return Ok(Measured { value, at_least: doubts(quantity, run) });
+                return least(value, doubts(quantity, run));
             }
             if active == Nanos::ZERO {
                 return Err("no thread was followed that had work".into());
             }
             let value = (waiting + interrupted).0 as f64 / active.0 as f64;
-            Ok(Measured { value, at_least: doubts(quantity, run) })
+            least(value, doubts(quantity, run))
         }
         Quantity::Unexplained => {
             let attribution = attributed(run)?;
-            Ok(Measured { value: attribution.unexplained.share, at_least: doubts(quantity, run) })
+            least(attribution.unexplained.share, doubts(quantity, run))
         }
         Quantity::Unresolved => {
             let attribution = attributed(run)?;
-            let unresolved = attribution
-                .unexplained
-                .classes
-                .iter()
-                .filter(|row| row.subject.kind() == CulpritKind::Unresolved);
-            let time: Nanos = unresolved.map(|row| row.total_ns).sum();
-            let value = time.0 as f64 / attribution.stalled_ns.0.max(1) as f64;
-            Ok(Measured { value, at_least: doubts(quantity, run) })
+            let value = unresolved(run).0 as f64 / attribution.stalled_ns.0.max(1) as f64;
+            least(value, doubts(quantity, run))
         }
         Quantity::Hypervisor => {
             of_culprits(quantity, run, &|subject| subject.kind() == CulpritKind::Hypervisor)
@@ -154,8 +156,18 @@ fn supported(value: f64, above: f64, what: &str) -> Answer {
 }
 
 fn spun(run: &RunSummary) -> Result<(), String> {
-    let did = run.wakeup.is_none() && run.probe.total.measured_ns > Nanos::ZERO;
-    if did { Ok(()) } else { Err("no probe spun: lateness is not time that was stolen".into()) }
+    if run.wakeup.is_some() {
+        return Err("no probe spun: lateness is not time that was stolen".into());
+    }
+    if run.probe.total.measured_ns > Nanos::ZERO {
+        return Ok(());
+    }
+    let instead = if run.passive.is_empty() && run.threads.is_empty() {
+        ""
+    } else {
+        " (lost>... is the share of what had work)"
+    };
+    Err(format!("no probe spun{instead}"))
 }
 
 fn max(run: &RunSummary) -> Option<Nanos> {
@@ -203,7 +215,43 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
     if all == Nanos::ZERO {
         return Err("nothing was measured".into());
     }
-    Ok(Measured { value: taken.0 as f64 / all.0 as f64, at_least: doubts(quantity, run) })
+    let share = |time: Nanos| time.0 as f64 / all.0 as f64;
+    let value = share(taken);
+    match doubts(quantity, run) {
+        Some(doubt) => least(value, Some(doubt)),
+        None if !means_host(meant) || run.run.hypervisor.is_none() => whole(value),
+        None if !run.passive.is_empty() || !run.threads.is_empty() => {
+            let why = "what the host takes from a thread that runs is not recorded: only probes see it";
+            least(value, Some(why.into()))
+        }
+        None => {
+            let unresolved = unresolved(run);
+            let why = format!(
+                "of another {} no record tells who took it, and the host may have had any part",
+                percent(share(unresolved))
+            );
+            let at_least = (unresolved > Nanos::ZERO).then_some(why);
+            Ok(Measured { value, at_least, at_most: value + share(unresolved) })
+        }
+    }
+}
+
+/// Whether it is the host that is meant, and not all that nobody explains with it.
+fn means_host(meant: &dyn Fn(&Subject) -> bool) -> bool {
+    let any = |kind: CulpritKind| {
+        Verdict::ALL.iter().any(|verdict| verdict.kind() == kind && meant(&Subject::verdict(*verdict)))
+    };
+    any(CulpritKind::Hypervisor) && !any(CulpritKind::Unresolved)
+}
+
+/// Stolen time of which no record tells who took it.
+fn unresolved(run: &RunSummary) -> Nanos {
+    let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
+    classes.filter(|row| row.subject.kind() == CulpritKind::Unresolved).map(|row| row.total_ns).sum()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.4} %", 100.0 * share)
 }
 
 #[cfg(test)]

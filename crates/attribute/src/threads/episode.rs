@@ -110,7 +110,7 @@ impl Episode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, Nanos, Subject, Verdict};
+    use jitterscope_model::{Comm, Subject};
 
     fn episode(cpu: u32, start: u64, ends: &[(u64, usize)]) -> Episode {
         let mut at = start;

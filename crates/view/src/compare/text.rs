@@ -272,7 +272,9 @@ impl Page {
         let (mut undecided, mut predicted_undecided) = (0, 0);
         let mut left_out = 0;
         for row in culprits {
-            let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse);
+            // Whatever was decided of what was predicted is what the verdict rests on.
+            let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse)
+                || row.predicted && row.verdict() != Verdict::Inconclusive;
             if !decided {
                 let shown = if row.predicted { &mut predicted_undecided } else { &mut undecided };
                 *shown += 1;
@@ -284,7 +286,10 @@ impl Page {
             self.culprit(row);
         }
         if left_out > 0 {
-            self.wrapped(Tone::Dim, &format!("and {left_out} more, all undecided (--json has them)"));
+            self.wrapped(
+                Tone::Dim,
+                &format!("and {left_out} more, none of them better or worse (--json has them)"),
+            );
         }
         let predicted = culprits.iter().any(|row| row.predicted);
         if predicted {
