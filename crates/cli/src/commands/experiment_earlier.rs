@@ -29,8 +29,11 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
     if !args.command.is_empty() {
         return of_command(&args.command, &all);
     }
-    let alike =
-        all.iter().rev().filter(|run| is_of_probe(args, cpus, &run.head) && is_alike(args, &run.head));
+    let alike = all.iter().rev().filter(|run| {
+        is_of_probe(args, cpus, &run.head)
+            && is_alike(args, &run.head)
+            && args.owner.as_deref().is_none_or(|owner| is_taken_from(owner, run))
+    });
     Known { run: Some(args.duration), totals: totals(alike, |run| run) }
 }
 
@@ -63,6 +66,16 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
         && near(probe.threshold_ns, args.threshold.unwrap_or(args.probe.threshold()), 100)
         && woken == (args.probe == ProbeArg::Wakeup).then_some((PERIOD, false, None))
         && probe.fifo_priority.is_none()
+}
+
+/// Whether a run watched what was taken from this owner, which only its command line says.
+fn is_taken_from(owner: &str, run: &RunEntry) -> bool {
+    RunReader::open(&run.path).is_ok_and(|reader| names_owner(&reader.manifest().command_line, owner))
+}
+
+fn names_owner(line: &[String], owner: &str) -> bool {
+    let apart = line.windows(2).any(|words| words[0] == "--for" && words[1] == owner);
+    apart || line.iter().any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
 /// Totals of the newest of these runs, and of those of its label that were measured and set as it was, newest first.
@@ -107,4 +120,24 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
     let took = of_it.iter().map(|run| run.head.figures.duration_ns).sum::<Nanos>();
     let mean = took.0.checked_div(of_it.len() as u64);
     Known { run: mean.map(Nanos), totals: totals(of_it.into_iter(), timed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_a_run_watched_is_read_from_its_command_line() {
+        let of = |line: &str| {
+            let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            names_owner(&line, "rx-thread")
+        };
+        assert!(
+            of("jitterscope record passive --for rx-thread")
+                && of("jitterscope experiment --for=rx-thread -q")
+        );
+        assert!(
+            !of("jitterscope record passive --for tx-thread") && !of("jitterscope record passive rx-thread")
+        );
+    }
 }
