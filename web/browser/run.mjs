@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
+import { reader } from "./reader.mjs";
 import { sampled } from "./sampled.mjs";
 import { serve } from "./serve.mjs";
 import { sums } from "./sums.mjs";
@@ -327,6 +328,7 @@ try {
 
   await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
+  await reader({ browser, check, open, settled, large, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
 
   await check("what the audit found is in the page, each with what it would win", async () => {
@@ -437,7 +439,11 @@ try {
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await paper();
     await page.locator("button.theme").click();
-    assert.notEqual(await paper(), light);
+    const dark = await paper();
+    assert.notEqual(dark, light);
+    await page.reload();
+    await ready(page);
+    assert.equal(await paper(), dark, "a reload keeps the theme");
     await page.emulateMedia({ media: "print" });
     assert.equal(await paper(), "rgb(255, 255, 255)");
     await page.screenshot({ path: join(out, "print.png"), fullPage: true });

@@ -22,6 +22,8 @@ export class App {
   private parts: Part[] = [];
   private drawing = 0;
   private writing = 0;
+  /** When something was chosen last. */
+  private pushed = Number.NEGATIVE_INFINITY;
 
   constructor(readonly run: Run) {
     this.lanes = lanes(run);
@@ -58,11 +60,12 @@ export class App {
       state.view ??
       (row === undefined ? null : around(this.run.start[row] ?? 0, this.run.length[row] ?? 0, this.duration));
     const culprit = state.culprit !== null && state.culprit < this.run.head.culprits.length ? state.culprit : null;
+    // A stall that a link leads to is to be seen, whatever is filtered.
+    const led = culprit !== null && row !== undefined && having(this.run, culprit)[row] !== 1 ? null : culprit;
     const lanes = this.run.head.lanes.length;
     const first = firstLane(state.lane, lanes);
-    // A stall that a link leads to is to be seen.
     const lane = row === undefined ? first : laneInView(first, this.run.lane[row] ?? 0, lanes);
-    this.take({ ...state, culprit, lane, view: view === null ? null : within(view, this.duration) });
+    this.take({ ...state, culprit: led, lane, view: view === null ? null : within(view, this.duration) });
   }
 
   set(change: Partial<State>): void {
@@ -72,18 +75,55 @@ export class App {
       const whole = next.view.from <= 0 && next.view.to >= this.duration;
       next.view = whole ? null : within(next.view, this.duration);
     }
+    // What is chosen is a step that the reader can go back from; where one looks is not.
+    const chosen = next.stall !== this.state.stall || next.culprit !== this.state.culprit;
+    // A key that is held down is one step.
+    const step = chosen && performance.now() - this.pushed > 400;
+    if (chosen) this.pushed = performance.now();
+    if (step) this.write();
     this.take(next);
+    if (step) {
+      history.pushState(null, "", this.address());
+      return;
+    }
     // Browsers refuse an address that changes with every movement of the mouse.
     clearTimeout(this.writing);
-    this.writing = window.setTimeout(() => {
-      history.replaceState(null, "", written(this.state) || location.pathname + location.search);
-    }, 250);
+    this.writing = window.setTimeout(() => this.write(), 250);
+  }
+
+  /** Brings the address up to date where it is not yet. */
+  private write(): void {
+    if (this.writing === 0) return;
+    clearTimeout(this.writing);
+    this.writing = 0;
+    history.replaceState(null, "", this.address());
+  }
+
+  private address(): string {
+    return written(this.state) || location.pathname + location.search;
   }
 
   private take(state: State): void {
-    if (state.culprit !== this.state.culprit) this.mask = having(this.run, state.culprit);
+    if (state.culprit !== this.state.culprit) {
+      this.mask = having(this.run, state.culprit);
+      const row = state.stall === null ? undefined : this.run.byId.get(state.stall);
+      // What the filter leaves out is not beside what it leaves, and nothing is no view.
+      if (row !== undefined && this.mask[row] !== 1) state.stall = null;
+      if (state.view !== null && !this.anyIn(state.view)) state.view = null;
+    }
     this.state = state;
     this.later();
+  }
+
+  /** Whether the filter leaves a stall that is in view. */
+  private anyIn({ from, to }: View): boolean {
+    const { run, mask } = this;
+    for (let row = 0; row < run.head.rows; row++) {
+      const start = run.start[row] ?? 0;
+      if (start > to) break;
+      if (mask[row] === 1 && start + (run.length[row] ?? 0) >= from) return true;
+    }
+    return false;
   }
 
   /** Draws everything once more before the next frame is shown. */

@@ -56,6 +56,8 @@ interface Head {
     duration_ns: number;
     threshold_ns: number;
     stalls: number;
+    /** Slow messages in all, where only some have rows. */
+    slow?: number;
     /** Why who did it cannot be said, where the evidence of the run fails its own proof. */
     doubt?: string;
   };

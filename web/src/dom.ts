@@ -61,3 +61,16 @@ export function fit(draw: CanvasRenderingContext2D, text: string, room: number):
   while (kept > 1 && draw.measureText(`${text.slice(0, kept)}\u2026`).width > room) kept -= 1;
   return `${text.slice(0, kept)}\u2026`;
 }
+
+/** As much of a text as fits; nothing where that would say nothing. */
+export function cut(draw: CanvasRenderingContext2D, text: string, room: number): string {
+  if (room < 14) return "";
+  if (draw.measureText(text).width <= room) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (draw.measureText(`${text.slice(0, middle)}\u2026`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low < 3 ? "" : `${text.slice(0, low)}\u2026`;
+}

@@ -9,7 +9,7 @@ import { mark, SERIES } from "./look.js";
 const SHOWN = 10;
 
 export class Filter implements Part {
-  readonly root = element("div", { class: "legend", role: "group", "aria-label": "Show only stalls with a culprit" });
+  readonly root = element("div", { class: "legend", role: "group", tabindex: "0", "aria-label": "Show only stalls with a culprit" });
   private readonly buttons = new Map<number, HTMLButtonElement>();
   private readonly all: HTMLButtonElement;
   private readonly worst = element("p", { class: "note", hidden: "" });

@@ -45,3 +45,34 @@ export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
   };
   return new Map(whole.stalls.map(([stall, numbers]) => [stall, of(numbers)]));
 }
+
+/** Frames that are drawn as one. */
+export interface Merged {
+  /** The first of them. */
+  frame: Frame;
+  of: number;
+  from: number;
+  to: number;
+}
+
+/** Neighbours of one depth that are each narrower than a pixel and lie within one of another are one: drawn one by one
+ * they would be a bar that nothing filled. `pixel`: nanoseconds that a pixel is. */
+export function merged(frames: Frame[], pixel: number): Merged[] {
+  const out: Merged[] = [];
+  const open = new Map<number, Merged>();
+  for (const frame of [...frames].sort((a, b) => a.start_ns - b.start_ns)) {
+    const to = frame.end_ns ?? frame.start_ns;
+    const narrow = to - frame.start_ns < pixel;
+    const last = open.get(frame.depth);
+    if (narrow && last !== undefined && frame.start_ns - last.to < pixel) {
+      last.of += 1;
+      last.to = Math.max(last.to, to);
+      continue;
+    }
+    const made = { frame, of: 1, from: frame.start_ns, to };
+    out.push(made);
+    if (narrow) open.set(frame.depth, made);
+    else open.delete(frame.depth);
+  }
+  return out;
+}

@@ -12,12 +12,35 @@ import { Panel } from "./panel.js";
 import { Culprits, Series } from "./sums.js";
 import { Timeline } from "./timeline.js";
 
+const THEME = "jitterscope-theme";
+
+/** The theme that was chosen for pages from here; a browser may refuse to keep anything. */
+function remembered(): string | null {
+  try {
+    const kept = sessionStorage.getItem(THEME);
+    return kept === "light" || kept === "dark" ? kept : null;
+  } catch {
+    return null;
+  }
+}
+
+function remember(theme: string): void {
+  try {
+    sessionStorage.setItem(THEME, theme);
+  } catch {
+    // It holds until the page is left.
+  }
+}
+
 function theme(app: App): void {
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = (): boolean => (root.dataset["theme"] ?? (dark.matches ? "dark" : "light")) === "dark";
+  const kept = remembered();
+  if (kept !== null) root.dataset["theme"] = kept;
   const made = button("", "light or dark", () => {
     root.dataset["theme"] = isDark() ? "light" : "dark";
+    remember(root.dataset["theme"]);
     shown();
   });
   const shown = (): void => {
@@ -46,10 +69,8 @@ async function start(): Promise<void> {
     if (run.head.rows > 0) {
       timeline.root.querySelector(".tools")?.before(filter.root);
       root.replaceChildren(element("div", { class: "split" }, timeline.root, panel.root));
-    } else {
-      root.replaceChildren(element("section", { id: "timeline" }, element("h2", {}, "Timeline"), element("p", { class: "note" }, "No stall was recorded.")));
+      root.hidden = false;
     }
-    root.hidden = false;
     Culprits.of(app);
     Series.of(app);
     Scatter.of(app);

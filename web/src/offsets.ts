@@ -79,7 +79,22 @@ export class Offsets extends Picture {
         draw.fillRect(x, y, width / columns + 0.4, tall / rows + 0.4);
       }
     }
+    // After the end nothing could begin: that is not quiet.
+    const after = this.firstAfter();
+    const [x, y] = [left + ((columns - 1) / columns) * width, 6 + (after / rows) * tall];
+    const [w, h] = [width / columns, tall - (after / rows) * tall];
+    if (h > 0) {
+      draw.fillStyle = app.look.soft;
+      draw.fillRect(x, y, w, h);
+      for (let line = y + 3; line < y + h; line += 5) this.rule(draw, x, line, x + w, line);
+    }
     this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} ${stalls(this.counts.reduce((sum, n) => sum + n, 0))} begin, with arrow keys cell by cell; the table below has the fullest offsets`);
+  }
+
+  /** The first row of the last column that lies after the end of the run. */
+  private firstAfter(): number {
+    const left = this.app.duration - (this.columns - 1) * this.each * this.unit;
+    return Math.min(Math.ceil((Math.max(left, 0) / this.unit) * this.rows), this.rows);
   }
 
   protected next(key: string, from: [number, number] | null): [number, number] | null {
@@ -101,6 +116,7 @@ export class Offsets extends Picture {
     const cell = this.cell(x, y);
     if (cell === null) return "";
     const [column, row] = cell;
+    if (column === this.columns - 1 && row >= this.firstAfter()) return "after the end of the run";
     const n = this.counts[column * this.rows + row] ?? 0;
     const step = this.unit / this.rows;
     return `${stalls(n)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;

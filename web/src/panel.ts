@@ -3,11 +3,12 @@
 import type { App, Part } from "./app.js";
 import { ask, type Told } from "./data.js";
 import { button, copier, element } from "./dom.js";
-import { exact, moment, ns, percent, utc } from "./format.js";
+import { count, exact, moment, ns, percent, utc } from "./format.js";
+import { type Piece, summed } from "./parts.js";
 import { written } from "./state.js";
 
 export class Panel implements Part {
-  readonly root = element("aside", { class: "panel", "aria-label": "The chosen stall", "aria-live": "polite" });
+  readonly root = element("aside", { class: "panel", tabindex: "0", "aria-label": "The chosen stall", "aria-live": "polite" });
   private shown: number | null | undefined = undefined;
   /** What the server told of stalls: what it could not is a text. */
   private asked: number | null = null;
@@ -60,13 +61,16 @@ export class Panel implements Part {
     if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
     if (typeof told === "string") return [element("p", {}, `Stall ${stall} cannot be had: ${told}`)];
     const list = element("ul", { class: "parts" });
-    for (const part of [...told.parts].sort((a, b) => b.net_ns - a.net_ns)) {
+    const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns }));
+    for (const { culprit, net, pieces: of } of summed(pieces)) {
+      const about = of[0]?.about ?? "";
       list.append(
         element(
           "li",
           {},
-          `${part.name} ${percent(part.net_ns / Math.max(told.length_ns, 1))}, ${exact(part.net_ns)}`,
-          element("span", { class: "note" }, `${part.about}; ${part.text}`),
+          `${culprit} ${percent(net / Math.max(told.length_ns, 1))}, ${exact(net)}`,
+          element("span", { class: "note" }, of.length === 1 ? `${about}; ${of[0]?.text ?? ""}` : `${about}; in ${count(of.length)} parts:`),
+          ...singly(of),
         ),
       );
     }
@@ -138,26 +142,27 @@ export class Panel implements Part {
     const parts: number[] = [];
     for (let part = run.firstPart[row] ?? 0; part < (run.firstPart[row + 1] ?? 0); part++) parts.push(part);
     if (parts.length === 0) return element("p", { class: "note" }, "It was only counted: nothing recorded what ran.");
-    parts.sort((a, b) => (run.net[b] ?? 0) - (run.net[a] ?? 0));
     const list = element("ul", { class: "parts" });
-    for (const part of parts) {
+    const pieces = parts.map((part): Piece & { culprit: number } => {
       const sort = run.sorts[run.sort[part] ?? -1];
-      const culprit = run.head.culprits[sort?.culprit ?? -1];
-      if (sort === undefined || culprit === undefined) continue;
-      const net = run.net[part] ?? 0;
-      const around = run.around[part] ?? 0;
+      return { culprit: sort?.culprit ?? -1, text: sort?.text ?? "", net: run.net[part] ?? 0, around: run.around[part] ?? 0 };
+    });
+    for (const { culprit: at, net, around, pieces: of } of summed(pieces)) {
+      const culprit = run.head.culprits[at];
+      if (culprit === undefined) continue;
       const bar = element("span", { class: culprit.explained ? "bar" : "bar open" });
       bar.style.width = `${Math.max((net / Math.max(length, 1)) * 100, 0.5)}%`;
-      bar.style.backgroundColor = culprit.explained ? (app.look.series[app.series[sort.culprit] ?? 0] ?? "") : "";
+      bar.style.backgroundColor = culprit.explained ? (app.look.series[app.series[at] ?? 0] ?? "") : "";
       const nested = around > 0 ? `, ${ns(net + around)} with what ran on top of it` : "";
       list.append(
         element(
           "li",
           {},
           element("span", { class: "track" }, bar),
-          button(culprit.name, `show only stalls with ${culprit.name}`, () => app.set({ culprit: sort.culprit })),
+          button(culprit.name, `show only stalls with ${culprit.name}`, () => app.set({ culprit: at })),
           ` ${percent(net / Math.max(length, 1))}, ${exact(net)}${nested}`,
-          element("span", { class: "note" }, `${culprit.about}; ${sort.text}`),
+          element("span", { class: "note" }, of.length === 1 ? `${culprit.about}; ${of[0]?.text ?? ""}` : `${culprit.about}; in ${count(of.length)} parts:`),
+          ...singly(of),
         ),
       );
     }
@@ -205,4 +210,12 @@ export class Panel implements Part {
 
 function place(lane: string, cpu: number): string {
   return lane === `CPU ${cpu}` ? lane : `${lane}, on CPU ${cpu}`;
+}
+
+/** Parts of one culprit, the largest first, each with whose it is; none where there is but one. */
+function singly(pieces: Piece[]): HTMLElement[] {
+  if (pieces.length < 2) return [];
+  const list = element("ul", { class: "pieces" });
+  for (const piece of pieces) list.append(element("li", {}, `${exact(piece.net)}: ${piece.text}`));
+  return [list];
 }

@@ -149,3 +149,14 @@ export function leftOut(run: Run, mask: Uint8Array, culprit: number | null, whol
   const known = Math.max(of?.stalls ?? 0, shown);
   return `Of the ${count(here)} stalls in this page, which are a sample of ${count(all)}: ${count(shown)} of the ${count(known)} with ${of?.name ?? ""}. What it took in all of the run is in the table of culprits.`;
 }
+
+/** Of points in steps of so much across, the highest of each. */
+export function tops(points: [number, number][], step: number): [number, number][] {
+  const highest = new Map<number, [number, number]>();
+  for (const point of points) {
+    const at = Math.floor(point[0] / step);
+    const known = highest.get(at);
+    if (known === undefined || point[1] < known[1]) highest.set(at, point);
+  }
+  return [...highest.values()];
+}

@@ -2,9 +2,10 @@
 // lanes on one axis from the whole run down to nanoseconds.
 
 import type { App, Part } from "./app.js";
-import { button, element, fit, fitted } from "./dom.js";
-import { exact, moment, ns, stalls, utc, wall } from "./format.js";
+import { button, cut, element, fit, fitted } from "./dom.js";
+import { count, exact, moment, ns, stalls, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
+import { merged } from "./frames.js";
 import { Scroll } from "./lanes.js";
 import { at as stallAt, bars, leftOut, next } from "./pick.js";
 import { LANES_SHOWN, laneHeight, marks, moved, type View, zoomed } from "./scale.js";
@@ -31,6 +32,8 @@ export class Timeline implements Part {
   private readonly named: number;
   /** How high a lane is. */
   private readonly lane: number;
+  /** Frames that lie too close together to be drawn one by one. */
+  private crowded = 0;
   private lowest = 1;
   private highest = 10;
 
@@ -122,6 +125,7 @@ export class Timeline implements Part {
     this.drawAxis(draw, height);
     for (const lane of this.lanes) this.drawLane(draw, lane);
     this.scroll.draw();
+    this.crowded = 0;
     if (rows > 0) this.drawFrames(draw, OVERVIEW + AXIS + this.lane * this.laneCount, rows);
     if (this.selecting !== null) {
       const [a, b] = this.selecting;
@@ -136,17 +140,22 @@ export class Timeline implements Part {
   private tellView(): void {
     const { app } = this;
     const { from, to } = app.view;
-    let shown = 0;
+    let [shown, all] = [0, 0];
     for (let row = 0; row < app.run.head.rows; row++) {
       const start = app.run.start[row] ?? 0;
-      if (app.mask[row] === 1 && start <= to && start + (app.run.length[row] ?? 0) >= from) shown++;
+      if (app.mask[row] !== 1) continue;
+      all++;
+      if (start <= to && start + (app.run.length[row] ?? 0) >= from) shown++;
     }
     const left = leftOut(app.run, app.mask, app.state.culprit, false);
     const rest = left === "" ? "" : ` ${left}`;
     const framed = app.run.frames.size;
     const frames = framed === 0 || app.run.head.served ? "" : ` Of ${stalls(framed)} the frames are in this page (the longest, and some of each culprit); those of the others lie in the run only.`;
     const filter = app.state.culprit === null ? "" : ` with ${app.run.head.culprits[app.state.culprit]?.name ?? ""}`;
-    const text = `${ns(to - from)} in view, ${stalls(shown)}${filter}.${rest}${frames}`;
+    const some = shown < all ? `${count(shown)} of ` : "";
+    const { slow } = app.run.head.run;
+    const counted = slow === undefined ? "" : ` ${count(app.run.head.run.stalls)} of ${count(slow)} slow messages were recorded one by one (the rest were only counted).`;
+    const text = `${ns(to - from)} in view, ${some}${stalls(all)}${filter}.${counted}${rest}${frames}${this.crowded > 0 ? ` Zoom in to tell ${count(this.crowded)} frames of the chosen stall apart.` : ""}`;
     if (this.told.textContent !== text) this.told.textContent = text;
   }
 
@@ -296,14 +305,21 @@ export class Timeline implements Part {
     draw.clip();
     draw.fillStyle = app.look.soft;
     draw.fillRect(this.x(start), top, Math.max(this.x(end) - this.x(start), 1), FRAME * rows + 22);
-    frames.forEach((frame) => {
-      if (frame.depth >= rows) return;
+    let hidden = 0;
+    for (const { frame, of, from: begin, to: close } of merged(frames.filter((frame) => frame.depth < rows), (app.view.to - app.view.from) / width)) {
       const y = top + 12 + frame.depth * FRAME;
-      const x = this.x(start + frame.start_ns);
+      const x = this.x(start + begin);
+      if (of > 1) {
+        // One place for those that none could tell apart, in nobody's colour.
+        if (this.x(start + close) >= left && x <= left + width) hidden += of;
+        draw.fillStyle = app.look.muted;
+        draw.fillRect(x, y + 3, Math.max(this.x(start + close) - x, 2), FRAME - 8);
+        continue;
+      }
       if (frame.end_ns === null) {
         draw.fillStyle = app.look.ink;
         draw.fillRect(x, y - 2, 1.5, FRAME);
-        return;
+        continue;
       }
       const w = Math.max(this.x(start + frame.end_ns) - x, 1);
       const series = app.seriesOfName.get(frame.name) ?? SERIES - 1;
@@ -312,7 +328,14 @@ export class Timeline implements Part {
       const from = Math.max(x, left) + 4;
       const room = Math.min(x + w, left + width) - from - 4;
       if (room > 30) this.inside(draw, `${frame.name} ${ns(frame.end_ns - frame.start_ns)}`, from, y + FRAME / 2 - 1, room);
-    });
+    }
+    if (hidden > 0) {
+      const said = `zoom in to tell ${count(hidden)} frames apart`;
+      const middle = Math.max(this.x(start), left) + 8;
+      const fits = middle + draw.measureText(said).width + 8 < left + width;
+      this.inside(draw, said, fits ? middle : left + 8, top + FRAME * rows + 17, width - 16);
+    }
+    this.crowded = hidden;
     draw.restore();
   }
 
@@ -469,17 +492,4 @@ export class Timeline implements Part {
     tip.style.left = `${Math.max(Math.min(x + 12, this.canvas.clientWidth - tip.offsetWidth - 4), 0)}px`;
     tip.style.top = `${y + 14}px`;
   }
-}
-
-/** As much of a text as fits. */
-export function cut(draw: CanvasRenderingContext2D, text: string, room: number): string {
-  if (room < 14) return "";
-  if (draw.measureText(text).width <= room) return text;
-  let [low, high] = [0, text.length];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (draw.measureText(`${text.slice(0, middle)}\u2026`).width <= room) low = middle;
-    else high = middle - 1;
-  }
-  return low < 3 ? "" : `${text.slice(0, low)}\u2026`;
 }

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { count, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
+import { merged } from "../src/frames.js";
+import { summed } from "../src/parts.js";
+import { tops } from "../src/pick.js";
 import { around, firstLane, LANES_SHOWN, laneInView, marks, moved, within, zoomed } from "../src/scale.js";
 import { NOTHING, read, written } from "../src/state.js";
 
@@ -58,4 +61,22 @@ test("of many lanes some are in view, and any can be", () => {
     const first = laneInView(10, lane, 200);
     assert.ok(first <= lane && lane < first + LANES_SHOWN && first === firstLane(first, 200), `${lane} from ${first}`);
   }
+});
+
+test("frames that no eye could tell apart are one", () => {
+  const frame = (depth: number, start_ns: number, end_ns: number | null) => ({ depth, start_ns, end_ns, name: "n" });
+  const frames = [frame(0, 0, 1000), frame(1, 10, 12), frame(1, 14, 15), frame(1, 16, null), frame(1, 500, 501), frame(0, 1001, 1002)];
+  const shown = (pixel: number) => merged(frames, pixel).map(({ frame, of, from, to }) => [frame.depth, of, from, to]);
+  assert.deepEqual(shown(10), [[0, 1, 0, 1000], [1, 3, 10, 16], [1, 1, 500, 501], [0, 1, 1001, 1002]]);
+  assert.equal(shown(0.5).length, frames.length);
+});
+
+test("parts are summed by culprit, the largest sum first", () => {
+  const part = (culprit: number, net: number) => ({ culprit, net, around: 1, text: `pid ${net}` });
+  const sums = summed([part(7, 50), part(3, 40), part(3, 30)]);
+  assert.deepEqual(sums.map(({ culprit, net, around, pieces }) => [culprit, net, around, pieces.map((piece) => piece.net)]), [[3, 70, 2, [40, 30]], [7, 50, 1, [50]]]);
+});
+
+test("of marks that stand close together the highest is left", () => {
+  assert.deepEqual(tops([[0, 9], [5, 2], [13, 4], [15, 7]], 14), [[5, 2], [15, 7]]);
 });

@@ -691,4 +691,8 @@ fn watched_cpus_on_one_screen() {
     quiet.passive[0] = PassiveCpu { threads: Vec::new(), idle_ns: Nanos(1_000_000), ..PassiveCpu::default() };
     (quiet.attribution, quiet.worst) = (None, Vec::new());
     assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 wanted to run there"));
+    let chosen = ChosenThread { tid: 7, comm: "rustc".into(), share: 0.9, look_ns: Nanos(1_000_000_000) };
+    quiet.passive[0].chosen = Some(chosen);
+    let named = one_screen(&quiet);
+    assert!(named.contains("rustc (tid 7), which belongs on CPU 0, did not want to run there"), "{named}");
 }

@@ -312,3 +312,55 @@ fn frames_are_left_out_before_a_page_is_too_large_to_be_sent() {
     assert!((20..200).contains(&written.framed), "{}", written.framed);
     assert!((1_400_000..=1_500_000).contains(&written.html.len()), "{}", written.html.len());
 }
+
+/// Stalls of one thread, a second apart.
+fn once_a_second() -> Scenario {
+    let mut scenario = Scenario::new(&[0]);
+    for at in 0..8 {
+        scenario.stall(0, 1_000_000 * at + 500_000, vec![part(CulpritKind::Thread, "one", "pid 3", 50_000)]);
+    }
+    scenario
+}
+
+#[test]
+fn one_stall_in_a_field_is_faint_and_the_key_has_no_more_than_the_image() {
+    let run = drawn(&once_a_second().finish(), ALL);
+    let svg = chart::svg(ChartKind::Offsets, &[&run]).unwrap();
+    let used: Vec<usize> = (0..8).filter(|heat| svg.contains(&format!("<path class=\"h{heat}\""))).collect();
+    assert!(used.iter().all(|heat| *heat < 4), "{used:?}");
+    assert_eq!(svg.matches("<rect class=\"h").count(), used.len(), "a key of the shades in use");
+}
+
+#[test]
+fn what_is_too_short_for_a_period_is_no_map_of_offsets() {
+    let mut run = drawn(&once_a_second().finish(), ALL);
+    let map = &run.picture.offsets;
+    run.picture.duration = Nanos(map.unit.0 * map.units_per_column * map.columns as u64);
+    assert!(!chart::svg(ChartKind::Offsets, &[&run]).unwrap().contains("after the end"));
+    // The last column goes beyond the end.
+    run.picture.duration = Nanos(run.picture.duration.0 - run.picture.offsets.unit.0 / 2);
+    assert!(chart::svg(ChartKind::Offsets, &[&run]).unwrap().contains("after the end"));
+    run.picture.duration = Nanos(2 * run.picture.offsets.unit.0);
+    let error = chart::svg(ChartKind::Offsets, &[&run]).unwrap_err().to_string();
+    assert!(error.contains("too short for a period of"), "{error}");
+}
+
+#[test]
+fn sticks_have_marks_and_the_key_has_them_too() {
+    let svg = chart::svg(ChartKind::Series, &[&drawn(&busy(&[0, 1]), ALL)]).unwrap();
+    let count = |class: &str| svg.matches(&format!("<path class=\"{class} s")).count();
+    assert_eq!(count("mark"), count("stick"), "beside the key a mark for each series of sticks");
+    assert!(count("mark") > 2);
+}
+
+#[test]
+fn a_run_without_stalls_says_so_once() {
+    let html = page(&drawn(&Scenario::new(&[0]).finish(), ALL));
+    assert_eq!(html.matches("None was recorded: nothing took").count(), 1);
+    for id in ["culprits", "series", "outliers", "offsets", "worst", "periods"] {
+        assert!(!html.contains(&format!("<section id=\"{id}\">")), "{id}");
+        assert!(!html.contains(&format!("<a href=\"#{id}\">")), "{id}");
+    }
+    let html = page(&drawn(&busy(&[0]), ALL));
+    assert!(!html.contains("None was recorded") && html.contains("<a href=\"#periods\">"));
+}

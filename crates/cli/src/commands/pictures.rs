@@ -187,6 +187,13 @@ pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> 
             out.display(),
             text.len()
         ));
+        if text.len() > html::MOST_BYTES {
+            output::talk(format!(
+                "It is larger than {:.1} MB, for the parts of its stalls alone are: some mail servers refuse so much, \
+                 and no frames are in it",
+                html::MOST_BYTES as f64 / 1e6
+            ));
+        }
         if !html::is_interactive() {
             output::talk(
                 "It stands still: this jitterscope was built without the interactive part (cargo xtask web)",

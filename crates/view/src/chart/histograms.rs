@@ -16,7 +16,12 @@ const BARS: f64 = 16.0;
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let mut curves: Vec<&Curve> = of_messages(run).collect();
-    curves.sort_by_key(|curve| matches!(curve.of, CurveOf::Inter(_)));
+    // What the verdict tells first.
+    curves.sort_by_key(|curve| match curve.of {
+        CurveOf::FromIntended(_) => 0,
+        CurveOf::Inter(_) => 2,
+        _ => 1,
+    });
     if curves.is_empty() {
         let why = "only a pipeline measures messages (record pipeline)".into();
         return Err(ChartError::Nothing { chart: ChartKind::Histograms, why });
@@ -27,7 +32,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     plot::heading(&mut svg, height, "Messages by time", &words::subtitle(&[run]));
     for (at, curve) in curves.iter().enumerate() {
         let (column, row) = ((at % 2) as f64, (at / 2) as f64);
-        let left = 76.0 + column * (WIDTH / 2.0);
+        let left = 84.0 + column * (WIDTH / 2.0);
         let top = 60.0 + PANEL * row;
         let area =
             Area { left, top: top + 36.0, right: left + WIDTH / 2.0 - 100.0, bottom: top + PANEL - 44.0 };
@@ -38,7 +43,9 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
 
 /// The distributions that are drawn.
 pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
-    let wanted = |curve: &&Curve| matches!(curve.of, CurveOf::Transit(_) | CurveOf::Inter(_));
+    let wanted = |curve: &&Curve| {
+        matches!(curve.of, CurveOf::Transit(_) | CurveOf::FromIntended(_) | CurveOf::Inter(_))
+    };
     run.picture.curves.iter().filter(wanted)
 }
 
@@ -57,9 +64,12 @@ pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
 fn panel(svg: &mut Svg, area: Area, curve: &Curve, shared: &Shared) {
     let (x_scale, y_scale) = (shared.messages, shared.bars);
     let counts = bars(curve, x_scale);
-    let x = Axis { scale: x_scale, title: "", name: &scale::length };
-    let y =
-        Axis { scale: y_scale, title: "", name: &|n| if n < 0.9 { String::new() } else { count(n as u64) } };
+    let x = Axis { scale: x_scale, title: "time, log scale", name: &scale::length };
+    let y = Axis {
+        scale: y_scale,
+        title: "messages, log scale",
+        name: &|n| if n < 0.9 { String::new() } else { count(n as u64) },
+    };
     plot::axes(svg, area, &x, &y);
     svg.text("small", Anchor::Start, [area.left, area.top - 22.0], &words::curve(curve.of));
     let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));

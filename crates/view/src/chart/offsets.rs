@@ -11,12 +11,24 @@ use crate::number::count;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
+/// So many in a field have the strongest colour where none has more: one alone in each is a faint field. As
+/// `web/src/offsets.ts` has it.
+const FEW: u64 = 6;
+/// Less than so many units of time show no period of one.
+const UNITS: u64 = 3;
+/// Width of a small letter of the key.
+const LETTER: f64 = 6.8;
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let map = &run.picture.offsets;
-    let most = shared.offsets;
+    let most = shared.offsets.max(FEW);
     if map.counts.iter().all(|n| *n == 0) {
         return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "no stall was recorded".into() });
+    }
+    let duration = run.picture.duration;
+    if duration.0 < map.unit.0.saturating_mul(UNITS) {
+        let why = format!("the run of {duration} is too short for a period of {}", map.unit);
+        return Err(ChartError::Nothing { chart: ChartKind::Offsets, why });
     }
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let unit = scale::length(map.unit.0 as f64);
@@ -41,10 +53,14 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     };
     let (width, height) =
         ((area.right - area.left) / map.columns as f64, (area.bottom - area.top) / map.rows as f64);
-    let step = |n: u64| {
-        let share = (n as f64).ln_1p() / (most as f64).ln_1p();
-        ((share * HEAT as f64).ceil() as usize).clamp(1, HEAT) - 1
-    };
+    let step = |n: u64| shade(n, most);
+    // After the end nothing could begin: that is not quiet.
+    let last = duration.0.saturating_sub((map.columns as u64 - 1) * map.units_per_column * map.unit.0);
+    let after = (last as f64 / map.unit.0 as f64).min(1.0);
+    if after < 1.0 {
+        let top = area.top + after * (area.bottom - area.top);
+        beyond(&mut svg, [area.right - width, top, width, area.bottom - top]);
+    }
     let mut paths = vec![String::new(); HEAT];
     let heat = |column: usize, row: usize| {
         let n = map.counts[column * map.rows + row];
@@ -69,11 +85,87 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for (heat, path) in paths.iter().enumerate() {
         svg.path(&format!("h{heat}"), path);
     }
-    // The key: from one to the most.
-    svg.text("small", Anchor::End, [WIDTH - 24.0 - 18.0 * HEAT as f64 - 52.0, 70.0], "stalls: 1");
-    for heat in 0..HEAT {
-        svg.rect(&format!("h{heat}"), [WIDTH - 24.0 - 46.0 - 18.0 * (HEAT - heat) as f64, 60.0, 17.0, 11.0]);
-    }
-    svg.text("small", Anchor::End, [WIDTH - 24.0, 70.0], &count(most));
+    key(&mut svg, map.counts.iter().copied(), most, after < 1.0);
     Ok(svg)
+}
+
+/// Which of the shades so many stalls have.
+fn shade(n: u64, most: u64) -> usize {
+    let share = (n as f64).ln_1p() / (most as f64).ln_1p();
+    ((share * HEAT as f64).ceil() as usize).clamp(1, HEAT) - 1
+}
+
+/// Fewest stalls that have a shade, or a stronger one.
+fn fewest(wanted: usize, most: u64) -> u64 {
+    let (mut low, mut high) = (1, most.saturating_add(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if shade(middle, most) < wanted { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
+    svg.rect("beyond", [x, y, width, height]);
+    let mut lines = String::new();
+    let mut at = y + 3.0;
+    while at < y + height {
+        let _ = write!(lines, "M{} {}h{}", Px(x), Px(at), Px(width));
+        at += 5.0;
+    }
+    svg.path("hatch", &lines);
+}
+
+/// The shades that are in use, each with how many stalls it stands for, from the right edge on.
+fn key(svg: &mut Svg, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool) {
+    let mut used = [false; HEAT];
+    for n in counts.filter(|n| *n > 0) {
+        used[shade(n, most)] = true;
+    }
+    let mut x = WIDTH - 24.0;
+    let mut before = |text: &str| {
+        x -= LETTER * text.chars().count() as f64 + 6.0;
+        svg.text("small num", Anchor::Start, [x, 70.0], text);
+        x -= 22.0;
+        x
+    };
+    let mut swatches = Vec::new();
+    if is_cut {
+        swatches.push((None, before("after the end")));
+    }
+    for heat in (0..HEAT).rev().filter(|heat| used[*heat]) {
+        let (from, to) = (fewest(heat, most), fewest(heat + 1, most).saturating_sub(1).min(most));
+        let text = if from >= to { count(from) } else { format!("{}\u{2013}{}", count(from), count(to)) };
+        swatches.push((Some(heat), before(&text)));
+    }
+    svg.text("small", Anchor::End, [x - 8.0, 70.0], "stalls in a field:");
+    for (heat, x) in swatches {
+        let area = [x, 60.0, 17.0, 11.0];
+        match heat {
+            Some(heat) => svg.rect(&format!("h{heat}"), area),
+            None => beyond(svg, area),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_part_all_numbers_between_them() {
+        for most in [FEW, 7, 40, 1_000, 123_456] {
+            let mut next = 1;
+            for heat in 0..HEAT {
+                let (from, to) = (fewest(heat, most), fewest(heat + 1, most) - 1);
+                assert_eq!(from, next, "{heat} of {most}");
+                for n in [from, to].into_iter().filter(|_| from <= to) {
+                    assert_eq!(shade(n, most), heat, "{n} of {most}");
+                }
+                next = to + 1;
+            }
+            assert_eq!(next, most + 1);
+        }
+        assert!(shade(1, FEW) < 4, "one alone is faint");
+    }
 }

@@ -8,7 +8,7 @@ use super::theme::{SERIES, WIDTH};
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use jitterscope_analyze::picture::DrawnStall;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 const HEIGHT: f64 = 460.0;
@@ -16,6 +16,8 @@ const HEIGHT: f64 = 460.0;
 const PANEL: f64 = 150.0;
 /// Marks of a scatter.
 const MOST_MARKS: usize = 1_500;
+/// Marks of one series on sticks are so far apart, units of the view box.
+const MARK_APART: f64 = 14.0;
 /// Lanes that get sticks of their own.
 const PANELS: usize = 6;
 
@@ -102,14 +104,14 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     lanes.truncate(PANELS);
     lanes.sort_unstable();
     let mut key = Svg::new(WIDTH, 0.0);
-    let top = plot::key(&mut key, &shown.names, Sample::Bar) + 16.0;
+    let top = plot::key(&mut key, &shown.names, Sample::Stick) + 16.0;
     let height = top + PANEL * lanes.len() as f64 + 34.0;
     let mut svg = Svg::new(WIDTH, height);
     let more =
         if hidden > 0 { format!("; {hidden} lanes with shorter stalls are left out") } else { String::new() };
     let remark = format!("{}{more}", words::subtitle_of_culprits(run));
     plot::heading(&mut svg, height, "The longest stall of each moment", &remark);
-    plot::key(&mut svg, &shown.names, Sample::Bar);
+    plot::key(&mut svg, &shown.names, Sample::Stick);
     let y_scale = shared.lengths;
     let x_scale = seconds(run);
     for (at, lane) in lanes.iter().enumerate() {
@@ -130,21 +132,29 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             }
         }
         let mut paths = vec![String::new(); shown.names.len()];
+        // Whose a stick is is told by a mark too, on the highest of those that stand close together.
+        let mut tops: BTreeMap<(usize, i32), [f64; 2]> = BTreeMap::new();
         let mut sticks: Vec<_> = sticks.into_iter().collect();
         sticks.sort_by_key(|(column, _)| *column);
         for (_, stall) in sticks {
             let x = area.x(x_scale.share(stall.start.as_secs_f64()));
             let y = area.y(y_scale.share(stall.length.0 as f64));
-            let _ = write!(
-                paths[shown.series(run, stall)],
-                "M{} {}V{}",
-                Px(x),
-                Px(area.bottom),
-                Px(y.min(area.bottom - 1.0))
-            );
+            let series = shown.series(run, stall);
+            let top = tops.entry((series, (x / MARK_APART) as i32)).or_insert([x, y]);
+            if y < top[1] {
+                *top = [x, y];
+            }
+            let _ = write!(paths[series], "M{} {}V{}", Px(x), Px(area.bottom), Px(y.min(area.bottom - 1.0)));
         }
         for (series, path) in paths.iter().enumerate() {
             svg.path(&format!("stick s{}", series % SERIES), path);
+        }
+        let mut marks = vec![String::new(); shown.names.len()];
+        for ((series, _), [x, y]) in tops {
+            marks[series].push_str(&plot::mark(series, x, y));
+        }
+        for (series, path) in marks.iter().enumerate() {
+            svg.path(&format!("mark s{}", series % SERIES), path);
         }
     }
     Ok(svg)

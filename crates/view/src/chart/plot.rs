@@ -1,7 +1,7 @@
 //! A rectangle with axes, and the key of its series.
 
 use super::scale::Scale;
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Px, Svg};
 use super::theme::{SERIES, WIDTH};
 
 /// Where the rectangle lies in its image.
@@ -57,7 +57,7 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
         svg.text("small", Anchor::Middle, [area.x(0.5), area.bottom + 36.0], x.title);
     }
     if !y.title.is_empty() {
-        svg.upwards("small", [16.0, area.y(0.5)], y.title);
+        svg.upwards("small", [area.left - 68.0, area.y(0.5)], y.title);
     }
 }
 
@@ -73,6 +73,9 @@ pub(super) fn heading(svg: &mut Svg, height: f64, title: &str, remark: &str) {
 pub(super) enum Sample {
     Line,
     Mark,
+    /// A stick with its mark.
+    Stick,
+    /// A filled piece with its hatching.
     Bar,
 }
 
@@ -93,7 +96,13 @@ pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
         match sample {
             Sample::Line => svg.line(&line_class(at), [x, middle, x + 24.0, middle]),
             Sample::Mark => svg.path(&format!("mark s{}", at % SERIES), &mark(at, x + 12.0, middle)),
-            Sample::Bar => svg.rect(&format!("f{}", at % SERIES), [x + 6.0, middle - 5.0, 12.0, 10.0]),
+            Sample::Stick => {
+                let x = x + 12.0;
+                let stick = format!("M{} {}V{}", Px(x), Px(middle + 7.0), Px(middle - 3.0));
+                svg.path(&format!("stick s{}", at % SERIES), &stick);
+                svg.path(&format!("mark s{}", at % SERIES), &mark(at, x, middle - 3.0));
+            }
+            Sample::Bar => piece(svg, at, [x + 2.0, middle - 6.0, 20.0, 13.0]),
         }
         svg.text("small", Anchor::Start, [x + 29.0, y], name);
         x += width;
@@ -108,7 +117,6 @@ pub(super) fn line_class(series: usize) -> String {
 
 /// The mark of a series around a point: circle, square, triangle, diamond, cross, saltire, bar.
 pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
-    use super::svg::Px;
     let (l, r, t, b) = (Px(x - 3.0), Px(x + 3.0), Px(y - 3.0), Px(y + 3.0));
     let (x, y) = (Px(x), Px(y));
     match series % SERIES {
@@ -119,5 +127,73 @@ pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
         4 => format!("M{l} {y}h6M{x} {t}v6"),
         5 => format!("M{l} {t}l6 6M{l} {b}l6-6"),
         _ => format!("M{l} {y}h6"),
+    }
+}
+
+/// A filled piece of a series: its colour, and lines across it that tell it without.
+pub(super) fn piece(svg: &mut Svg, series: usize, area: [f64; 4]) {
+    svg.rect(&format!("f{}", series % SERIES), area);
+    svg.path("hatch", &hatching(series, area));
+}
+
+/// Lines of a piece: none, rising, falling, upright, lying, rising and falling, upright and lying.
+fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
+    const STEP: f64 = 7.0;
+    let (right, bottom) = (x + width, y + height);
+    let mut out = String::new();
+    let mut line = |[x1, y1, x2, y2]: [f64; 4]| {
+        out.push_str(&format!("M{} {}L{} {}", Px(x1), Px(y1), Px(x2), Px(y2)));
+    };
+    let steps = |length: f64| (1..(length / STEP).ceil() as usize).map(|at| STEP * at as f64);
+    let kind = series % SERIES;
+    if matches!(kind, 1 | 5) {
+        for at in steps(width + height) {
+            line([
+                x + (at - height).max(0.0),
+                y + at.min(height),
+                x + at.min(width),
+                y + (at - width).max(0.0),
+            ]);
+        }
+    }
+    if matches!(kind, 2 | 5) {
+        for at in steps(width + height) {
+            line([
+                x + (at - height).max(0.0),
+                bottom - at.min(height),
+                x + at.min(width),
+                bottom - (at - width).max(0.0),
+            ]);
+        }
+    }
+    if matches!(kind, 3 | 6) {
+        for at in steps(width) {
+            line([x + at, y, x + at, bottom]);
+        }
+    }
+    if matches!(kind, 4 | 6) {
+        for at in steps(height) {
+            line([x, y + at, right, y + at]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_is_told_without_its_colour() {
+        let area = [10.0, 20.0, 30.0, 18.0];
+        let all: Vec<String> = (0..SERIES).map(|series| hatching(series, area)).collect();
+        for (at, lines) in all.iter().enumerate() {
+            assert!(!all[..at].contains(lines), "{at}");
+            for number in lines.split(['M', 'L']).filter(|point| !point.is_empty()) {
+                let (x, y) = number.split_once(' ').unwrap();
+                let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                assert!((10.0..=40.0).contains(&x) && (20.0..=38.0).contains(&y), "{at}: {number}");
+            }
+        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn inline(title: &str, remark: &str, names: &[&str], wholes: &[Whole]
         let mut x = LEFT;
         for (series, share) in whole.shares.iter().enumerate() {
             let width = share.clamp(0.0, 1.0) * (RIGHT - LEFT);
-            svg.rect(&format!("f{series}"), [x, y, width, LINE - 8.0]);
+            plot::piece(&mut svg, series, [x, y, width, LINE - 8.0]);
             // By name as well as by colour, as far as there is room, on paper of its own.
             let percent = percent_cell(*share);
             let named = names.get(series).map_or_else(String::new, |name| format!("{name} {percent}"));

@@ -26,6 +26,7 @@ const SHAPES: &str = "\
 .chart .curve{stroke-width:2;stroke-linejoin:round}
 .chart .stick{stroke-width:1.5}
 .chart .mark{stroke-width:1.2}
+.chart .hatch{stroke-width:1.6}
 .chart .d1{stroke-dasharray:9 4}
 .chart .d2{stroke-dasharray:3 3}
 .chart .d3{stroke-dasharray:11 3 2 3}
@@ -97,6 +98,8 @@ impl Colours {
         rule(".small,.muted", "fill", self.muted);
         rule(".grid", "stroke", self.grid);
         rule(".axis", "stroke", self.axis);
+        rule(".hatch", "stroke", self.paper);
+        rule(".beyond", "fill", self.grid);
         for (at, colour) in self.series.iter().enumerate() {
             rule(&format!(".s{at}"), "stroke", colour);
             rule(&format!(".f{at}"), "fill", colour);

@@ -76,19 +76,33 @@ pub(super) fn subtitle_of_culprits(run: &Drawn) -> String {
     format!("{said}{}", subtitle(&[run]))
 }
 
+/// A pipeline's slow messages, where more were than could be recorded one by one.
+pub(crate) fn slow_messages(run: &Drawn) -> Option<u64> {
+    let consumers = &run.summary.pipeline.as_ref()?.consumers;
+    let slow = consumers.iter().map(|consumer| consumer.slow).fold(0, u64::saturating_add);
+    (slow > run.picture.stalls_read).then_some(slow)
+}
+
 /// Which runs, beneath a title.
 pub(super) fn subtitle(runs: &[&Drawn]) -> String {
     match runs {
         [run] => {
             let facts = &run.summary.run;
             let kind = tame(&run.summary.probe.kind);
-            let stalls = run.picture.stalls_read;
+            let stalls = match slow_messages(run) {
+                Some(slow) => format!(
+                    "{} of {} slow messages (the rest were only counted)",
+                    count(run.picture.stalls_read),
+                    count(slow)
+                ),
+                None => self::stalls(run.picture.stalls_read),
+            };
             format!(
                 "{} {}, {kind}, {}, {} from {}, {} UTC",
                 fit(&facts.label, 32),
                 tame(&facts.id),
                 span(facts.duration_ns),
-                self::stalls(stalls),
+                stalls,
                 run.summary.probe.threshold_ns,
                 utc(facts.started_realtime_ns),
             )

@@ -12,7 +12,7 @@ use crate::drawn::Drawn;
 use crate::number::{count, percent, rate, span, utc};
 use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::compare::{
-    Against, Comparison, CpuRow, CulpritDiff, Diff, FigureRow, SideSummary, Verdict,
+    Against, Comparison, ConditionDifference, CpuRow, CulpritDiff, Diff, FigureRow, SideSummary, Verdict,
 };
 use jitterscope_analyze::{DifferenceClass, MachineDifference};
 
@@ -87,21 +87,44 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
     body.raw("<section class=\"verdict\">\n<h2>")
         .text(&format!("{} against {}", names[1], names[0]))
         .raw("</h2>\n");
-    for difference in &against.conditions {
-        let told = format!(
-            "{}: {} in {}, {} in {}.",
-            difference.what, difference.before, names[0], difference.after, names[1]
+    let differs = |difference: &ConditionDifference| {
+        let ConditionDifference { what, before, after, .. } = difference;
+        format!("{what}: {before} in {}, {after} in {}", names[0], names[1])
+    };
+    let apart: Vec<String> =
+        against.conditions.iter().filter(|difference| difference.incomparable).map(differs).collect();
+    if !apart.is_empty() {
+        let told = format!("{}.", apart.join("; "));
+        body.element(
+            "<p class=\"warning\"><strong>Not comparable, nothing is judged:</strong> ",
+            &told,
+            "</p>\n",
         );
-        let class = match difference.incomparable {
-            true => "<p class=\"warning\"><strong>Not comparable, nothing is judged:</strong> ",
-            false => "<p class=\"warning\"><strong>Measured differently:</strong> ",
-        };
+    }
+    for difference in against.conditions.iter().filter(|difference| !difference.incomparable) {
+        let told = format!("{}.", differs(difference));
+        let class = "<p class=\"warning\"><strong>Measured differently:</strong> ";
         body.element(class, &told, "</p>\n");
     }
-    if against.machine.iter().any(|difference| difference.class == DifferenceClass::Incomparable) {
-        body.raw(
-            "<p class=\"warning\"><strong>Other machines:</strong> the figures do not tell what a setting did.</p>\n",
-        );
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+    let other: Vec<String> = against
+        .machine
+        .iter()
+        .filter(|difference| difference.class == DifferenceClass::Incomparable)
+        .map(|of| {
+            format!(
+                "{}: {} in {}, {} in {}",
+                of.what,
+                shown(&of.before),
+                names[0],
+                shown(&of.after),
+                names[1]
+            )
+        })
+        .collect();
+    if !other.is_empty() {
+        let told = format!("the figures do not tell what a setting did. {}.", other.join("; "));
+        body.element("<p class=\"warning\"><strong>Other machines:</strong> ", &told, "</p>\n");
     }
     let length = length(&diff.sides[0], &diff.sides[against.side]);
     for row in against.figures.iter().filter(|row| row.is_total) {
@@ -145,6 +168,16 @@ fn signed(verdict_of: Verdict) -> String {
     format!("{sign}{}", verdict(verdict_of))
 }
 
+/// Which side has no such figure; nothing where both or neither have.
+fn lacking(row: &FigureRow, names: &[String; 2]) -> String {
+    let has = |values: &[Option<f64>]| values.iter().any(Option::is_some);
+    match (has(&row.first), has(&row.second)) {
+        (true, false) => format!("{} has no such figure", names[1]),
+        (false, true) => format!("{} has no such figure", names[0]),
+        _ => String::new(),
+    }
+}
+
 fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
     if against.figures.is_empty() {
         body.note("Runs of this probe have no figures.");
@@ -171,7 +204,7 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
             Cell::Number(by(|c| c.change)),
             Cell::Number(compared.map(|c| interval(c.interval, c.scale, row.unit)).unwrap_or_default()),
             Cell::Number(by(|c| c.noise_floor).trim_start_matches('+').to_owned()),
-            Cell::Text(compared.map(|c| signed(c.verdict)).unwrap_or_default()),
+            Cell::Text(compared.map_or_else(|| lacking(row, names), |c| signed(c.verdict))),
         ]
     };
     body.table("Figures: less is better everywhere", &heads, against.figures.iter().map(row).collect());

@@ -62,6 +62,9 @@ struct Run {
     threshold_ns: u64,
     /// Stalls that were read, of which `rows` are here.
     stalls: u64,
+    /// Slow messages in all, where only some of them were recorded one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow: Option<u64>,
     /// Why who did it cannot be said, where the run's evidence fails its own proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
@@ -204,6 +207,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             duration_ns: picture.duration.0,
             threshold_ns: run.summary.probe.threshold_ns.0,
             stalls: picture.stalls_read,
+            slow: chart_words::slow_messages(run),
             doubt: headline::unproven(&run.summary),
         },
         lanes: picture.lanes.iter().map(chart_words::lane).collect(),

@@ -55,7 +55,13 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
 
 pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary) {
     body.section("messages", "Messages");
-    charts::figure(body, run, ChartKind::Histograms);
+    if charts::figure(body, run, ChartKind::Histograms) {
+        body.note(
+            "From the intended time is what the verdict tells: from when a message was due until it was \
+             received, which a producer that is late makes longer too. Queue transit begins when it was \
+             published.",
+        );
+    }
     let mut heads =
         vec![Head::Text("time"), Head::Number("messages"), Head::Number("mean"), Head::Number("least")];
     heads.extend(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"].map(Head::Number));

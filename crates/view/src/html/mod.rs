@@ -46,7 +46,7 @@ const CULPRITS: usize = 24;
 
 /// Bytes that a page is to have at most: so that it can be sent to somebody. Frames are left out beyond it, for
 /// what they show can be had from the run.
-const MOST_BYTES: usize = 1_500_000;
+pub const MOST_BYTES: usize = 1_500_000;
 
 /// What a page of a run is made of.
 pub struct Page<'p> {
@@ -115,26 +115,31 @@ pub fn render(page: &Page<'_>) -> Written {
     }
     followed::render(&mut body, summary);
     watched::render(&mut body, summary);
-    culprits::render(&mut body, page.run);
-    charts::series(&mut body, page.run);
-    charts::percentiles(&mut body, page.run);
-    charts::outliers(&mut body, page.run);
-    charts::offsets(&mut body, page.run);
-    worst::render(&mut body, page.run);
-    facts::periods(&mut body, page.run);
+    if has_stalls(page.run) {
+        culprits::render(&mut body, page.run);
+        charts::series(&mut body, page.run);
+        charts::percentiles(&mut body, page.run);
+        charts::outliers(&mut body, page.run);
+        charts::offsets(&mut body, page.run);
+        worst::render(&mut body, page.run);
+        facts::periods(&mut body, page.run);
+    } else {
+        without_stalls(&mut body, page.run);
+    }
     settings::render(&mut body, summary, page.settings);
     facts::trust(&mut body, summary);
     facts::machine(&mut body, page.run);
     body.raw("</main>\n");
-    footer(&mut body, summary);
-    let title = format!("{} {} \u{2013} jitterscope", label(&summary.run.label), summary.run.id);
     let served = page.list.is_some();
+    let rows = if bundle::is_interactive() { data::encoded(page.run, served) } else { String::new() };
+    footer(&mut body, summary, rows.len() > MOST_BYTES);
+    let title = format!("{} {} \u{2013} jitterscope", label(&summary.run.label), summary.run.id);
     let body = body.into_string();
     let write = if served { policy::asking } else { policy::document };
     if !bundle::is_interactive() {
         return Written { html: write(&title, &body, None), framed: 0 };
     }
-    let mut data = policy::Data { rows: data::encoded(page.run, served), frames: String::new() };
+    let mut data = policy::Data { rows, frames: String::new() };
     let others = write(&title, &body, Some(&data)).len();
     let (frames, framed) = frames::encoded(page.frames, MOST_BYTES.saturating_sub(others));
     data.frames = frames;
@@ -173,7 +178,7 @@ fn header(body: &mut Markup, page: &Page<'_>) {
 fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     let summary = &run.summary;
     let mut sections = vec![("verdict", "Verdict")];
-    if bundle::is_interactive() {
+    if bundle::is_interactive() && run.picture.stalls_read > 0 {
         sections.push(("timeline", "Timeline"));
     }
     if summary.wakeup.is_some() {
@@ -188,18 +193,23 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     if !summary.passive.is_empty() {
         sections.push(("watched", "What belongs there"));
     }
-    sections.extend([
-        ("culprits", "Culprits"),
-        ("series", "Over time"),
-        ("percentiles", "Percentiles"),
-        ("outliers", "Outliers"),
-        ("offsets", "Offsets"),
-        ("worst", "Worst"),
-        ("periods", "Periods"),
-        ("settings", "Settings"),
-        ("trust", "Trust"),
-        ("machine", "Machine"),
-    ]);
+    if has_stalls(run) {
+        sections.extend([
+            ("culprits", "Culprits"),
+            ("series", "Over time"),
+            ("percentiles", "Percentiles"),
+            ("outliers", "Outliers"),
+            ("offsets", "Offsets"),
+            ("worst", "Worst"),
+            ("periods", "Periods"),
+        ]);
+    } else {
+        sections.push(("stalls", "Stalls"));
+        if run.picture.curves.iter().any(|curve| curve.count > 0) {
+            sections.push(("percentiles", "Percentiles"));
+        }
+    }
+    sections.extend([("settings", "Settings"), ("trust", "Trust"), ("machine", "Machine")]);
     sections
 }
 
@@ -241,12 +251,38 @@ fn verdict(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn footer(body: &mut Markup, summary: &RunSummary) {
+/// Whether there is anything that stalls' sections have.
+fn has_stalls(run: &Drawn) -> bool {
+    run.picture.stalls_read > 0 || run.picture.culprits.iter().any(|culprit| culprit.total.0 > 0)
+}
+
+/// One sentence in place of sections that would each say that there is nothing.
+fn without_stalls(body: &mut Markup, run: &Drawn) {
+    let threshold = run.summary.probe.threshold_ns;
+    body.section("stalls", "Stalls");
+    body.note(&format!(
+        "None was recorded: nothing took {threshold} or longer. There is no culprit, outlier, offset or period to \
+         show."
+    ));
+    body.end();
+    if run.picture.curves.iter().any(|curve| curve.count > 0) {
+        charts::percentiles(body, run);
+    }
+}
+
+/// `is_large`: whether the rows alone are more than a page should have.
+fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
     body.raw("<footer><p>").text(&format!("jitterscope {}", summary.run.tool_version));
     if !summary.run.path.is_empty() {
         body.raw(" \u{b7} ").text(&summary.run.path);
     }
     body.raw("</p>");
+    if is_large {
+        body.raw(
+            "<p>This page is larger than 1.5 MB, for the parts of its stalls alone are: no frames are in it. \
+             Some mail servers refuse so much. A higher threshold records fewer stalls.</p>",
+        );
+    }
     if !bundle::is_interactive() {
         body.raw(
             "<p>This page is complete, but stands still: the program that wrote it was built without its \

@@ -50,6 +50,16 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     }
 }
 
+/// Whose a CPU that was watched alone is, where that is one thread.
+fn owner(cpus: &[PassiveCpu]) -> Option<String> {
+    let [cpu] = cpus else { return None };
+    match (&cpu.chosen, cpu.threads.as_slice(), cpu.thread_count) {
+        (Some(chosen), _, _) => Some(format!("{} (tid {})", tame(&chosen.comm), chosen.tid)),
+        (None, [thread], 1) => Some(name(thread)),
+        _ => None,
+    }
+}
+
 /// How much was stolen of what could have been used.
 pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let cpus = &summary.passive;
@@ -60,15 +70,28 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let wanted = sum(PassiveCpu::wanted_ns);
     let fraction = stolen.0 as f64 / wanted.0.max(1) as f64;
     if wanted == Nanos::ZERO {
-        let text = format!(
-            "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
-            short_cpus_text(&ids),
-            span(watched)
-        );
+        let text = match owner(cpus) {
+            Some(owner) => format!(
+                "{owner}, which belongs on {}, did not want to run there in {}: nothing could be taken from it.",
+                short_cpus_text(&ids),
+                span(watched)
+            ),
+            None => format!(
+                "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
+                short_cpus_text(&ids),
+                span(watched)
+            ),
+        };
         return page.prose(Some(Tone::Warning), 0, &text);
     }
     if stretches == 0 {
-        let text = format!("Nothing was seen to be taken from what belongs on {}.", short_cpus_text(&ids));
+        let text = match owner(cpus) {
+            Some(owner) => format!(
+                "Nothing was seen to be taken from {owner}, which belongs on {}.",
+                short_cpus_text(&ids)
+            ),
+            None => format!("Nothing was seen to be taken from what belongs on {}.", short_cpus_text(&ids)),
+        };
         return page.prose(Some(Tone::Good), 0, &text);
     }
     let text = format!(
