@@ -1,9 +1,37 @@
 // Names and labels that are markup, or hide what they are: text in every kind of page.
 
 import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const SCRIPT = "<script>document.title='got in'</script>";
+
+/** What a thread may call itself. */
+const NAMES = ["<script>a()//", '"><img src=x>', "</script><b>", "'\";alert(1)//", "&lt;\u202ex"];
+
+/** A stored run in which everybody has such a name, as far as its manifest has names. */
+function renamed(from, to) {
+  cpSync(from, to, { recursive: true });
+  const file = join(to, "manifest.json");
+  const manifest = JSON.parse(readFileSync(file, "utf8"));
+  let at = 0;
+  const hostile = () => NAMES[at++ % NAMES.length];
+  const rename = (of, within) => {
+    if (of === null || typeof of !== "object") return;
+    for (const [key, value] of Object.entries(of)) {
+      const ran = key === "name" && /^ran_/.test(within);
+      if (typeof value === "string" && (key === "comm" || ran)) of[key] = hostile();
+      else rename(value, Array.isArray(of) ? within : key);
+    }
+  };
+  rename(manifest, "");
+  manifest.label = SCRIPT;
+  // Passive fixtures do not have one.
+  const host = manifest.host !== undefined;
+  if (host) [manifest.host.hostname, manifest.host.cmdline] = [NAMES[1], NAMES[2]];
+  writeFileSync(file, JSON.stringify(manifest));
+  return { names: at, host };
+}
 
 /** Nothing of a page came from a name: no script but its own, no image, no other title. */
 async function harmless(page, scripts) {
@@ -17,7 +45,30 @@ async function harmless(page, scripts) {
   assert.doesNotMatch(await page.locator("body").innerText(), /[\u202a-\u202e\u2066-\u2069]/);
 }
 
-export async function hostileNames({ browser, check, open, settled, sound, jitterscope, page_of, runs, out }) {
+export async function hostileNames({ browser, check, open, settled, sound, jitterscope, page_of, runs, stored, out }) {
+  await check("names that are markup are text in pages of every kind of run", async () => {
+    for (const kind of ["pipeline", "attach", "wakeup", "passive"]) {
+      const run = join(stored, `hostile-${kind}`);
+      const { names, host } = renamed(join(stored, `fixture-${kind}`), run);
+      const { page, said, requested } = await open(browser, page_of(run, `hostile-${kind}`));
+      assert.equal(await page.locator("h1").textContent(), SCRIPT, kind);
+      if (host) assert.ok((await page.locator("#machine").textContent()).includes(NAMES[2]), kind);
+      assert.ok(host || kind === "passive", kind);
+      const told = await page.locator("main").textContent();
+      if (names > 0) assert.ok(NAMES.some((name) => told.includes(name)), `${kind}: none of ${names} names is told`);
+      if (kind === "pipeline" || kind === "attach") assert.ok(names > 0, kind);
+      await harmless(page, 1);
+      for (const width of [1280, 400]) {
+        await page.setViewportSize({ width, height: 900 });
+        await settled(page);
+        await sound(page);
+      }
+      assert.deepEqual(said, [], kind);
+      assert.deepEqual(requested, [], kind);
+      await page.close();
+    }
+  });
+
   await check("names that are markup are text", async () => {
     for (const [at, run] of runs.entries()) {
       const { page, said, requested } = await open(browser, page_of(run, `hostile-${at}`));

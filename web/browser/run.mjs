@@ -34,7 +34,7 @@ async function check(name, work) {
     results.push([name, "passed", took()]);
   } catch (error) {
     results.push([name, "FAILED", took()]);
-    console.error(`${name}: ${error.stack ?? error}`);
+    console.error(`${name}: ${error.stack ?? error}${error.stderr ?? ""}`);
   }
 }
 
@@ -326,7 +326,7 @@ try {
     }
   });
 
-  await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, out });
+  await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, stored: runs, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
   await reader({ browser, check, open, settled, large, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
