@@ -314,6 +314,7 @@ impl Page {
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
         // Which of the two figures the verdict is of, where only one has it.
         let of = match (row.verdict() == row.events.verdict, row.verdict() == row.stolen.verdict) {
+            _ if row.verdict() == Verdict::Inconclusive => "",
             (true, false) => ", count",
             (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
             _ => "",
@@ -329,7 +330,12 @@ impl Page {
             "{} {}{}{of}",
             columns(&format!("{mark}{name}"), CULPRIT, &figures),
             pad(became(row.became), BECAME),
-            self.verdict(decided),
+            // In full it would not fit beside that.
+            if decided.verdict == Verdict::Equivalent && !of.is_empty() {
+                "equiv.".to_owned()
+            } else {
+                self.verdict(decided)
+            },
         );
         self.line(&line);
     }
