@@ -31,17 +31,25 @@ struct Simulated {
     machine: Machine,
     second: Setting,
     parts: Vec<Part>,
+    /// Runs so far: each is a recording of its own.
+    made: u64,
 }
 
 impl Simulated {
     fn new(process: Process, seed: u64, second: Setting) -> Simulated {
         let of = |culprit| part(CulpritKind::Thread, &name(culprit), &format!("pid {}", 100 + culprit), 1);
-        Simulated { machine: Machine::new(process, seed), second, parts: (0..=CULPRITS).map(of).collect() }
+        Simulated {
+            machine: Machine::new(process, seed),
+            second,
+            parts: (0..=CULPRITS).map(of).collect(),
+            made: 0,
+        }
     }
 
     fn run(&mut self, arm: Arm) -> ComparedRun {
         let setting = if arm == Arm::A { PLAIN } else { self.second };
         let run = self.machine.run(setting);
+        self.made += 1;
         self.compared(&run)
     }
 
@@ -54,7 +62,8 @@ impl Simulated {
                 scenario.stall(1, (at * 1e6) as u64, vec![Part { net, ..self.parts[*culprit].clone() }]);
             }
         }
-        let scenario = scenario.finish();
+        let mut scenario = scenario.finish();
+        scenario.manifest.id = format!("run{}", self.made);
         let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(""));
         for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
             builder.stall(stall, attribution);
