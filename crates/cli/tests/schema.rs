@@ -10,7 +10,10 @@ mod stored;
 mod schema_check;
 
 use common::{busy, late};
-use jitterscope_model::{CpuId, CpuSet, CpuUse, MeasuringThread, Nanos, PipelineRole, QuotaLimit, Warning};
+use jitterscope_model::{
+    CpuId, CpuSet, CpuUse, Evidence, MeasuringThread, Nanos, PipelineRole, QuotaLimit, SubjectFields,
+    TimerSource, Warning,
+};
 use schema_check::{check, hold, schema};
 use serde_json::Value;
 use std::path::Path;
@@ -155,6 +158,99 @@ fn a_watched_cpu_is_printed_as_described() {
     hold(&schema("report"), &report, "passive");
     let text = run(&["report", run_of, "--stall", "1", "--json"], dir.path());
     hold(&schema("stall"), &serde_json::from_str(&text).unwrap(), "stall");
+}
+
+/// Every field that a culprit can have. Without `..`, so that a new one must be added here.
+fn all_subject_fields() -> serde_json::Map<String, Value> {
+    let fields = SubjectFields {
+        kind: "x".into(),
+        name: "x".into(),
+        tid: Some(1),
+        tgid: Some(1),
+        process: Some("x".into()),
+        comm: Some("x".into()),
+        class: Some("x".into()),
+        priority: Some(1),
+        nice: Some(1),
+        uid: Some(1),
+        space: Some("x".into()),
+        quota_us: Some(1),
+        period_us: Some(1),
+        cgroup: Some("x".into()),
+        function: Some("x".into()),
+        workqueue: Some("x".into()),
+        unbound: Some(true),
+        irq: Some(1),
+        vector: Some("x".into()),
+        softirq: Some(1),
+        timer: Some(TimerSource::HighResolution),
+        bank: Some(1),
+        idle_state: Some(1),
+        meanwhile: Some("x".into()),
+        untraced: vec!["x".into()],
+        unseen_cpu: Some(CpuId(1)),
+        frame: Some(Evidence::SwitchRecords),
+        detail: Some("x".into()),
+    };
+    match serde_json::to_value(fields) {
+        Ok(Value::Object(fields)) => fields,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Which culprits a live run meets is chance, so what a schema lacks may show in one run of a hundred.
+#[test]
+fn wherever_a_culprit_is_printed_all_that_it_can_have_is_described() {
+    fn walk(
+        schema: &Value,
+        subject: &serde_json::Map<String, Value>,
+        at: &str,
+        found: &mut Vec<String>,
+        wrong: &mut Vec<String>,
+    ) {
+        let fields = &schema["properties"];
+        if fields["kind"].is_object() && fields["workqueue"].is_object() {
+            found.push(at.to_owned());
+            for (name, value) in subject {
+                match fields.get(name) {
+                    Some(described) => check(described, value, &format!("{at}.{name}"), wrong),
+                    None => wrong.push(format!("{at}: {name} is not described")),
+                }
+            }
+        }
+        for (name, field) in fields.as_object().into_iter().flatten() {
+            walk(field, subject, &format!("{at}.{name}"), found, wrong);
+        }
+        if schema["items"].is_object() {
+            walk(&schema["items"], subject, &format!("{at}[]"), found, wrong);
+        }
+        for (kind, line) in schema["lines"].as_object().into_iter().flatten() {
+            walk(line, subject, &format!("{at}.{kind}"), found, wrong);
+        }
+    }
+    let subject = all_subject_fields();
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for name in ["diff", "experiment", "experiment-auto", "export", "report", "stall"] {
+        let before = found.len();
+        walk(&schema(name), &subject, name, &mut found, &mut wrong);
+        assert!(found.len() > before, "{name} describes no culprit");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A comparison within an experiment, and an experiment within `--auto`, are what they are alone.
+#[test]
+fn what_is_printed_within_another_is_described_alike() {
+    let bare = |mut schema: Value| {
+        let fields = schema.as_object_mut().unwrap();
+        for name in ["$schema", "title", "type"] {
+            fields.remove(name);
+        }
+        schema
+    };
+    let (diff, experiment, auto) = (schema("diff"), schema("experiment"), schema("experiment-auto"));
+    assert_eq!(bare(experiment["properties"]["diff"].clone()), bare(diff));
+    assert_eq!(bare(auto["properties"]["confirmed"].clone()), bare(experiment));
 }
 
 #[test]
