@@ -8,7 +8,7 @@ use jitterscope_model::Nanos;
 /// No unit, an unknown one, or more than 584 years.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let bad = |why: &dyn std::fmt::Display| {
-        format!("{why}; write a number and a unit (ns, us, ms, s, m, h), for example 10s, 250us or 1m30s")
+        format!("{why}; write a number and a unit (ns, us, ms, s, m, h, d), for example 10s, 250us or 1m30s")
     };
     if text.trim().parse::<f64>().is_ok() {
         return Err(bad(&format!("'{text}' has no unit")));
