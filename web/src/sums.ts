@@ -5,8 +5,8 @@ import { nextStall, Picture, place } from "./charts.js";
 import { culpritOf } from "./data.js";
 import { fit } from "./dom.js";
 import { exact, moment, ns, percent, stalls } from "./format.js";
-import { SERIES } from "./look.js";
-import { bars } from "./pick.js";
+import { hanging, mark, SERIES } from "./look.js";
+import { bars, tops } from "./pick.js";
 import { around } from "./scale.js";
 
 const PANEL = 118;
@@ -87,6 +87,13 @@ export class Series extends Picture {
           draw.lineTo(x, Math.min(y, base - 1));
         }
         draw.stroke();
+        // Whose it is also by a mark, on the highest of those that stand close together.
+        draw.lineWidth = 1.2;
+        draw.lineJoin = "round";
+        draw.beginPath();
+        for (const [x, y] of tops(sticks, 14)) mark(draw, series, x, hanging(y, base), 3);
+        draw.stroke();
+        draw.lineWidth = 1.5;
       });
     });
     this.canvas.setAttribute("aria-label", "The longest stall of each moment, a panel for each CPU or thread, with arrow keys stall by stall; the table below has it by steps of time");

@@ -150,8 +150,8 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             svg.path(&format!("stick s{}", series % SERIES), path);
         }
         let mut marks = vec![String::new(); shown.names.len()];
-        for ((series, _), [x, y]) in tops {
-            marks[series].push_str(&plot::mark(series, x, y));
+        for ((series, _), top) in tops {
+            marks[series].push_str(&plot::hanging(series, top, area.bottom));
         }
         for (series, path) in marks.iter().enumerate() {
             svg.path(&format!("mark s{}", series % SERIES), path);
