@@ -429,6 +429,9 @@ fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
     for shown in told(&run) {
         assert!(!shown.contains("slow messages (the rest"), "all of them are recorded one by one");
     }
+    // What is slow has no percentile above which it lies.
+    let page_of_all = page(&run);
+    assert!(page_of_all.contains("slow messages: ") && !page_of_all.contains("longer than 0 ns"));
     run.summary.pipeline.as_mut().unwrap().consumers[0].slow = recorded + 1_234_567;
     let wanted = format!(
         "{recorded} of {} slow messages (the rest were only counted)",

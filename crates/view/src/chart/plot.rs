@@ -138,8 +138,17 @@ const ROOM: f64 = 14.0;
 /// The mark of a stick that ends at a point and stands on `foot`: within the stick, because above its end it would
 /// be as much as a longer one; below its foot where there is no room in it.
 pub(super) fn hanging(series: usize, [x, end]: [f64; 2], foot: f64) -> String {
-    let middle = if foot - end < ROOM { foot + 1.0 } else { end } + HALF;
-    mark(series, x, middle)
+    mark(series, x, middle_of(end, foot))
+}
+
+/// Paper behind the mark of a stick, on both sides of it: among many of its colour it is seen all the same.
+pub(super) fn behind([x, end]: [f64; 2], foot: f64) -> String {
+    let top = Px(middle_of(end, foot) - 3.0);
+    format!("M{} {top}h1.8v6h-1.8zM{} {top}h1.8v6h-1.8z", Px(x - 3.6), Px(x + 1.8))
+}
+
+fn middle_of(end: f64, foot: f64) -> f64 {
+    if foot - end < ROOM { foot + 1.0 + HALF } else { end + HALF }
 }
 
 /// A filled piece of a series: its colour, and lines across it that tell it without.
