@@ -152,9 +152,9 @@ mod tests {
             let run = RunReader::open(&folder).unwrap();
             let all: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
             // The last first, and some twice.
-            let mut some: Vec<Stall> = all.iter().step_by((all.len() / 24).max(1)).cloned().collect();
+            let mut some: Vec<Stall> = all.iter().step_by((all.len() / 24).max(1)).copied().collect();
             some.reverse();
-            some.push(all[0].clone());
+            some.push(all[0]);
             let alone: Vec<_> = some.iter().map(|stall| stall_timeline(&run, stall).unwrap()).collect();
             assert!(alone.iter().any(|rows| !rows.is_empty()), "{kind}");
             // All at once, a few at a time, each by itself.
