@@ -358,7 +358,7 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
 fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> bool {
     match chart::inline(kind, runs, beside) {
         Ok(svg) => {
-            body.raw("<figure class=\"wide\" tabindex=\"0\">").piece(&svg).raw("</figure>\n");
+            body.chart(None, &svg);
             true
         }
         Err(error) => {
