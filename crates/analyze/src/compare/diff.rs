@@ -1,6 +1,6 @@
 //! Settings side by side.
 
-use super::conditions::ConditionDifference;
+use super::conditions::{ConditionDifference, PROBE};
 use super::culprits::{CulpritDiff, culprit_rows};
 use super::figure::{FigureKind, FigureUnit};
 use super::run::ComparedRun;
@@ -107,6 +107,13 @@ pub struct Against {
 }
 
 impl Against {
+    /// Of the conditions those that have to be told: another probe has other pacing, thresholds and priorities, and
+    /// says all of it.
+    pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
+        let other_probe = self.conditions.iter().any(|difference| difference.what == PROBE);
+        self.conditions.iter().filter(move |difference| !other_probe || difference.what == PROBE)
+    }
+
     /// What was fixed to be asked before anything was measured: the totals and the culprits that were predicted, each
     /// with what it is called and how it came out.
     #[must_use]

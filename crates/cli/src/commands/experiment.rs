@@ -20,10 +20,10 @@ use crate::units::{duration, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_analyze::compare::Looks;
-use jitterscope_analyze::gate::{check_name, is_meant};
+use jitterscope_analyze::gate::check_name;
 use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
-    NoteError, Notes, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
+    NoteError, Notes, Predicted, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -32,8 +32,6 @@ use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Before what a command is said to remove.
-const REMOVES: &str = "--removes ";
 /// Sessions lie here, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
 /// Void pairs that are too many.
@@ -203,10 +201,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         subject: &mut *subject,
         session: &mut session,
         rules,
-        answers: &|knob, culprit| match knob.strip_prefix(REMOVES) {
-            Some(pattern) => is_meant(pattern, culprit),
-            None => answers(knob, culprit),
-        },
+        answers: &answers,
         observer: &mut watcher,
         stop: &stop,
     });
@@ -302,9 +297,9 @@ fn change(
     })?))
 }
 
-/// What a change is to remove, where the knobs of others stand.
-fn removes(args: &ExperimentArgs) -> Vec<String> {
-    args.removes.iter().map(|pattern| format!("{REMOVES}{pattern}")).collect()
+/// What the user says that the change is to remove.
+fn removes(args: &ExperimentArgs) -> Vec<Predicted> {
+    args.removes.iter().cloned().map(Predicted::Pattern).collect()
 }
 
 /// Everything that must be the same for runs to belong together.
