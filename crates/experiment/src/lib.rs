@@ -34,4 +34,4 @@ pub use note::{Note, NoteError, Notes};
 pub use pace::Pace;
 pub use predicted::Predicted;
 pub use screen::{Screened, screen};
-pub use session::{BlockRun, Header, Pair, SESSION_VERSION, Session};
+pub use session::{BlockRun, Chosen, Header, Pair, SESSION_VERSION, Session};
