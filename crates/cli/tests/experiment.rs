@@ -43,7 +43,7 @@ fn a_competitor_in_one_arm_is_found_and_named() {
     let cpu = highest_cpu();
     let (apply, revert) = rival(dir.path(), &cpu);
     let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "-d", "400ms", "--cpus", &cpu, "--json", "-q"];
+        ["experiment", "--apply", &apply, "--revert", &revert, "-d", "300ms", "--cpus", &cpu, "--json", "-q"];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -208,7 +208,7 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
         return;
     }
     let cpu = highest_cpu();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "300ms", "--cpus", &cpu];
+    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "200ms", "--cpus", &cpu];
     let mut told = Vec::new();
     for _ in 0..2 {
         let dir = tempfile::tempdir().unwrap();
@@ -259,7 +259,10 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
         .spawn()
         .unwrap();
     let file = dir.path().join("changed");
-    let (apply, revert) = (format!("touch {}", file.display()), format!("rm {}", file.display()));
+    // A difference that the first look decides, so that no more pairs are made than the mechanics take.
+    let (apply, revert) = rival(dir.path(), &cpu);
+    let apply = format!("touch {}; {apply}", file.display());
+    let revert = format!("rm {}; {revert}", file.display());
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "--probe", "none", "--for", "js-victim"];
     let args = [&args[..], &["--cpus", &cpu, "-d", "100ms"]].concat();
