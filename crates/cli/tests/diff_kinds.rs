@@ -183,6 +183,35 @@ fn stored_runs_of_sljtest_are_compared_with_one_another_and_not_with_another_thr
     assert!(total(&apart).is_null(), "{}", total(&apart));
 }
 
+/// Two CPUs, of which this one has a rival.
+fn rival_on(cpu: u32, length: u64) -> Scenario {
+    let mut run = Scenario::new(&[0, 1]);
+    for n in 0..900 {
+        for of in [0, 1] {
+            let net = if of == cpu { length } else { 1_000 };
+            run.stall(of, n * 10_000 + 100, vec![part(CulpritKind::Thread, "rival", "pid 99", net)]);
+        }
+    }
+    run.finish()
+}
+
+/// Moving noise is not removing it: the total stays, and each CPU is told.
+#[test]
+fn noise_that_moved_to_another_cpu_is_told_as_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..5 {
+        store_as(rival_on(1, 400_000 + at * 2_000), "BEFORE", at * 2, dir.path());
+        store_as(rival_on(0, 404_000 + at * 2_000), "AFTER", at * 2 + 1, dir.path());
+    }
+    let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
+    assert_eq!(total(&found)["verdict"], "equivalent", "{}", total(&found));
+    let cpus = found["against"][0]["cpus"].as_array().unwrap();
+    let verdicts: Vec<&Value> = cpus.iter().map(|row| &row["comparison"]["verdict"]).collect();
+    assert_eq!(verdicts, ["worse", "better"]);
+    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(told.contains("moved"), "{told}");
+}
+
 /// Another probe has other pacing, thresholds and figures: one line says all of it.
 #[test]
 fn another_probe_is_told_once() {
