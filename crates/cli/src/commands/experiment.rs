@@ -160,6 +160,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
+    if !args.dry_run && (args.auto || !args.knob.is_empty()) {
+        // Who may not change the machine is told before anything is measured.
+        drop(StateDir::at(&args.state_dir).lock()?);
+    }
     if args.auto {
         experiment_auto::check(args)?;
         if args.dry_run {
