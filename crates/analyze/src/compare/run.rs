@@ -262,7 +262,9 @@ impl<'m> ComparedRunBuilder<'m> {
         let blocks: Vec<f64> =
             history.stolen_ns.iter().take(whole).map(|stolen| stolen.0 as f64 / block.max(1.0)).collect();
         let spun = manifest.wakeups.is_empty() && !manifest.results.is_empty();
-        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten();
+        // More than all cannot be stolen.
+        let share = |interval: Interval| Interval { high: interval.high.min(1.0), ..interval };
+        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten().map(share);
         ComparedRun {
             within_run: within,
             id: manifest.id.clone(),

@@ -432,7 +432,8 @@ pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
         return Some(format!("Measured in one of the two only: {}", cpus_text(&against.cpus_of_one)));
     }
     let probed = against.figures.iter().any(|row| of_cpus(row.kind));
-    (against.cpus.is_empty() && probed).then(|| {
+    // Where nothing is judged there are no rows of CPUs, however many were measured.
+    (against.cpus.is_empty() && probed && against.conditions.is_empty()).then(|| {
         "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.".into()
     })
 }
