@@ -46,6 +46,7 @@ mod sink;
 mod syncing;
 mod table;
 mod tables;
+mod trace_index;
 mod writer;
 
 pub use error::StoreError;
@@ -60,4 +61,5 @@ pub use runs::{
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
+pub use trace_index::TraceIndex;
 pub use writer::RunWriter;
