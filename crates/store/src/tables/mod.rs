@@ -84,7 +84,7 @@ pub const SCHEMA: [Table; 3] = [
             ("timer", Column::TextOrNull, "what ran a timer function: hrtimer, wheel or interrupt"),
             ("bank", Column::U32OrNull, "of a machine check"),
             ("idle_state", Column::U32OrNull, "of an idle exit: the state left"),
-            ("meanwhile", Column::TextOrNull, "of a late timer: thread, idle_ended or unrecorded"),
+            ("meanwhile", Column::TextOrNull, "of a late timer: thread, work, idle_ended or unrecorded"),
             ("untraced", Column::TextOrNull, "of untraced interrupts: which, with commas between"),
             ("unseen_cpu", Column::U32OrNull, "CPU of which no record says what ran"),
             ("frame", Column::TextOrNull, "records of the frame whose end is missing"),
