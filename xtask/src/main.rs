@@ -54,8 +54,14 @@ enum Command {
     /// Measured claims, as ratios within one run
     Bench {
         /// Which; all when left out
-        #[arg(value_enum)]
+        #[arg(value_enum, conflicts_with = "all")]
         what: Option<bench::What>,
+        /// All, which is also what is done where none is named
+        #[arg(long)]
+        all: bool,
+        /// Install what a row needs of Debian, where it is missing
+        #[arg(long)]
+        yes: bool,
     },
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz {
@@ -85,7 +91,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Deny => deny::run(),
         Command::Deps => deps::run(),
         Command::Layout => layout::run(),
-        Command::Bench { what } => bench::run(what),
+        Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),

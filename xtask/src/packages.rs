@@ -30,6 +30,12 @@ const NPM: Wanted = Wanted { program: "npm", packages: &["nodejs", "npm"] };
 pub const LAB: [Wanted; 1] =
     [Wanted { program: "qemu-system-x86_64", packages: &["qemu-system-x86", "util-linux", "binutils"] }];
 
+/// What `bench attach` measures with.
+pub const BENCH: [Wanted; 2] = [
+    Wanted { program: "perf", packages: &["linux-perf"] },
+    Wanted { program: "redis-benchmark", packages: &["redis-server", "redis-tools"] },
+];
+
 /// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
 /// library's headers.
 pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {
@@ -39,7 +45,8 @@ pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {
 
 /// Services that these packages bring. Debian enables and starts them as it installs; the tests start a
 /// server of their own.
-const SERVICES: [(&str, &str); 1] = [("influxdb", "influxdb.service")];
+const SERVICES: [(&str, &str); 2] =
+    [("influxdb", "influxdb.service"), ("redis-server", "redis-server.service")];
 
 impl Wanted {
     fn is_missing(&self) -> bool {
@@ -105,8 +112,12 @@ mod tests {
 
     #[test]
     fn only_what_was_installed_is_switched_off() {
-        let all: Vec<&str> = RUST_TESTS.iter().flat_map(|wanted| wanted.packages).copied().collect();
-        assert_eq!(services_of(&all).collect::<Vec<_>>(), ["influxdb.service"]);
+        let of = |wanted: &[Wanted]| -> Vec<&str> {
+            wanted.iter().flat_map(|wanted| wanted.packages).copied().collect()
+        };
+        assert_eq!(services_of(&of(&RUST_TESTS)).collect::<Vec<_>>(), ["influxdb.service"]);
+        let all = [of(&RUST_TESTS), of(&BENCH)].concat();
+        assert_eq!(services_of(&all).count(), SERVICES.len());
         assert_eq!(services_of(&["python3-venv"]).count(), 0);
         assert!(SERVICES.iter().all(|(package, _)| all.contains(package)));
     }

@@ -24,6 +24,8 @@ enum Stage {
     Lint,
     /// Our own atomics under Miri
     Miri,
+    /// Compiling all Rust tests
+    Build,
     /// All Rust tests, those that record included
     Rust,
     /// Pages of runs: their bundle, its own tests, and all kinds of run in a browser
@@ -47,9 +49,10 @@ struct Work {
 }
 
 /// All stages; a new one is a line here and a variant above.
-const STAGES: [Work; 6] = [
+const STAGES: [Work; 7] = [
     Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8, unasked: true },
     Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4, unasked: true },
+    Work { stage: Stage::Build, run: |_| build(), wants: Vec::new, budget: 8, unasked: true },
     Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12, unasked: true },
     Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6, unasked: true },
     Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 15, unasked: true },
@@ -111,20 +114,27 @@ fn lint_and_edges(consent: Consent) -> anyhow::Result<()> {
     layout::run()
 }
 
+/// All tests of the workspace, with what releases have beside what every build has.
+const EVERYTHING: [&str; 4] = ["--workspace", "--features", release::FEATURES, "--locked"];
+
+/// A stage of its own, so that the budget of the tests is that of the tests.
+fn build() -> anyhow::Result<()> {
+    cargo_test(&[&EVERYTHING[..], &["--no-run"]].concat())
+}
+
 fn rust(consent: Consent) -> anyhow::Result<()> {
     if let Err(missing) = packages::install(&RUST_TESTS, consent) {
         eprintln!("{missing}: tests of it are skipped");
     }
-    // With what releases have beside what every build has.
-    cargo_test(&["--workspace", "--features", release::FEATURES, "--locked", "--no-fail-fast"])
+    cargo_test(&[&EVERYTHING[..], &["--no-fail-fast"]].concat())
 }
 
 /// These tests are marked as ignored, so that the other stages and an ordinary `cargo test` are quick.
 fn calibration() -> anyhow::Result<()> {
-    let packages = ["-p", "jitterscope-analyze", "-p", "jitterscope-experiment"];
-    // `calibration` itself, and those that have it at the end of their names.
-    let tests = [&packages[..], &["--locked", "--no-fail-fast", "--test", "*calibration"]].concat();
-    cargo_test(&[&tests[..], &["--", "--include-ignored"]].concat())
+    // `calibration` itself, and those that have it at the end of their names. Of the whole workspace: cargo
+    // unites features over what it is asked for, and two packages alone would be compiled anew.
+    let tests = ["--no-fail-fast", "--test", "*calibration", "--", "--include-ignored"];
+    cargo_test(&[&EVERYTHING[..], &tests[..]].concat())
 }
 
 /// One test binary after the other, as cargo does: those that record share the measured CPU and take turns by

@@ -5,11 +5,11 @@ use crate::commands::{
     record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
-use crate::places::{Places, shell_word};
+use crate::places::Places;
+use crate::wrong_args::told;
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
-use jitterscope_model::visible_os;
+use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 
 /// Finds what steals time from a machine's CPUs, and names it.
@@ -58,7 +58,7 @@ fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// What `record` measures with.
-const PROBES: [&str; 4] = ["spin", "wakeup", "none", "pipeline"];
+pub const PROBES: [&str; 4] = ["spin", "wakeup", "none", "pipeline"];
 
 /// The arguments with the probe right behind `record`, where it was given behind options.
 fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
@@ -76,52 +76,6 @@ fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>>
     let word = ordered.remove(at);
     ordered.insert(record + 1, word);
     Some(ordered)
-}
-
-/// A command where a probe belongs: `record sleep 5`.
-fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
-    let unknown = match error.kind() {
-        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
-            error.get(ContextKind::InvalidSubcommand)
-        }
-        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
-        _ => None,
-    };
-    let Some(ContextValue::String(word)) = unknown else { return None };
-    let record = given.iter().position(|arg| arg == "record")?;
-    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == word.as_str())?;
-    // A misspelt probe is told by clap.
-    if word.starts_with('-')
-        || PROBES.contains(&word.as_str())
-        || error.get(ContextKind::SuggestedSubcommand).is_some()
-    {
-        return None;
-    }
-    let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
-    let text = format!(
-        "'{word}' is no probe: there are {}. To start a command and follow its threads: \
-         jitterscope attach -- {}",
-        PROBES.join(", "),
-        words.join(" ")
-    );
-    Some(Cli::command().error(ErrorKind::InvalidSubcommand, text))
-}
-
-/// The error to print.
-fn told(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
-    let error = to_be_followed(given, &error).unwrap_or(error);
-    let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
-    if spelt.as_slice() == given {
-        return Err(error);
-    }
-    match Cli::try_parse_from(&spelt) {
-        Err(error) => Err(to_be_followed(&spelt, &error).unwrap_or(error)),
-        Ok(_) => {
-            let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
-            let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
-            Err(Cli::command().error(ErrorKind::InvalidValue, text))
-        }
-    }
 }
 
 /// What to do.

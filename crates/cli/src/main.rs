@@ -15,6 +15,7 @@ mod reading;
 mod redact;
 mod signals;
 mod units;
+mod wrong_args;
 
 use args::Command;
 use exit::Exit;

@@ -276,6 +276,16 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["selftest", "--only", "fair"], "run as root");
+    // Before anything was measured.
+    let mut command = Command::new(&copy);
+    command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
+    // A folder that is root's.
+    let state = tempfile::tempdir().unwrap();
+    command.arg("--runs").arg(dir.path().join("others")).arg("--state-dir").arg(state.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+    assert!(!dir.path().join("others").exists());
 }
 
 #[test]

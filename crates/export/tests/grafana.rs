@@ -36,3 +36,18 @@ fn queries_name_measurements_tags_and_fields_that_exist() {
         }
     }
 }
+
+/// From a graph to the moment: whoever sees a stall there is given what shows it here.
+#[test]
+fn stalls_lead_back_to_the_command_that_shows_them() {
+    let dashboard = dashboard::whole();
+    let links: Vec<(&str, &str)> = dashboard::links(&dashboard);
+    let of = |command: &str| links.iter().find(|(title, _)| title.contains(command)).copied();
+    let (title, url) = of("--stall").unwrap();
+    assert_eq!(title, "jitterscope report ${__data.fields.run} --stall ${__data.fields.stall_id}");
+    assert_eq!(url, "${serve}/run/${__data.fields.run}#stall=${__data.fields.stall_id}");
+    // Columns of that panel's query.
+    let query = dashboard::queries().into_iter().find(|query| query.contains("top(")).unwrap();
+    assert!(query.contains("\"run\"") && query.contains("\"stall_id\""), "{query}");
+    assert_eq!(of("--at").unwrap().0, "jitterscope report RUN --at ${__value.time}");
+}

@@ -64,6 +64,13 @@ impl TaskStat {
         self.field(9)?.parse().ok()
     }
 
+    /// Whether it is one of the kernel's own (`PF_KTHREAD`).
+    #[must_use]
+    pub fn is_kernel_thread(&self) -> Option<bool> {
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        Some(self.flags()? & PF_KTHREAD != 0)
+    }
+
     /// When it was started, in the kernel's clock ticks since boot: tells it from a later one with its id.
     #[must_use]
     pub fn start_time(&self) -> Option<u64> {
@@ -87,6 +94,8 @@ mod tests {
         assert_eq!((stat.name(), stat.has_ended()), ("a) S (b", Some(false)));
         assert_eq!((stat.parent(), stat.group()), (Some(2), Some(3)));
         assert_eq!((stat.flags(), stat.start_time()), (Some(69_238_880), Some(55)));
+        assert_eq!(stat.is_kernel_thread(), Some(true));
+        assert_eq!(parsed(&line.replace("69238880", "4194304")).unwrap().is_kernel_thread(), Some(false));
         assert_eq!(parsed("7 (a) Z 2").unwrap().has_ended(), Some(true));
     }
 

@@ -18,9 +18,8 @@ const WINDOW: Duration = Duration::from_millis(50);
 /// The longest path of a control group that is kept, bytes: whoever may make groups chooses their names.
 const LONGEST_CGROUP: usize = 512;
 
-/// `PF_WQ_WORKER` and `PF_KTHREAD` of a task's flags.
+/// `PF_WQ_WORKER` of a task's flags.
 const WORKER: u64 = 0x20;
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Which thread of its id it is, and whether it is one of the kernel's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,7 +169,7 @@ impl Identities {
         if Comm::new(name) != comm && !worker {
             return None;
         }
-        Some(Began { at: stat.start_time()?, kernel: flags & KERNEL_THREAD != 0 })
+        Some(Began { at: stat.start_time()?, kernel: stat.is_kernel_thread()? })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {

@@ -47,6 +47,7 @@ mod sink;
 mod syncing;
 mod table;
 mod tables;
+mod trace_index;
 mod writer;
 
 pub use error::StoreError;
@@ -61,4 +62,5 @@ pub use runs::{
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
+pub use trace_index::TraceIndex;
 pub use writer::RunWriter;

@@ -4,8 +4,6 @@ use jitterscope_model::CpuSet;
 use jitterscope_platform::{Machine, TaskStat};
 use std::collections::BTreeMap;
 
-/// A kernel thread (`PF_KTHREAD` in `include/linux/sched.h`).
-const PF_KTHREAD: u64 = 0x0020_0000;
 /// Its affinity cannot be set from outside (`PF_NO_SETAFFINITY`).
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
@@ -72,7 +70,7 @@ pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
         comm: stat.name().to_owned(),
         start_time,
         allowed,
-        kernel: flags & PF_KTHREAD != 0,
+        kernel: stat.is_kernel_thread()?,
         bound: flags & PF_NO_SETAFFINITY != 0,
     })
 }
@@ -87,6 +85,8 @@ fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
 mod tests {
     use super::*;
     use crate::paper::Paper;
+
+    const PF_KTHREAD: u64 = 0x0020_0000;
 
     #[test]
     fn our_own_threads_are_seen() {

@@ -1,5 +1,6 @@
 //! What limits a run, in words, each with what to do about it.
 
+use crate::number::count;
 use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
 
 /// One or two sentences: what happened and what to do.
@@ -47,10 +48,11 @@ pub fn warning(warning: &Warning) -> String {
         }
         Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
         Warning::UnrecordedSwitches { count, cpus } => format!(
-            "The kernel did not record {count} switches on CPU {cpus}: it traces nothing of some threads there \
+            "The kernel did not record {} on CPU {cpus}: it traces nothing of some threads there \
              (often the idle thread). The time from the last record of one thread to the first of another is \
              shown as an unrecorded switch; where the scheduler charged the other one for its running, that \
-             much of it is its."
+             much of it is its.",
+            if *count == 1 { "1 switch".into() } else { format!("{count} switches") }
         ),
         Warning::Folded { time_ns } => format!(
             "In {time_ns} of stalled time more happened than is kept in order: who took how much of it is exact, \
@@ -104,15 +106,18 @@ pub fn warning(warning: &Warning) -> String {
              is well above."
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped } => format!(
-            "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full; the shortest had \
-             to go first. Raise --threshold."
+            "CPU {cpu}: {} stalls are counted but have no record, for the queue was full; the shortest had \
+             to go first. Raise --threshold.",
+            count(*dropped)
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped } => format!(
-            "{dropped} slow messages of the {role} are counted but have no row: too many came at once. Raise \
-             --threshold."
+            "{} slow messages of the {role} are counted but have no row: too many came at once. Raise \
+             --threshold.",
+            count(*dropped)
         ),
         Warning::TraceLost { lost } => format!(
-            "{lost} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer."
+            "{} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer.",
+            count(*lost)
         ),
         Warning::CpuEndedEarly { cpu, why } => format!("CPU {cpu} was not measured to the end: {why}."),
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(

@@ -1,5 +1,6 @@
 //! Measured claims: each a ratio within one run, or a count, never an absolute time.
 
+mod attach;
 mod attribute;
 mod decode;
 mod drain;
@@ -9,10 +10,14 @@ mod observer;
 mod periods;
 mod pipeline;
 mod probe;
+mod prompt;
 mod series;
 mod threads;
 mod tool;
+mod turns;
 
+use crate::consent::Consent;
+use crate::packages::{self, BENCH};
 use crate::shell;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -31,6 +36,11 @@ pub enum What {
     Drain,
     /// Stolen time with tracing and without, in turns; what a record takes (root and tracefs)
     Observer,
+    /// A pipe ping-pong and a Redis server, followed by `attach` and not (root and tracefs; Debian's linux-perf
+    /// and redis-server)
+    Attach,
+    /// From the end of a recording to the prompt, and reports of a short and a long run (root and tracefs)
+    Prompt,
     /// Threads that still wait when a recording of them ends: 1,000, 4,000 and 20,000
     Threads,
     /// Peak memory of a recorder, short and long
@@ -49,12 +59,14 @@ pub enum What {
 type Claims = fn() -> anyhow::Result<Vec<Claim>>;
 
 /// All of them, in the order in which they are run; a new one is a line here, a variant above and a file.
-const ALL: [(What, Claims); 11] = [
+const ALL: [(What, Claims); 13] = [
     (What::Probe, probe::claims),
     (What::Decode, decode::claims),
     (What::Attribute, attribute::claims),
     (What::Drain, drain::claims),
     (What::Observer, observer::claims),
+    (What::Attach, attach::claims),
+    (What::Prompt, prompt::claims),
     (What::Threads, threads::claims),
     (What::Memory, memory::claims),
     (What::Series, series::claims),
@@ -87,8 +99,15 @@ impl Verdict {
 }
 
 /// Runs the benches and prints each claim; fails when one does not hold.
-pub fn run(what: Option<What>) -> anyhow::Result<()> {
+///
+/// What it needs of Debian is installed first, given `consent`; a row without it fails, and the others are run.
+pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
     let mut claims = Vec::new();
+    if matches!(what, None | Some(What::Attach))
+        && let Err(missing) = packages::install(&BENCH, consent)
+    {
+        eprintln!("{missing}");
+    }
     for (_, claims_of) in ALL.iter().filter(|(this, _)| what.is_none_or(|what| what == *this)) {
         claims.extend(claims_of()?);
     }

@@ -2,6 +2,7 @@
 //! in turns, and what the tool says of that itself.
 
 use super::tool::Runs;
+use super::turns::{median, noise, ratios};
 use super::{Claim, Verdict, number};
 use serde_json::Value;
 
@@ -30,10 +31,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         reports.iter().map(|report| number(&report["probe"]["total"], "stolen_fraction")).collect()
     };
     let (with, without) = (stolen(&traced)?, stolen(&bare)?);
-    let ratios: Vec<f64> = with.iter().zip(&without).map(|(with, without)| with / without).collect();
-    // What two turns of the same setting differ by.
-    let noise: Vec<f64> = without.windows(2).map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1])).collect();
-    let (ratio, noise) = (median(ratios), median(noise));
+    let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
     println!(
         "stolen with tracing {:.3} %, without {:.3} %; two turns without differ by a factor of {noise:.2}",
         median(with) * 100.0,
@@ -86,18 +84,6 @@ fn print_price(traced: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The middle value, of an even count the mean of the two in the middle; not a number of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = values.get(middle).copied().unwrap_or(f64::NAN);
-    if values.len() % 2 == 1 {
-        upper
-    } else {
-        middle.checked_sub(1).map_or(upper, |at| (values[at] + upper) / 2.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,11 +93,5 @@ mod tests {
         assert_eq!(judged(1.0, 1.01), Verdict::Holds);
         assert_eq!(judged(MOST + 0.01, 1.01), Verdict::Missed);
         assert_eq!([judged(1.0, 1.5), judged(2.0, 1.5)], [Verdict::Noise, Verdict::Noise]);
-    }
-
-    #[test]
-    fn the_median_of_an_even_count_lies_between_the_two_in_the_middle() {
-        assert_eq!([median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 3.0, 2.0])], [2.0, 2.5]);
-        assert!(median(Vec::new()).is_nan());
     }
 }

@@ -5,6 +5,13 @@ use anyhow::Context;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+/// The CPU that a recording measures by default where none is isolated.
+pub(super) fn highest_cpu() -> anyhow::Result<u32> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let last = online.trim().rsplit([',', '-']).next().context("no CPU is online")?;
+    last.parse().with_context(|| format!("online CPUs: {online:?}"))
+}
+
 /// A folder for runs, removed in the end.
 pub(super) struct Runs(PathBuf);
 
@@ -18,10 +25,20 @@ impl Runs {
     /// The JSON report of a recording with these arguments.
     pub(super) fn record(&self, args: &[&str]) -> anyhow::Result<Value> {
         let runs = self.0.to_string_lossy();
-        let program = shell::root().join("target/release/jitterscope");
+        let program = self.program();
         let args = [&["record", "--quiet", "--json", "--runs", &runs][..], args].concat();
         let report = shell::output(&program.to_string_lossy(), &args)?;
         serde_json::from_str(&report).context("the report is no JSON")
+    }
+
+    /// The tool.
+    pub(super) fn program(&self) -> PathBuf {
+        shell::root().join("target/release/jitterscope")
+    }
+
+    /// Where its runs are kept.
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
     }
 
     /// The run that a report is of.

@@ -85,7 +85,7 @@ pub struct SljtestArgs {
     #[arg(long)]
     pub periods: bool,
     /// Name of this configuration, for comparing runs
-    #[arg(long, default_value = "sljtest", value_name = "NAME")]
+    #[arg(long, default_value = "sljtest", value_name = "NAME", add = crate::completion::labels())]
     pub label: String,
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]

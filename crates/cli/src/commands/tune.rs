@@ -6,7 +6,9 @@ use crate::ask::ask;
 use crate::exit::{Exit, UsageError};
 use crate::output::{self, style};
 use crate::places::Places;
+use crate::units::some_duration;
 use clap::{Args, Subcommand, ValueEnum};
+use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
     DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError, Profile,
@@ -43,8 +45,8 @@ struct InterruptsArgs {
     #[command(flatten)]
     scope: Scope,
     /// How long to wait between the two looks, such as 10s
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
-    wait: Duration,
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = some_duration)]
+    wait: Nanos,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -202,9 +204,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
 
 fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let (plan, machine) = make(&args.plan, places)?;
-    if plan.changes.is_empty() {
-        output::talk("nothing to change");
-    } else if !args.yes {
+    if !plan.changes.is_empty() && !args.yes {
         output::talk_page(&tuning::plan(&plan, style()));
         if !ask(&format!("Apply {}?", counted(plan.changes.len(), "change")))? {
             output::talk("nothing was changed");
@@ -238,7 +238,7 @@ fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
     let look = || machine.read("/proc/interrupts").map(|text| Interrupts::parse(&text));
     let before = look()?;
-    std::thread::sleep(args.wait);
+    std::thread::sleep(Duration::from_nanos(args.wait.0));
     let diff = before.until(&look()?, &goal.isolated);
     shown(args.json, &diff, || tuning::interrupts(&diff))?;
     Ok(Exit::Ok)

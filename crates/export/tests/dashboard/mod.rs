@@ -2,10 +2,30 @@
 
 use serde_json::Value;
 
+/// The file.
+pub fn whole() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/jitterscope.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The links of its panels' fields: what each is called and where it leads.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn links(dashboard: &Value) -> Vec<(&str, &str)> {
+    let panels = dashboard["panels"].as_array().unwrap();
+    let lists = panels.iter().flat_map(|panel| {
+        let config = &panel["fieldConfig"];
+        let overrides = config["overrides"].as_array().into_iter().flatten();
+        let properties = overrides.flat_map(|of| of["properties"].as_array().into_iter().flatten());
+        let linking = properties.filter(|property| property["id"] == "links");
+        linking.map(|property| &property["value"]).chain([&config["defaults"]["links"]])
+    });
+    let links = lists.flat_map(|links| links.as_array().into_iter().flatten());
+    links.map(|link| (link["title"].as_str().unwrap(), link["url"].as_str().unwrap())).collect()
+}
+
 /// All queries: of its panels and of its variables.
 pub fn queries() -> Vec<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana/jitterscope.json");
-    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let dashboard = whole();
     let targets =
         dashboard["panels"].as_array().unwrap().iter().flat_map(|p| p["targets"].as_array().unwrap());
     let variables =

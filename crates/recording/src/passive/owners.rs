@@ -4,12 +4,7 @@ use super::settings::Owners;
 use crate::threads::{FollowError, Followed, threads_of};
 use jitterscope_attribute::{Belonging, Shares, Start};
 use jitterscope_model::{ChosenThread, Comm, CpuId, Nanos, ThreadRef, TickRate, Ticks};
-use jitterscope_platform::Machine;
-
-/// `PF_KTHREAD` of a thread's flags.
-const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Position of the flags in `/proc/TID/stat` behind the name.
-const FLAGS: usize = 6;
+use jitterscope_platform::{Machine, TaskStat};
 
 /// The threads that the user named, as they are now. One of a name need not be there yet.
 pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, FollowError> {
@@ -26,7 +21,8 @@ pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>
     Ok(found.collect())
 }
 
-/// The thread with the largest share of a CPU in a look; neither the kernel's own nor ours.
+/// The thread with the largest share of a CPU in a look; neither the kernel's own nor ours,
+/// and none that has ended meanwhile: nobody would belong there.
 pub(super) fn largest(
     machine: &Machine,
     shares: &Shares,
@@ -39,7 +35,7 @@ pub(super) fn largest(
     let (thread, ran) = shares
         .largest(cpu, until)
         .into_iter()
-        .find(|(thread, _)| !is_ours(thread.tid) && !is_kernels(machine, thread.tid))?;
+        .find(|(thread, _)| !is_ours(thread.tid) && is_live_and_users(machine, thread.tid))?;
     let mut thread = thread;
     if thread.comm == Comm::default() {
         // It had the CPU all along: no switch told its name.
@@ -53,13 +49,10 @@ pub(super) fn largest(
     Some((Belonging { thread, on: Some(cpu), asleep: false }, chosen))
 }
 
-/// Whether it is one of the kernel's own threads. One that has ended is taken for none.
-fn is_kernels(machine: &Machine, tid: i32) -> bool {
-    let Ok(stat) = machine.read(format!("/proc/{tid}/stat")) else { return false };
-    // A name may hold anything.
-    let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let flags = behind.split_ascii_whitespace().nth(FLAGS).and_then(|flags| flags.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+/// Whether there is such a thread, and it is none of the kernel's own.
+fn is_live_and_users(machine: &Machine, tid: i32) -> bool {
+    TaskStat::of(machine, tid)
+        .is_some_and(|stat| stat.has_ended() == Some(false) && stat.is_kernel_thread() == Some(false))
 }
 
 #[cfg(test)]
@@ -75,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_share_counts_but_for_the_kernels_threads_and_the_idle_one() {
+    fn the_largest_share_counts_but_for_the_kernels_threads_the_idle_one_and_ended_ones() {
         let dir = tempfile::tempdir().unwrap();
         for (tid, flags) in [(7, 0x0020_8040_u64), (8, 0x40_0000), (9, 0x40_0000)] {
             let folder = dir.path().join(format!("proc/{tid}"));
@@ -84,8 +77,10 @@ mod tests {
         }
         let machine = Machine::at(dir.path());
         let mut shares = Shares::new(Ticks(0));
-        // 7 for 500, idle for 300, 8 for 50, 9 for 150.
-        for event in [switch(500, 7, 0), switch(800, 0, 8), switch(850, 8, 9), switch(1000, 9, 0)] {
+        // 7 for 500, idle for 100, 6, which has ended, for 200, 8 for 50, 9 for 150.
+        for event in
+            [switch(500, 7, 0), switch(600, 0, 6), switch(800, 6, 8), switch(850, 8, 9), switch(1000, 9, 0)]
+        {
             shares.event(&event);
         }
         let look = (Ticks(0), Ticks(1000));

@@ -1,5 +1,6 @@
 //! What the ancestor did not tell of a pipeline: lateness, waits, threads, the slowest messages.
 
+use crate::lines::cpus_text;
 use crate::number::{bytes, count, moment, percent, span, thousands, utc};
 use crate::style::{Tone, fit, pad, tame};
 use crate::text::Page;
@@ -219,9 +220,12 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     let helpers = if trust.helper_cpus.is_empty() {
         "Our own thread had no CPU of its own".to_owned()
     } else if trust.helpers_on_measured {
-        format!("Our own thread was free to run on CPUs {}, where the pipeline's may run,", trust.helper_cpus)
+        format!(
+            "Our own thread was free to run on {}, where the pipeline's may run,",
+            cpus_text(&trust.helper_cpus)
+        )
     } else {
-        format!("Our own thread kept to CPUs {}", trust.helper_cpus)
+        format!("Our own thread kept to {}", cpus_text(&trust.helper_cpus))
     };
     facts.push(format!("{helpers} and used {} of time.", trust.helper_cpu_ns));
     facts.extend(

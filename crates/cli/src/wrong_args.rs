@@ -1,0 +1,124 @@
+//! What is said of wrong arguments.
+
+use crate::args::{Cli, PROBES};
+use crate::places::shell_word;
+use crate::units::duration;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use jitterscope_model::visible_os;
+use std::ffi::OsString;
+
+/// A command where a probe belongs: `record sleep 5`.
+fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let unknown = match error.kind() {
+        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
+            error.get(ContextKind::InvalidSubcommand)
+        }
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        _ => None,
+    };
+    let Some(ContextValue::String(word)) = unknown else { return None };
+    let record = given.iter().position(|arg| arg == "record")?;
+    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == word.as_str())?;
+    // A misspelt probe is told by clap.
+    if word.starts_with('-')
+        || PROBES.contains(&word.as_str())
+        || error.get(ContextKind::SuggestedSubcommand).is_some()
+    {
+        return None;
+    }
+    let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+    let text = format!(
+        "'{word}' is no probe: there are {}. To start a command and follow its threads: \
+         jitterscope attach -- {}",
+        PROBES.join(", "),
+        words.join(" ")
+    );
+    let mut cli = Cli::command();
+    // So that the usage below it is that of `record`.
+    cli.build();
+    Some(cli.find_subcommand_mut("record")?.error(ErrorKind::InvalidSubcommand, text))
+}
+
+/// A word that belongs behind an option or behind `--`: `record spin 5`, `attach sleep 2`.
+fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let word = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        _ => None,
+    };
+    let Some(ContextValue::String(word)) = word else { return None };
+    if word.starts_with('-') {
+        return None;
+    }
+    let command = given.iter().skip(1).map(|arg| arg.to_string_lossy()).find(|arg| !arg.starts_with('-'))?;
+    let at = given.iter().position(|arg| arg == word.as_str())?;
+    let number = word.parse::<f64>().is_ok();
+    let text = match command.as_ref() {
+        "record" | "attach" if number || duration(word).is_ok() => {
+            let length = if number { format!("{word}s") } else { word.clone() };
+            format!("'{word}' stands alone; a length of time is an option: -d {length}")
+        }
+        "attach" => {
+            let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+            format!(
+                "'{word}' stands alone; a command to start stands behind --: attach -- {}",
+                words.join(" ")
+            )
+        }
+        _ => return None,
+    };
+    let mut cli = Cli::command();
+    cli.build();
+    Some(cli.find_subcommand_mut(command.as_ref())?.error(error.kind(), text))
+}
+
+/// A number that is none: the standard library's own words are about digits and its types.
+fn of_number(error: &clap::Error) -> Option<clap::Error> {
+    use std::num::{IntErrorKind, ParseIntError};
+    let cause = std::error::Error::source(error)?;
+    let why = match cause.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+            "is a greater number than this option takes"
+        }
+        Some(_) => "is no whole number",
+        None if cause.is::<std::num::ParseFloatError>() => "is no number",
+        None => return None,
+    };
+    let text_of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    let (value, option) = (text_of(ContextKind::InvalidValue)?, text_of(ContextKind::InvalidArg)?);
+    let text = format!(
+        "invalid value '{value}' for '{option}': '{value}' {why}\n\nFor more information, try '--help'.\n"
+    );
+    // Without a command there is no usage below it, as below any other value that is wrong.
+    Some(clap::Error::raw(ErrorKind::ValueValidation, text))
+}
+
+/// `error` in our own words where those of the parser help nobody.
+fn reworded(given: &[OsString], error: clap::Error) -> clap::Error {
+    let told = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
+    told.or_else(|| of_number(&error)).unwrap_or(error)
+}
+
+/// The error to print.
+///
+/// # Errors
+/// Always, but where an argument is wrong only for its characters.
+pub fn told(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
+    let error = reworded(given, error);
+    let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
+    if spelt.as_slice() == given {
+        return Err(error);
+    }
+    match Cli::try_parse_from(&spelt) {
+        Err(error) => Err(reworded(&spelt, error)),
+        Ok(_) => {
+            let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
+            let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
+            Err(Cli::command().error(ErrorKind::InvalidValue, text))
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What `attach` takes from those that it follows: two processes that pass a byte to and fro on one CPU, and a
+//! Redis server under load, followed and not, in turns. `perf sched record` stands beside it.
+
+use super::tool::Runs;
+use super::turns::{median, noise, ratios, timed};
+use super::{Claim, Verdict};
+use crate::shell;
+use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Turns of each; the first of them warms up.
+const TURNS: usize = 6;
+/// Round trips of a ping-pong.
+const ROUNDS: &str = "100000";
+/// Requests of a load.
+const REQUESTS: &str = "200000";
+/// The speed that is left to a ping-pong on one CPU.
+const PIPE_LEAST: f64 = 0.87;
+/// The requests that are left to a server.
+const REDIS_LEAST: f64 = 0.95;
+/// A server or a recorder that has not begun by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum With {
+    Nobody,
+    Attach,
+    Perf,
+}
+
+pub fn claims() -> anyhow::Result<Vec<Claim>> {
+    let runs = Runs::new("bench-attach")?;
+    let folder = tempfile::tempdir()?;
+    let turns = [With::Nobody, With::Attach, With::Perf];
+    let mut seconds: [Vec<f64>; 3] = Default::default();
+    let mut requests: [Vec<f64>; 3] = Default::default();
+    let server = Server::start(folder.path())?;
+    for turn in 0..TURNS {
+        // Each begins in its turn, so that a drift of the machine favours none.
+        for n in 0..turns.len() {
+            let at = (turn + n) % turns.len();
+            let took = ping(&runs, folder.path(), turns[at])?;
+            let served = server.load(&runs, folder.path(), turns[at])?;
+            if turn > 0 {
+                seconds[at].push(took);
+                requests[at].push(served);
+            }
+        }
+    }
+    drop(server);
+    // A speed is the inverse of a time.
+    let speeds = |at: usize| ratios(&seconds[0], &seconds[at]);
+    println!(
+        "ping-pong: {:.0} round trips a second alone, {:.2} of that with attach, {:.2} with perf sched record",
+        ROUNDS.parse::<f64>()? / median(seconds[0].clone()),
+        median(speeds(1)),
+        median(speeds(2)),
+    );
+    println!(
+        "Redis: {:.0} requests a second alone, {:.2} of that with attach, {:.2} with perf sched record",
+        median(requests[0].clone()),
+        median(ratios(&requests[1], &requests[0])),
+        median(ratios(&requests[2], &requests[0])),
+    );
+    Ok(vec![
+        claim("a pipe ping-pong's speed under attach", &speeds(1), noise(&seconds[0]), PIPE_LEAST),
+        claim(
+            "a Redis server's requests under attach",
+            &ratios(&requests[1], &requests[0]),
+            noise(&requests[0]),
+            REDIS_LEAST,
+        ),
+    ])
+}
+
+fn claim(what: &str, ratios: &[f64], noise: f64, least: f64) -> Claim {
+    let ratio = median(ratios.to_vec());
+    Claim {
+        what: what.into(),
+        measured: format!("{ratio:.3}"),
+        target: format!(">= {least}"),
+        verdict: judged(ratio, noise, least, ratios.len()),
+    }
+}
+
+/// What a ratio says where two turns of the same setting differ by a factor of `noise`: nothing, where that hides
+/// the effect asked for.
+fn judged(ratio: f64, noise: f64, least: f64, turns: usize) -> Verdict {
+    match ratio >= least {
+        _ if noise - 1.0 > (1.0 - least) * (turns as f64).sqrt() => Verdict::Noise,
+        true => Verdict::Holds,
+        false => Verdict::Missed,
+    }
+}
+
+/// Seconds of a ping-pong on one CPU.
+fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
+    let told = folder.join("ping");
+    let cpu = super::tool::highest_cpu()?;
+    // To a file: what follows prints its own report.
+    let pipe =
+        format!("exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'", told.display());
+    let program = runs.program();
+    let (program, runs_folder) = (program.display().to_string(), runs.folder().display().to_string());
+    let data = folder.join("perf.data").display().to_string();
+    match with {
+        With::Nobody => shell::output("sh", &["-c", &pipe])?,
+        With::Attach => {
+            shell::output(&program, &["--runs", &runs_folder, "attach", "--quiet", "--", "sh", "-c", &pipe])?
+        }
+        With::Perf => shell::output("perf", &["sched", "record", "-o", &data, "sh", "-c", &pipe])?,
+    };
+    let text = fs::read_to_string(&told).with_context(|| told.display().to_string())?;
+    text.trim().parse().with_context(|| format!("perf bench printed {text:?}"))
+}
+
+/// A Redis server on a socket of its own, which keeps nothing; it ends with this value.
+struct Server {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Server {
+    fn start(folder: &Path) -> anyhow::Result<Server> {
+        let socket = folder.join("redis");
+        let process = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .arg(&socket)
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .context("redis-server cannot be started")?;
+        let server = Server { process, socket };
+        wait_for("redis-server", || Ok(server.socket.exists()))?;
+        Ok(server)
+    }
+
+    /// Requests a second of a load.
+    fn load(&self, runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
+        let pid = self.process.id().to_string();
+        let follower = match with {
+            With::Nobody => None,
+            With::Attach => Some(Follower::attach(runs, &pid)?),
+            With::Perf => {
+                let data = folder.join("perf.data").display().to_string();
+                // As `perf sched record` does, of one process.
+                Some(Follower::start(
+                    Command::new("perf").args(["sched", "record", "-o", &data, "-p", &pid]),
+                )?)
+            }
+        };
+        let socket = self.socket.display().to_string();
+        let text = shell::output(
+            "redis-benchmark",
+            &["-s", &socket, "-t", "get", "-n", REQUESTS, "-c", "20", "--csv"],
+        )?;
+        if let Some(follower) = follower {
+            follower.end()?;
+        }
+        // "test","rps",...
+        let line = text.lines().find(|line| line.starts_with("\"GET\"")).context("no line of GET")?;
+        let field = line.split(',').nth(1).context("no requests a second")?;
+        field.trim_matches('"').parse().with_context(|| format!("redis-benchmark printed {line:?}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Who follows the server meanwhile.
+struct Follower(Child);
+
+impl Follower {
+    fn attach(runs: &Runs, pid: &str) -> anyhow::Result<Follower> {
+        let mut command = Command::new(runs.program());
+        command.arg("--runs").arg(runs.folder()).args(["attach", "--quiet", "-d", "10m", "--pid", pid]);
+        Follower::start(&mut command)
+    }
+
+    fn start(command: &mut Command) -> anyhow::Result<Follower> {
+        let began = Instant::now();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot follow")?;
+        let mut follower = Follower(child);
+        // Neither tells when it has begun: both have within this.
+        while began.elapsed() < Duration::from_secs(2) {
+            ensure!(follower.0.try_wait()?.is_none(), "who follows ended at once");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(follower)
+    }
+
+    /// Ends it as a user does, and waits for it.
+    fn end(mut self) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).context("no such process id")?;
+        kill_process(pid, Signal::INT)?;
+        let (_, took) = timed(|| Ok(self.0.wait()?))?;
+        ensure!(took < PATIENCE, "who follows took {took:?} to end");
+        Ok(())
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !there()? {
+        ensure!(began.elapsed() < PATIENCE, "{what} has not begun within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
+        assert_eq!(judged(0.99, 1.01, 0.95, 5), Verdict::Holds);
+        assert_eq!(judged(0.90, 1.01, 0.95, 5), Verdict::Missed);
+        assert_eq!([judged(0.5, 1.5, 0.95, 5), judged(1.0, 1.5, 0.95, 5)], [Verdict::Noise, Verdict::Noise]);
+    }
+}

@@ -1,0 +1,49 @@
+//! What is measured in turns.
+
+use std::time::{Duration, Instant};
+
+/// The middle value, of an even count the mean of the two in the middle; not a number of none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values.get(middle).copied().unwrap_or(f64::NAN);
+    if values.len() % 2 == 1 {
+        upper
+    } else {
+        middle.checked_sub(1).map_or(upper, |at| (values[at] + upper) / 2.0)
+    }
+}
+
+/// What neighbours of one setting differ by, as a factor of 1 and more: the noise of the machine.
+pub(super) fn noise(values: &[f64]) -> f64 {
+    median(values.windows(2).map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1])).collect())
+}
+
+/// Pairs in order, each divided by its partner.
+pub(super) fn ratios(values: &[f64], partners: &[f64]) -> Vec<f64> {
+    values.iter().zip(partners).map(|(value, partner)| value / partner).collect()
+}
+
+/// How long something took.
+pub(super) fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, Duration)> {
+    let began = Instant::now();
+    let done = work()?;
+    Ok((done, began.elapsed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between_the_two_in_the_middle() {
+        assert_eq!([median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 3.0, 2.0])], [2.0, 2.5]);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn noise_is_a_factor_whichever_way_it_goes() {
+        assert!((noise(&[1.0, 2.0, 1.0]) - 2.0).abs() < 1e-12);
+        assert!((noise(&[3.0, 3.0]) - 1.0).abs() < 1e-12);
+    }
+}
