@@ -121,9 +121,9 @@ impl<R: TableRows> TableWriter<R> {
 /// How the columns of a table are encoded.
 ///
 /// Every column of a row group is open at the same time, so what a column's compressor keeps is there as often
-/// as there are columns, and made anew for each group: zstd's took up some 250 KiB each, more than all else that
-/// a recorder of one CPU has in memory. Encodings that know what the numbers are make the files no larger, with no
-/// state to speak of: times and ids as differences, what repeats as numbers of a dictionary.
+/// as there are columns, and made anew for each group. Encodings that know what the numbers are have next to no
+/// state: times and ids as differences, what repeats as numbers of a dictionary. They cost room on disk: stalls that
+/// repeat exactly, which zstd does best, took 20 bytes each with it and take 35.
 fn properties(schema: &Schema) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
