@@ -66,7 +66,7 @@ struct Cpu {
     /// Windows in which records were lost.
     losses: VecDeque<(Ticks, Ticks)>,
     recent: VecDeque<Gap>,
-    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority.
+    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority. In order of time.
     wakings: VecDeque<(i32, Woken)>,
     frequency_changes: VecDeque<Ticks>,
     /// Only of a virtual machine, whose host may be late with them.
@@ -83,6 +83,16 @@ impl Cpu {
             frequency_changes: VecDeque::new(),
             expiries: Expiries::default(),
         }
+    }
+
+    /// Notes a wake-up.
+    fn woken(&mut self, tid: i32, woken: Woken) {
+        if self.wakings.len() >= KEPT_WAKINGS {
+            self.wakings.pop_front();
+        }
+        // The CPUs' records arrive buffer by buffer, each one's in order.
+        let place = self.wakings.partition_point(|(_, other)| other.at <= woken.at);
+        self.wakings.insert(place, (tid, woken));
     }
 
     /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
@@ -221,11 +231,8 @@ impl Attributor {
     pub fn sender_event(&mut self, event: &KernelEvent) {
         match event.kind {
             EventKind::SchedWaking { task, target } => {
-                let wakings = &mut cpu_of(&mut self.cpus, target, self.settings.rate).wakings;
-                if wakings.len() >= KEPT_WAKINGS {
-                    wakings.pop_front();
-                }
-                wakings.push_back((task.tid, Woken { at: event.time, prio: task.prio }));
+                let woken = Woken { at: event.time, prio: task.prio };
+                cpu_of(&mut self.cpus, target, self.settings.rate).woken(task.tid, woken);
             }
             EventKind::SchedMigrate { task, to, .. } => {
                 cpu_of(&mut self.cpus, to, self.settings.rate).feed.arrived(task.tid, event.time);
@@ -296,16 +303,10 @@ impl Attributor {
     /// When the victim was woken in a stall, in order; wakings of before its end are given up.
     fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
         let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, self.settings.rate).wakings;
-        // Each CPU's are in order, all CPUs' together are not.
-        let mut woken = Vec::new();
-        wakings.retain(|(tid, waking)| {
-            if *tid == stall.victim.tid && stall.contains(waking.at) {
-                woken.push(*waking);
-            }
-            waking.at > stall.end
-        });
-        woken.sort_by_key(|waking| waking.at);
-        woken
+        let past = wakings.partition_point(|(_, waking)| waking.at <= stall.end);
+        let of_victim =
+            wakings.drain(..past).filter(|(tid, w)| *tid == stall.victim.tid && stall.contains(w.at));
+        of_victim.map(|(_, waking)| waking).collect()
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.

@@ -36,6 +36,7 @@ mod hlog;
 mod hlog_reader;
 mod legacy;
 mod naming;
+mod page_spill;
 mod pages;
 mod partial;
 mod reader;

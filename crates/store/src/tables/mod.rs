@@ -1,5 +1,6 @@
 //! The columns of the parquet files, and rows to and from them.
 
+mod attribution_rows;
 mod attributions;
 mod batch;
 mod gaps;
@@ -10,7 +11,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use jitterscope_model::Ticks;
 use std::sync::Arc;
 
-pub(crate) use attributions::{AttributionRows, legacy_parts, parts};
+pub(crate) use attribution_rows::AttributionRows;
+pub(crate) use attributions::{legacy_parts, parts};
 pub(crate) use batch::Batch;
 pub(crate) use gaps::{GapRows, stalls};
 pub(crate) use intervals::{IntervalRows, intervals};
