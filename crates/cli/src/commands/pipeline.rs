@@ -181,7 +181,8 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, places: &Places, path: &Path
         output::json_text(&json::render(&summary)?)?;
     } else {
         if formats.is_empty() && !args.full {
-            let next = Next { program: places.program(), advice: step(path, &summary)? };
+            let next =
+                Next { program: places.program(), advice: step(path, &summary)?, unlike_the_last: None };
             output::result(&brief(&summary, &next, output::style()))?;
         } else {
             // As `report --full` prints it.

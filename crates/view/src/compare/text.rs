@@ -78,7 +78,7 @@ impl Page {
             [one] => format!("run {}, {}", one.id, number::utc(one.started_realtime_ns)),
             many => format!("{} runs, {} to {}", many.len(), many[0].id, many[many.len() - 1].id),
         };
-        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", CPUs {}", side.cpus) };
+        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", side.cpus.in_words()) };
         let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
         let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
         self.line(&text);
@@ -410,7 +410,11 @@ impl Page {
             self.line("Nothing that bears on stalls.");
         }
         if informational > 0 {
-            self.wrapped(Tone::Dim, &format!("and {informational} things that hardly do (--json has them)"));
+            let things = match informational {
+                1 => "1 thing that hardly does".to_owned(),
+                n => format!("{n} things that hardly do"),
+            };
+            self.wrapped(Tone::Dim, &format!("and {things} (--json has them)"));
         }
     }
 }
