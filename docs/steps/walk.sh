@@ -79,11 +79,35 @@ measure() {
     shift
     "$js" record --cpus "$cpus" --duration "$duration" --label "$label" --quiet "$@" >/dev/null
 }
+# As above, for a step: its culprit is gone.
+check() {
+    code=0
+    measure "$1" --fail-if "$(check_of "$1")" || code=$?
+    case $code in
+        0) ;;
+        3) fail "$1 is applied, and its culprit is still there" ;;
+        4) fail "$1 is applied, and whether its culprit is gone cannot be told" ;;
+        *) fail "$1 is applied, and could not be measured" ;;
+    esac
+}
 
 # What somebody else has applied would be rolled back with the walk.
 if is_applied; then
     fail "something is applied already: see $js tune status, and put it back with $js tune rollback"
 fi
+# What this machine refuses is told before minutes are spent on measuring.
+for step in $steps; do
+    case ",$skip," in *",$step,"*) continue ;; esac
+    planned=$("$js" tune plan --json --cpus "$cpus" --only "$(knobs_of "$step")") ||
+        fail "the steps cannot be planned for CPU $cpus"
+    # A knob that is as wanted needs no change.
+    case $planned in
+        *'"because": "not_here"'* | *'"because": "unreadable"'* | *'"because": "by_hand"'*)
+            why=$(printf '%s\n' "$planned" | sed -n 's/^ *"why": "\(.*\)"$/\1/p' | head -n 1)
+            fail "$step cannot be done on this machine (leave it out with --skip $step): $why"
+            ;;
+    esac
+done
 JITTERSCOPE_RUNS=$PWD/walk-$(date +%Y%m%d-%H%M%S)-$$
 export JITTERSCOPE_RUNS
 mkdir -m 700 "$JITTERSCOPE_RUNS"
@@ -126,7 +150,7 @@ for step in $steps; do
         fail "$step was refused (leave it out with --skip $step)"
     # What was queued before the change still comes.
     sleep 2
-    measure "$step" --fail-if "$(check_of "$step")" || fail "$step is applied, and its culprit is still there"
+    check "$step"
     last=$step
     # Only what was there before has been removed.
     if has_culprit_of BASELINE "$step"; then gone="$gone $step"; else never="$never $step"; fi

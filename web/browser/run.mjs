@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { counted } from "./counted.mjs";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
 import { reader } from "./reader.mjs";
@@ -81,6 +82,24 @@ async function looks(page, name) {
   }
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** In a narrow window charts are as wide as it, and larger for whoever goes to one. */
+async function chartsFit(page) {
+  await page.setViewportSize({ width: 400, height: 900 });
+  const figures = page.locator("figure.wide:visible");
+  const count = await figures.count();
+  assert.ok(count >= 5, `${count} charts`);
+  const beyond = (figure) => figure.evaluate((of) => of.scrollWidth - of.clientWidth);
+  for (let at = 0; at < count; at++) {
+    const figure = figures.nth(at);
+    assert.ok((await beyond(figure)) <= 0, `chart ${at} scrolls sideways`);
+    assert.ok(await figure.locator(".enlarge").isVisible(), `chart ${at} does not say how it is enlarged`);
+    await figure.focus();
+    assert.ok((await figure.locator("svg").boundingBox()).width >= 960, `chart ${at} is no larger with the focus`);
+    assert.equal(await figure.locator(".enlarge").isVisible(), false);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
 }
 
 function stored() {
@@ -326,7 +345,8 @@ try {
     }
   });
 
-  await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, stored: runs, out });
+  await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, stored: runs, generator, out });
+  await counted({ browser, check, open, settled, looks, jitterscope, page_of, runs, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
   await reader({ browser, check, open, settled, large, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
@@ -372,6 +392,16 @@ try {
       assert.ok(await page.locator(`#${section}`).isVisible(), section);
     }
     assert.ok((await page.locator("svg.chart").count()) >= 5);
+    for (const link of await page.locator("nav a:visible").all()) {
+      const to = await link.getAttribute("href");
+      assert.equal(await page.locator(to).count(), 1, `${to} leads nowhere`);
+    }
+    await chartsFit(page);
+    // Without a script nothing tells when a frame has been drawn: a screenshot waits for it by itself.
+    for (const width of [1280, 400]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.screenshot({ path: join(out, `static-light-${width}.png`), fullPage: true });
+    }
     await page.close();
   });
 
@@ -415,6 +445,7 @@ try {
     }
     const cpus = page.locator("table", { has: page.locator("caption", { hasText: "CPUs that both measured" }) });
     assert.deepEqual(await cpus.locator("tbody td:first-child").allTextContents(), ["1", "2"]);
+    await chartsFit(page);
     await looks(page, "diff");
     assert.deepEqual(said, []);
     await page.close();

@@ -28,6 +28,8 @@ export function place(chart: string, height: string): HTMLElement | null {
   const figure = document.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   if (figure === null) return null;
   figure.classList.add("live");
+  // It scrolls no more, and what is in it takes the keys.
+  figure.removeAttribute("tabindex");
   const made = element("div", { class: "plot" });
   made.style.height = height;
   figure.append(made);

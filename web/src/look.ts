@@ -80,6 +80,16 @@ function pattern(colour: string, paper: string, series: number): CanvasPattern |
   return draw.createPattern(tile, "repeat");
 }
 
+/** Half of a mark with its line, and least height of a stick that has its mark within it. */
+const HALF = 3.6;
+const ROOM = 14;
+
+/** How far down the mark of a stick is, from its end to its foot: within it, because above its end it would be as much
+ * as a longer one; below its foot where there is no room in it. As the images have it. */
+export function hanging(end: number, foot: number): number {
+  return (foot - end < ROOM ? foot + 1 : end) + HALF;
+}
+
 /** The mark of a series around a point, as in the images. */
 export function mark(draw: CanvasRenderingContext2D, series: number, x: number, y: number, r: number): void {
   switch (series) {

@@ -5,8 +5,8 @@ import { nextStall, Picture, place } from "./charts.js";
 import { culpritOf } from "./data.js";
 import { fit } from "./dom.js";
 import { exact, moment, ns, percent, stalls } from "./format.js";
-import { SERIES } from "./look.js";
-import { bars } from "./pick.js";
+import { hanging, mark, SERIES } from "./look.js";
+import { bars, tops } from "./pick.js";
 import { around } from "./scale.js";
 
 const PANEL = 118;
@@ -88,8 +88,26 @@ export class Series extends Picture {
         }
         draw.stroke();
       });
+      this.marks(draw, paths, base);
     });
     this.canvas.setAttribute("aria-label", "The longest stall of each moment, a panel for each CPU or thread, with arrow keys stall by stall; the table below has it by steps of time");
+  }
+
+  /** Whose a stick is also by a mark, on the highest of those that stand close together: on paper on both sides of it,
+   * so that it is seen among many of its colour. */
+  private marks(draw: CanvasRenderingContext2D, paths: [number, number][][], foot: number): void {
+    const { look } = this.app;
+    const marked = paths.map((sticks) => tops(sticks, 14).map(([x, end]): [number, number] => [x, hanging(end, foot)]));
+    draw.fillStyle = look.paper;
+    for (const [x, y] of marked.flat()) for (const left of [-3.6, 1.8]) draw.fillRect(x + left, y - 3, 1.8, 6);
+    draw.lineWidth = 1.2;
+    draw.lineJoin = "round";
+    marked.forEach((at, series) => {
+      draw.strokeStyle = look.series[series] ?? "";
+      draw.beginPath();
+      for (const [x, y] of at) mark(draw, series, x, y, 3);
+      draw.stroke();
+    });
   }
 
   protected next(key: string): [number, number] | null {

@@ -3,6 +3,7 @@ import test from "node:test";
 import { count, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
 import { merged } from "../src/frames.js";
 import { summed } from "../src/parts.js";
+import { hanging } from "../src/look.js";
 import { tops } from "../src/pick.js";
 import { around, firstLane, LANES_SHOWN, laneInView, marks, moved, within, zoomed } from "../src/scale.js";
 import { NOTHING, read, written } from "../src/state.js";
@@ -79,4 +80,12 @@ test("parts are summed by culprit, the largest sum first", () => {
 
 test("of marks that stand close together the highest is left", () => {
   assert.deepEqual(tops([[0, 9], [5, 2], [13, 4], [15, 7]], 14), [[5, 2], [15, 7]]);
+});
+
+test("the mark of a stick is below its end, and below its foot where there is no room in it", () => {
+  for (const end of [0, 50, 85, 86, 87, 99]) {
+    const middle = hanging(end, 100);
+    assert.ok(middle - 3.6 >= end, `${end}: ${middle}`);
+    assert.equal(middle - 3.6 >= 100, end > 86, `${end}: ${middle}`);
+  }
 });

@@ -5,7 +5,7 @@
 
 use crate::culprits::CulpritTable;
 use crate::ours::Ours;
-use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
+use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
 use crate::simultaneous::Grouper;
 use crate::summary::{CulpritRow, Simultaneous, WorstStall};
 use crate::wakeup::{PhaseRow, PhaseTable};
@@ -329,7 +329,8 @@ impl RowSummer {
             periods: self.periods.map(|search| {
                 let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
                 let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
-                PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), kernel_hz)
+                let of = TickOf { kernel_hz, virtual_machine: manifest.host.hypervisor.is_some() };
+                PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), of)
             }),
         }
     }

@@ -378,6 +378,7 @@ fn subjects() -> Vec<Subject> {
     ];
     for about in [
         About::Meanwhile(Meanwhile::Ran(task(16))),
+        About::Meanwhile(Meanwhile::Worked(Work { function: Some(name(24)), ..Work::default() })),
         About::Vectors([name(17)].into()),
         About::Frame(Evidence::Other(name(18))),
     ] {

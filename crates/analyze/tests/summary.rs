@@ -243,6 +243,20 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
 }
 
 #[test]
+fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
+    let run = |slow, slow_dropped| {
+        let consumer = PipelineConsumer { slow, slow_dropped, ..PipelineConsumer::default() };
+        let pipeline = PipelineResult { consumers: vec![consumer], ..PipelineResult::default() };
+        RunManifest { pipeline: Some(pipeline), ..manifest(Vec::new(), true) }
+    };
+    assert_eq!(run(10_000, 100).doubts(), []);
+    let doubt = Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 };
+    assert_eq!(run(281_044, 13_526).doubts(), [doubt]);
+    assert_eq!(RunManifest { attributed: false, ..run(281_044, 13_526) }.doubts(), []);
+    assert!(doubt.to_string().contains("13526 of 281044 slow messages have no row"), "{doubt}");
+}
+
+#[test]
 fn where_wake_ups_and_messages_fall_proves_nothing() {
     let mut slept = manifest(vec![result(1, &[2600])], true);
     slept.events_in_gaps = EventsInGaps { events: 1000, inside: 10, control_events: 1000, control_inside: 9 };

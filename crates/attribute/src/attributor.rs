@@ -2,11 +2,12 @@
 
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
-use crate::culprits::{self, Naming, OutsideQuestion, Waits};
+use crate::culprits::{self, Host, Naming, OutsideQuestion, Waits};
 use crate::feed::Feed;
 use crate::frequencies::{Frequencies, FrequencyChanges};
+use crate::lateness::Expiries;
 use crate::lexicon::Lexicon;
-use crate::occupancy::{Class, Frame, NameTable, Window};
+use crate::occupancy::{Beside, Class, Frame, NameTable, Window};
 use crate::senders::Senders;
 use crate::tally::EventTally;
 use crate::windows::late_wakeup::{self, Woken};
@@ -65,9 +66,11 @@ struct Cpu {
     /// Windows in which records were lost.
     losses: VecDeque<(Ticks, Ticks)>,
     recent: VecDeque<Gap>,
-    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority.
+    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority. In order of time.
     wakings: VecDeque<(i32, Woken)>,
     frequency_changes: VecDeque<Ticks>,
+    /// Only of a virtual machine, whose host may be late with them.
+    expiries: Expiries,
 }
 
 impl Cpu {
@@ -78,7 +81,18 @@ impl Cpu {
             recent: VecDeque::new(),
             wakings: VecDeque::new(),
             frequency_changes: VecDeque::new(),
+            expiries: Expiries::default(),
         }
+    }
+
+    /// Notes a wake-up.
+    fn woken(&mut self, tid: i32, woken: Woken) {
+        if self.wakings.len() >= KEPT_WAKINGS {
+            self.wakings.pop_front();
+        }
+        // The CPUs' records arrive buffer by buffer, each one's in order.
+        let place = self.wakings.partition_point(|(_, other)| other.at <= woken.at);
+        self.wakings.insert(place, (tid, woken));
     }
 
     /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
@@ -202,7 +216,11 @@ impl Attributor {
             }
             changes.push_back(event.time);
         }
-        cpu_of(&mut self.cpus, event.cpu, rate).feed.event(&event, &mut self.names);
+        let cpu = cpu_of(&mut self.cpus, event.cpu, rate);
+        cpu.feed.event(&event, &mut self.names);
+        if self.settings.virtual_machine {
+            cpu.expiries.note(&event);
+        }
         if matches!(event.kind, EventKind::SchedSwitch { .. }) {
             // A wake-up of before a sleep is not that of the turn after it.
             self.senders.note(&event);
@@ -213,11 +231,8 @@ impl Attributor {
     pub fn sender_event(&mut self, event: &KernelEvent) {
         match event.kind {
             EventKind::SchedWaking { task, target } => {
-                let wakings = &mut cpu_of(&mut self.cpus, target, self.settings.rate).wakings;
-                if wakings.len() >= KEPT_WAKINGS {
-                    wakings.pop_front();
-                }
-                wakings.push_back((task.tid, Woken { at: event.time, prio: task.prio }));
+                let woken = Woken { at: event.time, prio: task.prio };
+                cpu_of(&mut self.cpus, target, self.settings.rate).woken(task.tid, woken);
             }
             EventKind::SchedMigrate { task, to, .. } => {
                 cpu_of(&mut self.cpus, to, self.settings.rate).feed.arrived(task.tid, event.time);
@@ -260,6 +275,7 @@ impl Attributor {
     /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
     pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
         if self.look(stall, true) > 0 {
+            self.due(stall, lexicon);
             let rate = self.settings.rate;
             let Attributor { window, names, senders, bandwidth, costs, .. } = self;
             let naming = naming(stall, names, senders, lexicon, bandwidth);
@@ -287,22 +303,17 @@ impl Attributor {
     /// When the victim was woken in a stall, in order; wakings of before its end are given up.
     fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
         let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, self.settings.rate).wakings;
-        // Each CPU's are in order, all CPUs' together are not.
-        let mut woken = Vec::new();
-        wakings.retain(|(tid, waking)| {
-            if *tid == stall.victim.tid && stall.contains(waking.at) {
-                woken.push(*waking);
-            }
-            waking.at > stall.end
-        });
-        woken.sort_by_key(|waking| waking.at);
-        woken
+        let past = wakings.partition_point(|(_, waking)| waking.at <= stall.end);
+        let of_victim =
+            wakings.drain(..past).filter(|(tid, w)| *tid == stall.victim.tid && stall.contains(w.at));
+        of_victim.map(|(_, waking)| waking).collect()
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
         for (id, cpu) in &mut self.cpus {
             cpu.feed.advance(before, false, |at| self.tally.event(*id, at, false));
+            cpu.expiries.forget(before);
         }
     }
 
@@ -319,12 +330,40 @@ impl Attributor {
         }
         // Only who was stopped meanwhile is woken in the middle of a stall: from there on it waits.
         let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
-        let Attributor { settings, window, names, senders, bandwidth, costs, .. } = self;
+        let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
+        let Attributor { window, names, senders, bandwidth, costs, .. } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
         let named = Named::new(window, naming, &waits, rate);
-        let attribution = gap::split(stall, &named, costs, settings.virtual_machine, rate);
+        let host = Host { present, stolen: hints.stolen, due };
+        let attribution = gap::split(stall, &named, costs, host, rate);
         gap::learn(&named, costs);
         attribution
+    }
+
+    /// Since when the interrupt was due that is the first record of a stall, as far as records tell.
+    fn due(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Option<Ticks> {
+        let Attributor { settings, cpus, window, names, senders, .. } = self;
+        if !settings.virtual_machine {
+            return None;
+        }
+        let expiries = &mut cpu_of(cpus, stall.cpu, settings.rate).expiries;
+        expiries.forget(stall.start);
+        let first = window.slices.first().filter(|first| first.began.is_none())?;
+        if first.ended != Some(Beside::InterruptEntry) {
+            return None;
+        }
+        let (at, frame) = window.frames.iter().enumerate().find(|(_, frame)| frame.opened == first.end)?;
+        if frame.class == Class::LocalTimer {
+            return expiries.tick_due(stall.start, (frame.start, frame.end), lexicon, settings.rate);
+        }
+        let is_call = |inside: &&Frame| inside.class == Class::Call && inside.parent == at as u32;
+        let sent = match window.frames.iter().find(is_call) {
+            Some(call) => senders.called_at(call.key, KernelAddr(call.subject), call.opened),
+            None if frame.is_vector_of(names, "reschedule") => senders.rescheduled_at(stall.cpu, first.end),
+            None => None,
+        }?;
+        // On its way it may be for as long as stalls begin together; one that was sent before that is another.
+        (sent + settings.rate.ticks(TOGETHER) >= stall.start).then(|| sent.max(stall.start))
     }
 
     /// Counts the events that no stall took, each CPU's up to the last read of its probe, and forgets

@@ -16,6 +16,7 @@ mod culprits;
 mod feed;
 mod frequencies;
 mod instead;
+mod lateness;
 mod lexicon;
 mod occupancy;
 mod part_sums;

@@ -236,6 +236,16 @@ impl Senders {
             .map(|sent| self.sender(sent, Some(sent.what), lexicon))
     }
 
+    /// When the call of a function on this CPU was sent that is under way at `time`.
+    pub(crate) fn called_at(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Ticks> {
+        self.last(&self.callers, (csd, function), time).map(|sent| sent.time)
+    }
+
+    /// When a reschedule interrupt was last sent to a CPU before `time`.
+    pub(crate) fn rescheduled_at(&self, cpu: CpuId, time: Ticks) -> Option<Ticks> {
+        self.last(&self.reschedules, cpu, time).map(|sent| sent.time)
+    }
+
     /// Who queued a work item before `time`, and on which workqueue.
     pub(crate) fn queuer(
         &self,

@@ -2,10 +2,12 @@
 
 use anyhow::Context;
 use clap::CommandFactory;
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
+use jitterscope_model::{CpuSet, RunHead};
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Where a shell says that it asks, so that no other program's variable is taken for it.
@@ -36,24 +38,30 @@ pub fn script(shell: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
+/// The heads of the stored runs whose names a shell may be offered, the newest first.
+fn stored() -> Vec<RunHead> {
+    // The folder of the environment: what else stands on the line is not told here.
+    let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
+    let dir = named.map_or_else(crate::places::default_runs, Ok);
+    let stored = dir.ok().and_then(|dir| jitterscope_store::list(&dir).ok()).unwrap_or_default().0;
+    // A shell takes what it is offered for a part of its command: a run that came from elsewhere may call
+    // itself anything.
+    let whole = |word: &str| jitterscope_store::check_label(word).is_ok();
+    let heads = stored.into_iter().rev().map(|run| run.head);
+    heads.filter(|head| whole(&head.id) && whole(&head.label)).take(MOST_RUNS).collect()
+}
+
 /// Ids and labels of the stored runs, the newest first, and `latest`.
 pub fn runs() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        // The folder of the environment: what else stands on the line is not told here.
-        let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
-        let dir = named.map_or_else(crate::places::default_runs, Ok);
-        let stored = dir.ok().and_then(|dir| jitterscope_store::list(&dir).ok()).unwrap_or_default().0;
-        let mut labels = BTreeSet::new();
+        let heads = stored();
+        // What reads like an id is the run of that id.
+        let mut known: BTreeSet<&str> = heads.iter().map(|head| head.id.as_str()).collect();
         let mut found = vec![CompletionCandidate::new("latest").help(Some("the newest run".into()))];
-        // A shell takes what it is offered for a part of its command: a run that came from elsewhere may call
-        // itself anything.
-        let whole = |word: &str| jitterscope_store::check_label(word).is_ok();
-        let heads =
-            stored.iter().rev().map(|run| &run.head).filter(|head| whole(&head.id) && whole(&head.label));
-        for head in heads.take(MOST_RUNS) {
+        for head in &heads {
             let cpus = format!("{}, {} on CPU {}", head.label, head.probe.kind, head.figures.cpus);
             found.push(CompletionCandidate::new(&head.id).help(Some(cpus.into())));
-            if labels.insert(&head.label) {
+            if known.insert(&head.label) {
                 found.push(CompletionCandidate::new(&head.label).help(Some("all runs of this label".into())));
             }
         }
@@ -61,17 +69,32 @@ pub fn runs() -> ArgValueCandidates {
     })
 }
 
-/// Lists of CPUs that can be measured here.
-pub fn cpus() -> ArgValueCandidates {
+/// Labels of the stored runs, the newest first.
+pub fn labels() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
+        let mut known = BTreeSet::new();
+        let labels = stored().into_iter().map(|head| head.label);
+        labels.filter(|label| known.insert(label.clone())).map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Lists of CPUs that can be measured here; behind a comma, one more CPU.
+pub fn cpus() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
         let topology = Topology::read(&Machine::host());
-        let mut found: Vec<CompletionCandidate> =
-            topology.online.iter().map(|cpu| CompletionCandidate::new(cpu.to_string())).collect();
-        found.push(CompletionCandidate::new("all").help(Some(format!("CPUs {}", topology.online).into())));
-        if !topology.isolated.is_empty() {
-            let help = format!("CPUs {}", topology.isolated);
-            found.push(CompletionCandidate::new("isolated").help(Some(help.into())));
+        let typed = typed.to_string_lossy();
+        let before = typed.rfind(',').map_or("", |comma| &typed[..=comma]);
+        let taken: CpuSet = before.trim_end_matches(',').parse().unwrap_or_default();
+        let free = topology.online.iter().filter(|cpu| !taken.contains(*cpu));
+        let mut found: Vec<(String, Option<String>)> =
+            free.map(|cpu| (format!("{before}{cpu}"), None)).collect();
+        if before.is_empty() {
+            found.push(("all".into(), Some(format!("CPUs {}", topology.online))));
+            if !topology.isolated.is_empty() {
+                found.push(("isolated".into(), Some(format!("CPUs {}", topology.isolated))));
+            }
         }
-        found
+        let begun = found.into_iter().filter(|(word, _)| word.starts_with(typed.as_ref()));
+        begun.map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into))).collect()
     })
 }

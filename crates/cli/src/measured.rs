@@ -13,6 +13,7 @@ use jitterscope_recording::Observer;
 use jitterscope_store::RunEntry;
 use jitterscope_tune::{NowIs, Status, status};
 use jitterscope_view::cpus_text;
+use std::path::Path;
 
 /// The CPUs to measure. `option` is what names them on the command line.
 ///
@@ -123,17 +124,14 @@ fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'
 
 /// The same of a stored run whose CPUs were chosen for the user, for its report: what was said when it began has left
 /// the screen.
-///
-/// # Errors
-/// There is no folder of runs.
-pub fn unlike_the_run_before(places: &Places, summary: &RunSummary) -> anyhow::Result<Option<String>> {
+pub fn unlike_the_run_before(path: &Path, summary: &RunSummary) -> Option<String> {
     let kind = ProbeKind::from_word(&summary.probe.kind);
-    let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else { return Ok(None) };
-    let (mut runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
+    let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else { return None };
+    let (mut runs, _) = jitterscope_store::list(path.parent()?).unwrap_or_default();
     let this = runs.iter().position(|run| run.head.id.to_string() == summary.run.id);
-    let Some(cpus) = this.map(|at| runs[at].head.figures.cpus.clone()) else { return Ok(None) };
+    let cpus = this.map(|at| runs[at].head.figures.cpus.clone())?;
     runs.retain(|run| run.head.started_realtime_ns < summary.run.started_realtime_ns);
-    Ok(newest(&cpus, kind, &runs).map(|before| {
+    newest(&cpus, kind, &runs).map(|before| {
         let theirs = &before.head.figures.cpus;
         format!(
             "The run before, {}, measured {}, this one {}: what differs may be the CPUs' (--cpus {theirs})",
@@ -141,7 +139,7 @@ pub fn unlike_the_run_before(places: &Places, summary: &RunSummary) -> anyhow::R
             cpus_text(theirs),
             cpus_text(&cpus)
         )
-    }))
+    })
 }
 
 #[cfg(test)]

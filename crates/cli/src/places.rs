@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use etcetera::BaseStrategy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Folders, from the command line or the environment.
 #[derive(Args, Debug)]
@@ -32,17 +32,6 @@ impl Places {
         default_runs()
     }
 
-    /// How this program is called so that it finds these runs again.
-    pub fn program(&self) -> String {
-        let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
-        match &self.runs {
-            Some(runs) if named.as_ref() != Some(runs) => {
-                format!("jitterscope --runs {}", shell_word(&runs.to_string_lossy()))
-            }
-            _ => "jitterscope".into(),
-        }
-    }
-
     /// The folder of what can be made again.
     ///
     /// # Errors
@@ -52,6 +41,31 @@ impl Places {
             .context("no home directory to keep an input in; name one with --input FILE")?;
         Ok(base.cache_dir().join("jitterscope"))
     }
+}
+
+/// How this program is called so that it finds a stored run again by its id.
+pub fn program(run: &Path) -> String {
+    let folder = folder_of(run);
+    let unasked = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from).or_else(|| default_runs().ok());
+    if unasked.as_ref() == Some(&folder) { "jitterscope".into() } else { with_runs("jitterscope", &folder) }
+}
+
+/// The same for root: sudo leaves the variable out, and root has a home of its own.
+pub fn program_as_root(run: &Path) -> String {
+    let folder = folder_of(run);
+    let is_roots = rustix::process::geteuid().is_root() && default_runs().ok().as_ref() == Some(&folder);
+    if is_roots { "sudo jitterscope".into() } else { with_runs("sudo jitterscope", &folder) }
+}
+
+fn folder_of(run: &Path) -> PathBuf {
+    let parent = run.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+fn with_runs(program: &str, folder: &Path) -> String {
+    // A folder named from here is found from here alone.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    format!("{program} --runs {}", shell_word(&folder.to_string_lossy()))
 }
 
 /// The folder of the runs where none is named.

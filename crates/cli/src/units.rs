@@ -8,7 +8,7 @@ use jitterscope_model::Nanos;
 /// No unit, an unknown one, or more than 584 years.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let bad = |why: &dyn std::fmt::Display| {
-        format!("{why}; write a number and a unit (ns, us, ms, s, m, h), for example 10s, 250us or 1m30s")
+        format!("{why}; write a number and a unit (ns, us, ms, s, m, h, d), for example 10s, 250us or 1m30s")
     };
     if text.trim().parse::<f64>().is_ok() {
         return Err(bad(&format!("'{text}' has no unit")));
@@ -113,6 +113,14 @@ mod tests {
         assert_eq!(duration("10s"), Ok(Nanos(10_000_000_000)));
         assert_eq!(duration("250us"), Ok(Nanos(250_000)));
         assert_eq!(duration("300ns"), Ok(Nanos(300)));
+        assert_eq!(duration("5ms"), Ok(Nanos(5_000_000)));
+        assert_eq!(duration("30m"), Ok(Nanos(1_800_000_000_000)));
+        assert_eq!(some_duration("1h"), Ok(Nanos(3_600_000_000_000)));
+        assert_eq!((in_seconds("1h"), in_millis("1h")), (some_duration("1h"), some_duration("1h")));
+        for text in ["10", "1 parsec", "1hh", "h"] {
+            let error = some_duration(text).unwrap_err();
+            assert!(error.contains("(ns, us, ms, s, m, h)"), "{error}");
+        }
         assert!(duration("10").unwrap_err().contains("no unit"));
         assert!(duration("1.5").unwrap_err().contains("no unit"));
         assert!(duration("10 parsecs").unwrap_err().contains("for example"));

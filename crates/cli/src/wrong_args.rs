@@ -2,6 +2,7 @@
 
 use crate::args::{Cli, PROBES};
 use crate::places::shell_word;
+use crate::units::duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use jitterscope_model::visible_os;
@@ -37,6 +38,39 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
     // So that the usage below it is that of `record`.
     cli.build();
     Some(cli.find_subcommand_mut("record")?.error(ErrorKind::InvalidSubcommand, text))
+}
+
+/// A word that belongs behind an option or behind `--`: `record spin 5`, `attach sleep 2`.
+fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let word = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        _ => None,
+    };
+    let Some(ContextValue::String(word)) = word else { return None };
+    if word.starts_with('-') {
+        return None;
+    }
+    let command = given.iter().skip(1).map(|arg| arg.to_string_lossy()).find(|arg| !arg.starts_with('-'))?;
+    let at = given.iter().position(|arg| arg == word.as_str())?;
+    let number = word.parse::<f64>().is_ok();
+    let text = match command.as_ref() {
+        "record" | "attach" if number || duration(word).is_ok() => {
+            let length = if number { format!("{word}s") } else { word.clone() };
+            format!("'{word}' stands alone; a length of time is an option: -d {length}")
+        }
+        "attach" => {
+            let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+            format!(
+                "'{word}' stands alone; a command to start stands behind --: attach -- {}",
+                words.join(" ")
+            )
+        }
+        _ => return None,
+    };
+    let mut cli = Cli::command();
+    cli.build();
+    Some(cli.find_subcommand_mut(command.as_ref())?.error(error.kind(), text))
 }
 
 /// A number that is none: the standard library's own words are about digits and its types.
@@ -78,7 +112,8 @@ fn without_hidden(error: &mut clap::Error) {
 /// `error` in our own words where those of the parser help nobody.
 fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
     without_hidden(&mut error);
-    to_be_followed(given, &error).or_else(|| of_number(&error)).unwrap_or(error)
+    let told = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
+    told.or_else(|| of_number(&error)).unwrap_or(error)
 }
 
 /// The error to print.

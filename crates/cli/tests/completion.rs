@@ -43,6 +43,15 @@ fn runs_labels_cpus_and_probes_are_offered() {
     assert_eq!(offered(runs.path(), &["jitterscope", "report", "BAS"]), ["BASELINE"]);
     let cpus = offered(runs.path(), &["jitterscope", "record", "--cpus", ""]);
     assert!(cpus.contains(&"0".to_owned()) && cpus.contains(&"all".to_owned()), "{cpus:?}");
+    assert!(!offered(runs.path(), &["jitterscope", "record", "--cpus", "0,"]).contains(&"0,0".to_owned()));
+    assert!(
+        offered(runs.path(), &["jitterscope", "record", "--cpus", "0,"])
+            .iter()
+            .all(|one| one.starts_with("0,"))
+    );
+    for line in [&["jitterscope", "record", "-l", ""][..], &["jitterscope", "runs", "prune", "--label", ""]] {
+        assert!(offered(runs.path(), line).contains(&"BASELINE".to_owned()), "{line:?}");
+    }
     let probes = offered(runs.path(), &["jitterscope", "record", "w"]);
     assert_eq!(probes, ["wakeup"]);
 

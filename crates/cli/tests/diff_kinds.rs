@@ -109,9 +109,13 @@ fn followed_threads_are_compared_by_what_they_lost_of_the_time_they_had_work() {
 #[test]
 fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparison() {
     let dir = tempfile::tempdir().unwrap();
-    for at in 0..2 {
+    // The fewest of which the test could say anything: below that, alike is not equivalent.
+    for at in 0..4 {
         store_as(late(&[0, 1, 3], Some(3)), "BEFORE", at * 2, dir.path());
         store_as(late(&[0, 1, 3], Some(3)), "AFTER", at * 2 + 1, dir.path());
+    }
+    for at in 0..2 {
+        store_as(late(&[0, 1, 3], Some(3)), "FEW", 20 + at, dir.path());
     }
     let mut other = late(&[0, 1, 3], Some(3));
     other.manifest.probe.wakeup.as_mut().unwrap().period_ns = Nanos(2_000_000);
@@ -122,6 +126,8 @@ fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparis
     assert!(names.contains(&"late_over") && names.last() == Some(&"worst"), "{names:?}");
     // The same figures in both: within any margin.
     assert_eq!(total(&found)["verdict"], "equivalent", "{}", total(&found));
+    let few = json(&diff(dir.path(), &["BEFORE", "FEW", "--json"]));
+    assert_eq!(total(&few)["undecided"]["because"], "too_few_runs", "{}", total(&few));
     // The idle control is no CPU that is compared.
     let cpus = found["against"][0]["cpus"].as_array().unwrap();
     assert_eq!(cpus.iter().map(|row| row["cpu"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
@@ -130,6 +136,97 @@ fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparis
     assert_eq!((&pacing["what"], &pacing["incomparable"]), (&"pacing".into(), &true.into()));
     assert!(paced["against"][0]["culprits"].is_null());
     assert!(text(&diff(dir.path(), &["BEFORE", "SLOWER"])).contains("NOT COMPARABLE: pacing"));
+}
+
+/// What `sljtest -s` stores: a spinning probe's run from 150 ns on, whose stalls are as long as this.
+fn sljtest(stall_ns: u64) -> Scenario {
+    let mut run = Scenario::new(&[1]);
+    run.manifest.command_line = ["jitterscope", "sljtest", "-s", "-r", "10"].map(str::to_owned).to_vec();
+    run.manifest.probe.threshold_ns = Nanos(150);
+    for n in 0..2_000 {
+        let tick = part(CulpritKind::Irq, "local_timer", "vector 236", stall_ns);
+        run.stall(1, n * 4_000 + 100, vec![tick]);
+    }
+    for n in 0..40 {
+        run.stall(1, n * 200_000 + 2_000, vec![part(CulpritKind::Thread, "rival", "pid 99", 50 * stall_ns)]);
+    }
+    run.finish()
+}
+
+#[test]
+fn stored_runs_of_sljtest_are_compared_with_one_another_and_not_with_another_threshold() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..5 {
+        store_as(sljtest(2_000 + at * 20), "SLOW", at * 3, dir.path());
+        store_as(sljtest(1_000 + at * 10), "FAST", at * 3 + 1, dir.path());
+        store_as(sljtest(2_010 + (4 - at) * 20), "AGAIN", at * 3 + 2, dir.path());
+    }
+    let found = json(&diff(dir.path(), &["SLOW", "FAST", "--json"]));
+    let names = figures(&found);
+    assert!(names[0] == "stolen" && names.contains(&"stalls_over") && names.contains(&"wait"), "{names:?}");
+    assert_eq!(found["against"][0]["conditions"], Value::Array(Vec::new()));
+    assert_eq!(total(&found)["verdict"], "better", "{}", total(&found));
+    assert!((total(&found)["change"].as_f64().unwrap() + 0.5).abs() < 0.01, "{}", total(&found));
+    let rival = culprit(&found, "rival");
+    assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
+    let again = json(&diff(dir.path(), &["SLOW", "AGAIN", "--json"]));
+    assert_eq!(total(&again)["verdict"], "equivalent", "{}", total(&again));
+    let told = text(&diff(dir.path(), &["SLOW", "FAST"]));
+    assert!(told.contains("SLOW  5 runs") && told.contains(", CPU 1, "), "{told}");
+    // A recording leaves out what is shorter than its own threshold.
+    let mut other = sljtest(2_000);
+    other.manifest.probe.threshold_ns = Nanos(300);
+    store_as(other, "RECORD", 30, dir.path());
+    let apart = json(&diff(dir.path(), &["SLOW", "RECORD", "--json"]));
+    let threshold = &apart["against"][0]["conditions"][0];
+    assert_eq!((&threshold["what"], &threshold["incomparable"]), (&"threshold".into(), &true.into()));
+    assert!(total(&apart).is_null(), "{}", total(&apart));
+}
+
+/// Two CPUs, of which this one has a rival.
+fn rival_on(cpu: u32, length: u64) -> Scenario {
+    let mut run = Scenario::new(&[0, 1]);
+    for n in 0..900 {
+        for of in [0, 1] {
+            let net = if of == cpu { length } else { 1_000 };
+            run.stall(of, n * 10_000 + 100, vec![part(CulpritKind::Thread, "rival", "pid 99", net)]);
+        }
+    }
+    run.finish()
+}
+
+/// Moving noise is not removing it: the total stays, and each CPU is told.
+#[test]
+fn noise_that_moved_to_another_cpu_is_told_as_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..5 {
+        store_as(rival_on(1, 400_000 + at * 2_000), "BEFORE", at * 2, dir.path());
+        store_as(rival_on(0, 404_000 + at * 2_000), "AFTER", at * 2 + 1, dir.path());
+    }
+    let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
+    assert_eq!(total(&found)["verdict"], "equivalent", "{}", total(&found));
+    let cpus = found["against"][0]["cpus"].as_array().unwrap();
+    let verdicts: Vec<&Value> = cpus.iter().map(|row| &row["comparison"]["verdict"]).collect();
+    assert_eq!(verdicts, ["worse", "better"]);
+    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(told.contains("moved"), "{told}");
+}
+
+/// Another probe has other pacing, thresholds and figures: one line says all of it.
+#[test]
+fn another_probe_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    store_as(sljtest(1_000), "SPIN", 0, dir.path());
+    store_as(late(&[0, 1, 3], Some(3)), "WAKEUP", 1, dir.path());
+    let found = json(&diff(dir.path(), &["SPIN", "WAKEUP", "--json"]));
+    assert!(found["against"][0]["conditions"].as_array().unwrap().len() > 1, "{found}");
+    let told = text(&diff(dir.path(), &["SPIN", "WAKEUP"]));
+    assert_eq!(told.matches("NOT COMPARABLE").count(), 1, "{told}");
+    assert!(
+        told.contains("NOT COMPARABLE: probe: spin in A, wakeup in B") && !told.contains("pacing"),
+        "{told}"
+    );
+    assert!(told.contains("CPU 1,") && !told.contains("CPUs 1,"), "{told}");
 }
 
 fn fixture(kind: &str) -> PathBuf {

@@ -5,12 +5,11 @@ mod experiments;
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, run, stderr};
+use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, interrupt, run, said, stderr};
 use jitterscope_testing::{SplitMix64, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,7 +43,7 @@ fn a_competitor_in_one_arm_is_found_and_named() {
     let cpu = highest_cpu();
     let (apply, revert) = rival(dir.path(), &cpu);
     let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "-d", "1s", "--cpus", &cpu, "--json", "-q"];
+        ["experiment", "--apply", &apply, "--revert", &revert, "-d", "300ms", "--cpus", &cpu, "--json", "-q"];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -84,11 +83,11 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
             break;
         }
         let dir = tempfile::tempdir().unwrap();
-        let args = ["experiment", "--knob", "vmstat", "-d", "500ms", "-q"];
+        let args = ["experiment", "--knob", "vmstat", "-d", "300ms", "-q"];
         let mut child =
             command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if kill < kills {
-            std::thread::sleep(Duration::from_millis(300 + random.below(9_000)));
+            std::thread::sleep(Duration::from_millis(300 + random.below(5_000)));
         } else {
             let begun = Instant::now();
             while fs::read_to_string(STAT_INTERVAL).unwrap() == before && begun.elapsed() < UNDONE {
@@ -124,7 +123,7 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
     }
     for (noted, guard_too) in [(true, false), (true, true), (false, false)] {
         let dir = tempfile::tempdir().unwrap();
-        let apply = "touch started; (sleep 2; touch y) & sleep 2; touch x";
+        let apply = "touch started; (sleep 1; touch y) & sleep 1; touch x";
         let args =
             ["experiment", "--apply", apply, "--revert", "touch undone; rm -f x y", "-d", "200ms", "-q"];
         let mut child = command(dir.path(), &args);
@@ -152,7 +151,7 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
         }
         let killed = Instant::now();
         // Longer than the command would have gone on.
-        while !at("undone") || killed.elapsed() < Duration::from_secs(4) {
+        while !at("undone") || killed.elapsed() < Duration::from_secs(2) {
             assert!(killed.elapsed() < UNDONE, "noted: {noted}");
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -170,7 +169,7 @@ fn an_undoing_that_still_runs_is_ended_before_the_guard_begins_one() {
     }
     for noted in [true, false] {
         let dir = tempfile::tempdir().unwrap();
-        let revert = "echo begun >> log; sleep 2; rm -f x; echo done >> log";
+        let revert = "echo begun >> log; sleep 1; rm -f x; echo done >> log";
         let args = ["experiment", "--apply", "touch x", "--revert", revert, "-d", "200ms", "-q"];
         let mut child = command(dir.path(), &args);
         child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -188,7 +187,7 @@ fn an_undoing_that_still_runs_is_ended_before_the_guard_begins_one() {
         child.wait().unwrap();
         let killed = Instant::now();
         // Longer than both would have taken beside one another.
-        while !log().contains("done") || killed.elapsed() < Duration::from_secs(5) {
+        while !log().contains("done") || killed.elapsed() < Duration::from_millis(2_500) {
             assert!(killed.elapsed() < UNDONE, "noted: {noted}: {}", log());
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -209,7 +208,7 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
         return;
     }
     let cpu = highest_cpu();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "300ms", "--cpus", &cpu];
+    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "200ms", "--cpus", &cpu];
     let mut told = Vec::new();
     for _ in 0..2 {
         let dir = tempfile::tempdir().unwrap();
@@ -231,24 +230,6 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
         told.push(all.join(", "));
     }
     panic!("told apart twice: {told:?}");
-}
-
-/// Reads what it says until a line has this in it.
-fn said(child: &mut Child, wanted: &str) {
-    let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut told = Vec::new();
-    for line in lines.lines().map_while(Result::ok) {
-        if line.contains(wanted) {
-            return;
-        }
-        told.push(line);
-    }
-    panic!("it ended without {wanted:?}: {}", told.join("\n"));
-}
-
-fn interrupt(child: &Child) {
-    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
 }
 
 fn stopped_after_a_pair(dir: &Path, args: &[&str]) -> String {
@@ -278,10 +259,13 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
         .spawn()
         .unwrap();
     let file = dir.path().join("changed");
-    let (apply, revert) = (format!("touch {}", file.display()), format!("rm {}", file.display()));
+    // A difference that the first look decides, so that no more pairs are made than the mechanics take.
+    let (apply, revert) = rival(dir.path(), &cpu);
+    let apply = format!("touch {}; {apply}", file.display());
+    let revert = format!("rm {}; {revert}", file.display());
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "--probe", "none", "--for", "js-victim"];
-    let args = [&args[..], &["--cpus", &cpu, "-d", "300ms"]].concat();
+    let args = [&args[..], &["--cpus", &cpu, "-d", "100ms"]].concat();
     let told = stopped_after_a_pair(dir.path(), &args);
     assert!(told.contains("1 pair: stopped") && told.contains("--resume goes on"), "{told}");
     assert!(!file.exists(), "it is undone");
@@ -318,7 +302,7 @@ fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("changed").display().to_string();
     let (apply, revert) = (format!("touch {file}"), format!("rm {file}"));
-    let args = ["experiment", "--apply", &apply, "--revert", &revert, "-d", "200ms"];
+    let args = ["experiment", "--apply", &apply, "--revert", &revert, "-d", "100ms"];
     let args = [&args[..], &["--settles-in", "500ms", "--longest-wait", "100ms"]].concat();
     let stopped = |more: &[&str], at: &str| {
         let mut child = command(dir.path(), &[&args[..], more].concat());
@@ -356,7 +340,7 @@ fn a_pipeline_is_what_can_be_measured_too() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "-d", "300ms"];
+    let args = ["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "-d", "100ms"];
     let told = stopped_after_a_pair(dir.path(), &args);
     assert!(told.contains("1 pair: stopped"), "{told}");
     let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
@@ -382,14 +366,14 @@ fn an_arm_by_command_begins_when_another_command_shows_it() {
     let apply = format!("(sleep 1; touch {ready}) >/dev/null 2>&1 &");
     let (revert, shows) = (format!("rm -f {ready}"), format!("echo x >> {asked}; test -e {ready}"));
     let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "--applied-when", &shows, "-d", "200ms"];
+        ["experiment", "--apply", &apply, "--revert", &revert, "--applied-when", &shows, "-d", "100ms"];
     let told = stopped_after_a_pair(dir.path(), &args);
     assert!(told.contains("1 pair: stopped"), "{told}");
     let times = fs::read_to_string(&asked).unwrap().lines().count();
     assert!(times >= 2, "asked {times} times of what took a second");
     // What is never seen.
     let never = ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "false"];
-    let never = [&never[..], &["--longest-wait", "300ms", "-d", "200ms", "--json"]].concat();
+    let never = [&never[..], &["--longest-wait", "300ms", "-d", "100ms", "--json"]].concat();
     let output = run(dir.path(), &never);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();

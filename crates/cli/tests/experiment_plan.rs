@@ -5,11 +5,12 @@ mod experiments;
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use experiments::{STAT_INTERVAL, can_experiment, highest_cpu, run, stderr};
+use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, interrupt, run, said, stderr};
 use jitterscope_testing::turn;
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -191,13 +192,37 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     let before = fs::read_to_string(STAT_INTERVAL).unwrap();
     // No knob whose undoing takes long.
     let args = ["experiment", "--auto", "--budget", "40s", "-d", "300ms", "--longest-wait", "3s", "--json"];
+    // Stopped while all candidates are tried; what was measured without them is not measured again.
+    let mut child = command(dir.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    said(&mut child, "trying ");
+    std::thread::sleep(Duration::from_millis(700));
+    interrupt(&child);
+    let stopped = child.wait_with_output().unwrap();
+    assert_eq!(stopped.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    hold(&schema("experiment-auto"), &told, "experiment-auto");
+    let why = told["unfinished"].as_str().unwrap();
+    assert!(why.contains("it was stopped") && why.contains("--resume"), "{why}");
+    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
+    let other = run(dir.path(), &[&args[..], &["--resume", "--except", "vmstat", "-q"]].concat());
+    assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
     let begun = Instant::now();
-    let output = run(dir.path(), &args);
+    let output = run(dir.path(), &[&args[..], &["--resume"]].concat());
     // No run begins that would end later; what undoes a change may.
     assert!(begun.elapsed() < Duration::from_secs(40 + 20), "{:?}", begun.elapsed());
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     hold(&schema("experiment-auto"), &found, "experiment-auto");
+    assert!(
+        stderr(&output).contains("going on after 4 runs without the candidates and"),
+        "{}",
+        stderr(&output)
+    );
+    let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
+    let pairs = found["confirmed"]["pairs"].as_u64().unwrap_or(0)
+        + found["confirmed"]["void"].as_array().map_or(0, |void| void.len() as u64);
+    let runs = list["runs"].as_array().unwrap().len() as u64;
+    assert!((8..=8 + 2 * pairs).contains(&runs), "nothing is measured twice: {runs} runs, {pairs} pairs");
     let tried = found["candidates"].as_array().unwrap();
     for candidate in tried.iter().filter(|candidate| candidate["kept"] == false) {
         let told = format!("{} is undone", candidate["knob"].as_str().unwrap());

@@ -276,6 +276,16 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["selftest", "--only", "fair"], "run as root");
+    // Before anything was measured.
+    let mut command = Command::new(&copy);
+    command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
+    // A folder that is root's.
+    let state = tempfile::tempdir().unwrap();
+    command.arg("--runs").arg(dir.path().join("others")).arg("--state-dir").arg(state.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+    assert!(!dir.path().join("others").exists());
 }
 
 #[test]
@@ -346,12 +356,32 @@ fn known_disturbances_are_found_and_named() {
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
     for row in report["rows"].as_array().unwrap() {
         assert_eq!(row["passed"], true, "{row}");
-        let named = row["named"].as_u64().unwrap();
+        let (named, injected) = (row["named"].as_u64().unwrap(), row["injected"].as_u64().unwrap());
+        assert!(injected > 0 && named * 100 >= injected * 95, "{row}");
         // On a machine whose CPU is mostly taken, long stalls reach from one injection into the control
         // of the next; by chance alone nearly all would be named.
         assert!(row["named_when_shifted"].as_u64().unwrap() < named * 3 / 4, "named by chance: {row}");
     }
-    assert!(report["rows"].as_array().unwrap().len() >= 3, "hardly anything could be injected: {report}");
+    let of = |list: &str, kind: &str| {
+        let rows = report[list].as_array().unwrap();
+        rows.iter().find(|row| row["kind"] == kind).cloned()
+    };
+    for kind in
+        ["fifo", "fair", "timer", "membarrier", "softirq", "kworker", "writeback", "quota", "stop", "trap"]
+    {
+        match (of("rows", kind), of("skipped", kind)) {
+            (Some(_), None) => {}
+            (None, Some(skipped)) => {
+                let why = skipped["reason"].as_str().unwrap();
+                assert!(!why.is_empty(), "{skipped}");
+                eprintln!("skipped: {kind}: {why}");
+            }
+            other => panic!("{kind} neither ran nor was skipped, or both: {other:?}"),
+        }
+    }
+    for kind in ["fifo", "timer", "stop"] {
+        assert!(of("rows", kind).is_some(), "{kind} needs nothing but root: {report}");
+    }
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "selftest keeps its run only when asked to");
 }

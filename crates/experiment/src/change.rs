@@ -1,7 +1,7 @@
 //! What one arm has and the other has not.
 
 use crate::leader::shell_in;
-use crate::{Arm, ExperimentError, Leader, Notes};
+use crate::{Arm, ExperimentError, Leader, Notes, Predicted};
 use jitterscope_model::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
@@ -84,8 +84,8 @@ pub trait Change {
         InForceIn::Now
     }
 
-    /// Of its knobs those whose undoing takes a while and shows in a recording, by what they remove.
-    fn shown_by_recording(&self) -> Vec<String> {
+    /// Of that what comes back a while after it is undone, and then shows in a recording.
+    fn shown_by_recording(&self) -> Vec<Predicted> {
         Vec::new()
     }
 
@@ -103,8 +103,8 @@ pub trait Change {
         Ok(true)
     }
 
-    /// The knobs that it sets, which declare what they remove.
-    fn knobs(&self) -> Vec<String> {
+    /// What it is to remove, as the knobs that it sets or its user say.
+    fn predicted(&self) -> Vec<Predicted> {
         Vec::new()
     }
 
@@ -138,8 +138,8 @@ pub struct CommandChange {
     making: Declared,
     /// When its undoing is.
     undoing: Declared,
-    /// What it removes, as knobs have names.
-    removes: Vec<String>,
+    /// What it is to remove.
+    removes: Vec<Predicted>,
 }
 
 impl CommandChange {
@@ -158,9 +158,9 @@ impl CommandChange {
         }
     }
 
-    /// Says when it is in force, when its undoing is, and what it removes: names that stand where knobs do.
+    /// Says when it is in force, when its undoing is, and what it is to remove.
     #[must_use]
-    pub fn declaring(self, applied: Declared, reverted: Declared, removes: Vec<String>) -> CommandChange {
+    pub fn declaring(self, applied: Declared, reverted: Declared, removes: Vec<Predicted>) -> CommandChange {
         CommandChange { making: applied, undoing: reverted, removes, ..self }
     }
 
@@ -281,11 +281,11 @@ impl Change for CommandChange {
         command.map_or(Ok(true), |command| succeeds(command, patience, stop))
     }
 
-    fn shown_by_recording(&self) -> Vec<String> {
+    fn shown_by_recording(&self) -> Vec<Predicted> {
         self.removes.clone()
     }
 
-    fn knobs(&self) -> Vec<String> {
+    fn predicted(&self) -> Vec<Predicted> {
         self.removes.clone()
     }
 
@@ -299,8 +299,8 @@ impl Change for CommandChange {
 pub struct NoChange {
     /// What differs, in a few words.
     pub what: String,
-    /// What it removes, as knobs have names.
-    pub removes: Vec<String>,
+    /// What it is to remove.
+    pub removes: Vec<Predicted>,
 }
 
 impl Change for NoChange {
@@ -312,7 +312,7 @@ impl Change for NoChange {
         Ok(InForceIn::Now)
     }
 
-    fn knobs(&self) -> Vec<String> {
+    fn predicted(&self) -> Vec<Predicted> {
         self.removes.clone()
     }
 
@@ -369,14 +369,14 @@ mod tests {
     #[test]
     fn a_command_declares_when_it_and_its_undoing_are_in_force() {
         let within = |seconds: u64| Declared { within: Nanos(seconds * 1_000_000_000), seen_by: None };
-        let mut change =
-            CommandChange::new("true", "true", None).declaring(within(1), within(2), vec!["x".into()]);
+        let x = vec![Predicted::Pattern("x".into())];
+        let mut change = CommandChange::new("true", "true", None).declaring(within(1), within(2), x.clone());
         assert_eq!(change.making(), InForceIn::Within(Nanos(1_000_000_000)));
         assert_eq!(change.undoing(), InForceIn::Within(Nanos(2_000_000_000)));
         assert_eq!(change.revert().unwrap(), InForceIn::Now, "there is nothing to undo");
         assert_eq!(change.apply().unwrap(), InForceIn::Within(Nanos(1_000_000_000)));
         assert_eq!(change.revert().unwrap(), InForceIn::Within(Nanos(2_000_000_000)));
         assert!(!change.is_shown(Arm::A) && !change.is_shown(Arm::B));
-        assert_eq!((change.knobs(), change.shown_by_recording()), (vec!["x".into()], vec!["x".to_owned()]));
+        assert_eq!((change.predicted(), change.shown_by_recording()), (x.clone(), x));
     }
 }

@@ -4,7 +4,7 @@ mod block;
 mod judging;
 mod turning;
 
-use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Session, order};
+use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, order};
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
@@ -223,6 +223,11 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
     made
 }
 
+/// What a comparison calls what is predicted.
+fn names(predicted: &[Predicted]) -> Vec<String> {
+    predicted.iter().map(ToString::to_string).collect()
+}
+
 struct Engine<'e> {
     of: Experiment<'e>,
     now: Arm,
@@ -354,7 +359,17 @@ impl Engine<'_> {
     fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
         let sides = self.sides()?;
         let rules = DiffRules { design, alpha, margin: self.of.rules.margin };
-        Ok(diff(&sides, rules, &self.of.change.knobs(), self.of.answers))
+        let predicted = self.of.change.predicted();
+        Ok(diff(&sides, rules, &names(&predicted), &self.by_name(&predicted)))
+    }
+
+    /// Whether what is called so is to remove a culprit: what is predicted, or a knob by which the machines differ.
+    fn by_name<'a>(&'a self, predicted: &'a [Predicted]) -> impl Fn(&str, &Culprit) -> bool + 'a {
+        let names = names(predicted);
+        move |name, culprit| match names.iter().position(|of| of == name) {
+            Some(at) => predicted[at].removes(culprit, self.of.answers),
+            None => (self.of.answers)(name, culprit),
+        }
     }
 
     fn decide(&mut self, found: &Diff, pairs: usize) {
@@ -380,8 +395,9 @@ impl Engine<'_> {
         let rules =
             DiffRules { design: Design::Paired, margin: self.of.rules.margin, ..DiffRules::default() };
         let decided = |what: &str| self.decisions.iter().any(|decision| decision.what.title() == what);
-        let knobs = self.of.change.knobs();
-        is_futile(sides.each_ref(), &self.of.rules.looks, rules, &knobs, self.of.answers, &decided)
+        let predicted = self.of.change.predicted();
+        let by_name = self.by_name(&predicted);
+        is_futile(sides.each_ref(), &self.of.rules.looks, rules, &names(&predicted), &by_name, &decided)
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {

@@ -82,7 +82,7 @@ pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: 
         run_ns: run,
         apply_wait_ns: apply_wait,
         wait_ns: wait,
-        predicts: !change.knobs().is_empty(),
+        predicts: !change.predicted().is_empty(),
         known_from: if known { logs.len() } else { 0 },
         scatter,
         detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
@@ -99,7 +99,7 @@ mod tests {
 
     fn of(making: u64, undoing: u64, removes: &[&str]) -> Estimate {
         let within = |seconds: u64| Declared { within: Nanos(seconds * SECOND.0), seen_by: None };
-        let removes = removes.iter().map(|what| (*what).to_owned()).collect();
+        let removes = removes.iter().map(|what| crate::Predicted::Pattern((*what).to_owned())).collect();
         let change =
             CommandChange::new("true", "true", None).declaring(within(making), within(undoing), removes);
         let longest_wait = Nanos(60 * SECOND.0);

@@ -1,6 +1,6 @@
 //! Knobs of the catalogue, through the journal of `tune`.
 
-use crate::{Change, ExperimentError, InForceIn};
+use crate::{Change, ExperimentError, InForceIn, Predicted};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
@@ -131,13 +131,13 @@ impl Change for KnobChange {
         self.undo(&self.knobs)
     }
 
-    fn shown_by_recording(&self) -> Vec<String> {
+    fn shown_by_recording(&self) -> Vec<Predicted> {
         let shows = |knob: &&String| {
             InForce::of(knob).is_some_and(|declared| {
                 declared.rollback != Settles::Immediately && matches!(declared.shown_by, Sign::Recording(_))
             })
         };
-        self.knobs.iter().filter(shows).cloned().collect()
+        self.knobs.iter().filter(shows).cloned().map(Predicted::Knob).collect()
     }
 
     fn making(&self) -> InForceIn {
@@ -154,8 +154,8 @@ impl Change for KnobChange {
         })
     }
 
-    fn knobs(&self) -> Vec<String> {
-        self.knobs.clone()
+    fn predicted(&self) -> Vec<Predicted> {
+        self.knobs.iter().cloned().map(Predicted::Knob).collect()
     }
 
     fn describe(&self) -> String {

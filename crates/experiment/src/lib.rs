@@ -16,6 +16,7 @@ mod knobs;
 mod leader;
 mod note;
 mod pace;
+mod predicted;
 mod screen;
 mod session;
 
@@ -31,5 +32,6 @@ pub use knobs::KnobChange;
 pub use leader::Leader;
 pub use note::{Note, NoteError, Notes};
 pub use pace::Pace;
+pub use predicted::Predicted;
 pub use screen::{Screened, screen};
-pub use session::{BlockRun, Header, Pair, SESSION_VERSION, Session};
+pub use session::{BlockRun, Chosen, Header, Pair, SESSION_VERSION, Session};

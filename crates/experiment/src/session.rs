@@ -65,12 +65,24 @@ pub struct BlockRun {
     pub void: Option<String>,
 }
 
+/// What was chosen to be tried, all of it at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The candidates: ids of knobs, the most promising first.
+    pub candidates: Vec<String>,
+    /// What only a reboot can try.
+    pub needs_reboot: Vec<String>,
+    /// What is not tried, and why.
+    pub not_tried: Vec<(String, String)>,
+}
+
 /// A line below the first.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
     Pair(Pair),
     Run(BlockRun),
+    Chosen(Chosen),
 }
 
 /// A session, open for more.
@@ -84,6 +96,8 @@ pub struct Session {
     pub pairs: Vec<Pair>,
     /// What was measured where the arms do not take turns, in order.
     pub block: Vec<BlockRun>,
+    /// What was chosen to be tried, where a program chose.
+    pub chosen: Option<Chosen>,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
@@ -108,7 +122,15 @@ impl Session {
     #[must_use]
     pub fn in_memory(header: Header) -> Session {
         let boot_id = header.boot_id.clone();
-        Session { path: PathBuf::new(), file: None, header, pairs: Vec::new(), block: Vec::new(), boot_id }
+        Session {
+            path: PathBuf::new(),
+            file: None,
+            header,
+            pairs: Vec::new(),
+            block: Vec::new(),
+            chosen: None,
+            boot_id,
+        }
     }
 
     /// Goes on with the one in a folder, in the boot of this id. A last line that is not whole is left out: its pair
@@ -130,7 +152,8 @@ impl Session {
         if header.version != SESSION_VERSION {
             return Err(damaged(1, format!("it is of version {}", header.version)));
         }
-        let (mut pairs, mut block): (Vec<Pair>, Vec<BlockRun>) = (Vec::new(), Vec::new());
+        let (mut pairs, mut block, mut chosen): (Vec<Pair>, Vec<BlockRun>, _) =
+            (Vec::new(), Vec::new(), None);
         for (at, line) in lines {
             match serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))? {
                 Line::Pair(pair) if pair.pair != pairs.len() => {
@@ -141,13 +164,17 @@ impl Session {
                 }
                 Line::Pair(pair) => pairs.push(pair),
                 Line::Run(run) => block.push(run),
+                Line::Chosen(_) if chosen.is_some() => {
+                    return Err(damaged(at + 1, "what is tried was chosen before".into()));
+                }
+                Line::Chosen(all) => chosen = Some(all),
             }
         }
         let file = held.open_own(FILE).map_err(|error| failed(error.into_io()))?;
         // What is torn off must not become part of the next line.
         file.set_len(whole as u64).map_err(failed)?;
         let boot_id = boot_id.to_owned();
-        Ok(Session { path: path.clone(), file: Some(file), header, pairs, block, boot_id })
+        Ok(Session { path: path.clone(), file: Some(file), header, pairs, block, chosen, boot_id })
     }
 
     /// Adds a pair, on disk when it returns.
@@ -172,6 +199,18 @@ impl Session {
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.block.push(made);
+        Ok(())
+    }
+
+    /// Adds what was chosen to be tried, on disk when it returns.
+    ///
+    /// # Errors
+    /// The disk is full or gone.
+    pub fn choose(&mut self, chosen: Chosen) -> Result<(), ExperimentError> {
+        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let line = serde_json::to_string(&chosen).map_err(|error| failed(error.into()))?;
+        self.line(&line)?;
+        self.chosen = Some(chosen);
         Ok(())
     }
 
@@ -258,6 +297,26 @@ mod tests {
         let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else { panic!("two") };
         assert_eq!((a.arm, &*a.boot_id, &a.void), (Arm::A, "boot", &None));
         assert_eq!((b.arm, &*b.boot_id, b.void.as_deref()), (Arm::B, "the next boot", Some("why")));
+    }
+
+    #[test]
+    fn what_was_chosen_is_chosen_once_and_stays_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("session");
+        let mut session = Session::begin(&folder, header()).unwrap();
+        session.add_run(Arm::A, "a".into(), None).unwrap();
+        let chosen = Chosen {
+            candidates: vec!["vmstat".into()],
+            needs_reboot: vec!["nohz-full".into()],
+            not_tried: vec![("hugepages".into(), "why".into())],
+        };
+        session.choose(chosen.clone()).unwrap();
+        session.add_run(Arm::B, "b".into(), None).unwrap();
+        let found = Session::resume(&folder, "boot").unwrap();
+        assert_eq!((found.chosen.as_ref(), found.block.len()), (Some(&chosen), 2));
+        session.choose(chosen).unwrap();
+        let error = Session::resume(&folder, "boot").unwrap_err().to_string();
+        assert!(error.contains("chosen before"), "{error}");
     }
 
     #[test]

@@ -30,6 +30,13 @@ pub enum Doubt {
         /// All stalls.
         stalls: u64,
     },
+    /// Slow messages of a pipeline have no row: what made them slow is not known.
+    MessagesUnrecorded {
+        /// How many.
+        unrecorded: u64,
+        /// All slow messages.
+        slow: u64,
+    },
 }
 
 /// A proof holds if no more than one in so many fails it.
@@ -69,6 +76,12 @@ impl RunManifest {
         if fails(unrecorded, stalls) {
             doubts.push(Doubt::StallsUnrecorded { unrecorded, stalls });
         }
+        let consumers = || self.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+        let slow = consumers().fold(0u64, |sum, consumer| sum.saturating_add(consumer.slow));
+        let unrecorded = consumers().fold(0u64, |sum, consumer| sum.saturating_add(consumer.slow_dropped));
+        if fails(unrecorded, slow) {
+            doubts.push(Doubt::MessagesUnrecorded { unrecorded, slow });
+        }
         doubts
     }
 }
@@ -92,6 +105,9 @@ impl std::fmt::Display for Doubt {
             }
             Doubt::StallsUnrecorded { unrecorded, stalls } => {
                 write!(f, "{unrecorded} of {stalls} stalls have no record (raise --threshold)")
+            }
+            Doubt::MessagesUnrecorded { unrecorded, slow } => {
+                write!(f, "{unrecorded} of {slow} slow messages have no row (raise --threshold)")
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One decoded tracepoint record.
 
-use crate::{CpuId, ExecutionContext, Ticks};
+use crate::{CpuId, ExecutionContext, Nanos, Ticks};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -218,6 +218,8 @@ pub enum EventKind {
         hrtimer: u64,
         /// Its function.
         function: KernelAddr,
+        /// The kernel's clock, by which the timer goes, when its interrupt came: not when it was due.
+        now: Nanos,
     },
     /// `timer:hrtimer_expire_exit`.
     HrtimerExit {

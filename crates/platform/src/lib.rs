@@ -9,6 +9,7 @@ mod claim;
 pub mod clock;
 mod held_lock;
 mod host;
+mod kept_file;
 mod layout;
 mod machine;
 mod maps;
@@ -32,6 +33,7 @@ pub use access::{
 pub use claim::{CpuClaim, CpuClaimed};
 pub use held_lock::HeldLock;
 pub use host::host_facts;
+pub use kept_file::KeptFile;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};

@@ -17,7 +17,8 @@ pub fn lock_in_memory<T>(memory: &mut [T]) -> std::io::Result<()> {
 
 /// Makes the allocator keep what it has once got from the kernel. Giving memory back changes the page
 /// tables, and the kernel then interrupts every CPU on which this process runs, the measured ones
-/// included, to flush their TLBs.
+/// included, to flush their TLBs. All threads share what is kept: one thread's share of its own would serve nobody
+/// else, and next to all of the work is that of one.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -27,6 +28,7 @@ pub fn keep_freed_memory() {
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD);
             libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+            libc::mallopt(libc::M_ARENA_MAX, 1);
         }
     }
 }

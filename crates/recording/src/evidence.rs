@@ -61,7 +61,7 @@ impl ProbeEvidence {
         Ok(ProbeEvidence {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
-            hints: HintReader::new(machine.clone(), settings),
+            hints: HintReader::new(machine, settings),
             faults: FaultWatch::new(machine),
             measuring: false,
         })

@@ -1,12 +1,13 @@
 //! Page faults of the measuring threads: those that the kernel counts beside those that it recorded.
 
 use jitterscope_model::{CpuId, EventKind, KernelEvent};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{KeptFile, Machine};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
 struct Victim {
     cpu: CpuId,
+    stat: KeptFile,
     /// As counted when its watching began.
     at_start: u64,
     counted: u64,
@@ -27,15 +28,16 @@ impl FaultWatch {
 
     /// Watches the thread that measures a CPU.
     pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
-        if let Some(at_start) = self.count(tid) {
-            self.victims.insert(tid, Victim { cpu, at_start, counted: 0, recorded: 0, told: 0 });
+        let mut stat = KeptFile::of(&self.machine, format!("/proc/self/task/{tid}/stat"));
+        if let Some(at_start) = count(&mut stat) {
+            self.victims.insert(tid, Victim { cpu, stat, at_start, counted: 0, recorded: 0, told: 0 });
         }
     }
 
     /// Before the records of a turn are read: what is counted by now is among them, if it was recorded.
     pub(crate) fn read(&mut self) {
-        for (tid, victim) in &mut self.victims {
-            let now = count(&self.machine, *tid).unwrap_or(0);
+        for victim in self.victims.values_mut() {
+            let now = count(&mut victim.stat).unwrap_or(0);
             victim.counted = victim.counted.max(now.saturating_sub(victim.at_start));
         }
     }
@@ -61,15 +63,11 @@ impl FaultWatch {
         }
         found
     }
-
-    fn count(&self, tid: i32) -> Option<u64> {
-        count(&self.machine, tid)
-    }
 }
 
 /// Minor and major faults of a thread of this process.
-fn count(machine: &Machine, tid: i32) -> Option<u64> {
-    let stat = machine.read(format!("/proc/self/task/{tid}/stat")).ok()?;
+fn count(stat: &mut KeptFile) -> Option<u64> {
+    let stat = stat.read().ok()?;
     // The name may hold anything, parentheses too.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();

@@ -66,7 +66,9 @@ impl GapAttribution {
         // What was counted explains no more than was counted.
         for part in &attribution.parts {
             match part.evidence {
-                Evidence::StealCount => hints.stolen = hints.stolen.saturating_sub(part.net),
+                Evidence::StealCount | Evidence::StealCountBeforeInterrupt => {
+                    hints.stolen = hints.stolen.saturating_sub(part.net);
+                }
                 Evidence::FaultCount => hints.faults = hints.faults.saturating_sub(1),
                 _ => {}
             }

@@ -4,8 +4,8 @@ use crate::evidence::ProbeEvidenceSettings;
 use crate::steal::StealWatch;
 use jitterscope_attribute::OutsideHints;
 use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
-use jitterscope_platform::Machine;
-use jitterscope_source::counters::{CounterRow, parse_table};
+use jitterscope_platform::{KeptFile, Machine};
+use jitterscope_source::counters::parse_rows;
 use jitterscope_source::smi::{SmiCounter, SmiError};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ const UNTRACED: [&str; 7] = ["HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "PMN"];
 
 /// Reads them.
 pub(crate) struct HintReader {
-    machine: Machine,
+    interrupts: KeptFile,
     measured: CpuSet,
     smi: Result<SmiCounter, SmiError>,
     last_smi: u32,
@@ -28,23 +28,23 @@ pub(crate) struct HintReader {
 impl HintReader {
     /// SMIs are counted on the helper CPU: firmware stops all CPUs at once, and asking a measured CPU for its
     /// count would interrupt it.
-    pub(crate) fn new(machine: Machine, settings: &ProbeEvidenceSettings) -> HintReader {
+    pub(crate) fn new(machine: &Machine, settings: &ProbeEvidenceSettings) -> HintReader {
         let measured = &settings.measured;
-        let smi = SmiCounter::open(&machine, settings.helper);
-        let steal = settings.virtual_machine.then(|| StealWatch::new(&machine, measured));
+        let smi = SmiCounter::open(machine, settings.helper);
+        let steal = settings.virtual_machine.then(|| StealWatch::new(machine, measured));
         let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
         let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
-        let mut reader = HintReader { machine, measured, smi, last_smi, untraced, steal };
+        let interrupts = KeptFile::of(machine, "/proc/interrupts");
+        let mut reader = HintReader { interrupts, measured, smi, last_smi, untraced, steal };
         let rows = reader.untraced_values();
         reader.untraced = (!rows.is_empty()).then_some(rows);
         reader
     }
 
-    fn untraced_values(&self) -> HashMap<(CpuId, String), u64> {
-        let text = self.machine.read("/proc/interrupts").unwrap_or_default();
-        let is_untraced = |row: &CounterRow| UNTRACED.contains(&&*row.name);
+    fn untraced_values(&mut self) -> HashMap<(CpuId, String), u64> {
+        let text = self.interrupts.read().unwrap_or_default();
         let mut values = HashMap::new();
-        for row in parse_table(&text).into_iter().filter(is_untraced) {
+        for row in parse_rows(&text, |name| UNTRACED.contains(&name)) {
             for (cpu, value) in row.values.iter().filter(|(cpu, _)| self.measured.contains(*cpu)) {
                 values.insert((*cpu, row.name.to_string()), *value);
             }

@@ -8,7 +8,7 @@ use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError,
     Source, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
 };
-use jitterscope_platform::Machine;
+use jitterscope_platform::{KeptFile, Machine};
 use jitterscope_source::{
     ContextError, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
 };
@@ -39,7 +39,7 @@ pub(crate) struct KernelEvents {
     price: PriceTally,
     symbols_report: SourceReport,
     asked_kernel: Instant,
-    machine: Machine,
+    online: KeptFile,
     /// Measured CPUs that are offline as of the last look.
     pub(crate) offline: CpuSet,
     /// Measured CPUs that were at any look.
@@ -94,7 +94,7 @@ impl KernelEvents {
             price: PriceTally::new(measured.clone(), record),
             symbols_report,
             asked_kernel: Instant::now(),
-            machine: machine.clone(),
+            online: KeptFile::of(machine, "/sys/devices/system/cpu/online"),
             offline: CpuSet::new(),
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
@@ -129,9 +129,9 @@ impl KernelEvents {
     /// The kernel keeps the buffer of a CPU that goes offline, and reads it as one without records: whether
     /// the CPU is there is asked for itself.
     fn look_for_offline(&mut self, unreadable: &CpuSet) {
-        let text = self.machine.read_trimmed("/sys/devices/system/cpu/online");
+        let text = self.online.read();
         // What cannot be read tells nothing.
-        let online = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
+        let online = text.ok().and_then(|text| text.trim().parse::<CpuSet>().ok());
         let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
         let measured = self.recorder.cpus(Role::Local);
         self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();

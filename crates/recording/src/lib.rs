@@ -47,6 +47,6 @@ pub use observer::{Observer, Progress, Step};
 pub use passive::{Owners, PassiveRecordSettings, record_passive, record_passive_to};
 pub use probes::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record, record_to};
-pub use replay::{ReplayError, Replayed, StallSink, reattributed, replay, stall_timeline};
+pub use replay::{ReplayError, Replayed, StallSink, reattributed, replay, stall_timeline, stall_timelines};
 pub use settings::{RecordSettings, WakeupChoice, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach, attach_to};

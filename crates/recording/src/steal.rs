@@ -1,7 +1,7 @@
 //! Time that the host gave to others, as this kernel counts it.
 
 use jitterscope_model::{CpuId, CpuSet, Nanos};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{KeptFile, Machine};
 use jitterscope_source::counters::parse_stat;
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ const TICK: Nanos = Nanos(10_000_000);
 
 /// Reads it, on virtual machines only: the file is a long one on large machines.
 pub(crate) struct StealWatch {
-    machine: Machine,
+    file: KeptFile,
     measured: CpuSet,
     counted: BTreeMap<CpuId, u64>,
 }
 
 impl StealWatch {
     pub(crate) fn new(machine: &Machine, measured: &CpuSet) -> StealWatch {
-        let (machine, measured) = (machine.clone(), measured.clone());
-        let mut watch = StealWatch { machine, measured, counted: BTreeMap::new() };
+        let (file, measured) = (KeptFile::of(machine, "/proc/stat"), measured.clone());
+        let mut watch = StealWatch { file, measured, counted: BTreeMap::new() };
         watch.counted = watch.count();
         watch
     }
 
-    fn count(&self) -> BTreeMap<CpuId, u64> {
-        let text = self.machine.read("/proc/stat").unwrap_or_default();
+    fn count(&mut self) -> BTreeMap<CpuId, u64> {
+        let text = self.file.read().unwrap_or_default();
         let rows = parse_stat(&text).into_iter().filter(|row| &*row.name == "steal");
         rows.flat_map(|row| row.values).filter(|(cpu, _)| self.measured.contains(*cpu)).collect()
     }

@@ -27,13 +27,26 @@ pub enum SymbolsError {
     Read(#[from] io::Error),
 }
 
+/// Symbols that there is room for from the start, and bytes of their names: a kernel's with its modules. What is
+/// not filled costs no memory, and growing would leave holes of the size of what was outgrown.
+const USUAL: usize = 1 << 18;
+const USUAL_NAMES: usize = 8 << 20;
+
 /// Kernel functions sorted by address, names in one blob.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    addresses: Vec<u64>,
-    /// Where each name ends in `names`; an empty name stands for what is not a function.
-    ends: Vec<u32>,
+    symbols: Vec<Symbol>,
     names: String,
+}
+
+/// Where a function, or what is none, begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Symbol {
+    address: u64,
+    /// Where its name is.
+    start: u32,
+    /// That of what is no function is empty.
+    length: u16,
 }
 
 impl Symbols {
@@ -59,9 +72,8 @@ impl Symbols {
     /// # Errors
     /// Reading fails; there is no function; all addresses are zero.
     pub fn parse(mut text: impl BufRead) -> Result<Symbols, SymbolsError> {
-        // (address, order in the file, where the name is): data symbols have no name.
-        let mut found: Vec<(u64, u32, u32, u32)> = Vec::new();
-        let mut blob = String::new();
+        let mut table =
+            Symbols { symbols: Vec::with_capacity(USUAL), names: String::with_capacity(USUAL_NAMES) };
         let mut line = Vec::new();
         let (mut functions, mut hidden) = (0u64, 0u64);
         loop {
@@ -80,15 +92,9 @@ impl Symbols {
             if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
                 continue;
             }
-            let name = if is_function { name } else { "" };
-            let (Ok(start), Ok(order)) = (u32::try_from(blob.len()), u32::try_from(found.len())) else {
-                break;
-            };
-            if u32::try_from(blob.len() + name.len()).is_err() {
+            if !table.push(address, if is_function { name } else { "" }) {
                 break;
             }
-            blob.push_str(name);
-            found.push((address, order, start, name.len() as u32));
         }
         if functions == 0 {
             return Err(SymbolsError::Empty);
@@ -96,81 +102,91 @@ impl Symbols {
         if hidden == functions {
             return Err(SymbolsError::Hidden { kptr_restrict: "unknown".into() });
         }
-        found.sort_unstable();
-        Ok(Symbols::build(found.iter().map(|(address, _, start, length)| {
-            (*address, &blob[*start as usize..(*start + *length) as usize])
-        })))
+        table.settle();
+        Ok(table)
     }
 
     /// A table that names exactly these addresses, and nothing between them.
     #[must_use]
     pub fn from_resolved<'a>(names: impl IntoIterator<Item = (KernelAddr, &'a str)>) -> Symbols {
-        let mut list: Vec<(u64, &str)> =
-            names.into_iter().flat_map(|(a, name)| [(a.0, name), (a.0.saturating_add(1), "")]).collect();
-        // The end of one must not hide the beginning of the next.
-        list.sort_by_key(|(address, name)| (*address, name.is_empty()));
-        Symbols::build(list.into_iter())
-    }
-
-    /// Takes (address, name) in ascending order; of equal addresses the first named wins.
-    fn build<'a>(sorted: impl Iterator<Item = (u64, &'a str)>) -> Symbols {
         let mut table = Symbols::default();
-        let mut last_named = false;
-        for (address, name) in sorted {
-            if table.addresses.last() == Some(&address) {
-                if last_named || name.is_empty() {
-                    continue;
-                }
-                table.addresses.pop();
-                table.ends.pop();
-            } else if name.is_empty() && !last_named {
-                continue;
-            }
-            table.push(address, name);
-            last_named = !name.is_empty();
+        for (address, name) in names {
+            table.push(address.0, name);
+            table.push(address.0.saturating_add(1), "");
         }
-        let end = table.addresses.last().and_then(|last| last.checked_add(LAST_SYMBOL_LENGTH));
-        if let (true, Some(end)) = (last_named, end) {
-            table.push(end, "");
-        }
-        table.addresses.shrink_to_fit();
-        table.ends.shrink_to_fit();
-        table.names.shrink_to_fit();
+        table.settle();
         table
     }
 
-    fn push(&mut self, address: u64, name: &str) {
-        self.names.push_str(name);
-        // `parse` keeps the blob under 4 GiB; beyond that (only `from_resolved`) names come out empty.
-        self.ends.push(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
-        self.addresses.push(address);
+    /// Takes the next symbol, in the order of the list; whether its name fits.
+    fn push(&mut self, address: u64, name: &str) -> bool {
+        let place = u32::try_from(self.names.len()).ok().zip(u16::try_from(name.len()).ok());
+        let fits = place.filter(|(start, length)| start.checked_add((*length).into()).is_some());
+        if fits.is_some() {
+            self.names.push_str(name);
+        }
+        let (start, length) = fits.unwrap_or_default();
+        self.symbols.push(Symbol { address, start, length });
+        fits.is_some()
+    }
+
+    /// All were taken: sorts them where they are. Of equal addresses the first named wins; of what is no function
+    /// only the beginning behind one is kept, which ends it.
+    fn settle(&mut self) {
+        // Names lie in the order of the list.
+        self.symbols.sort_unstable();
+        let mut kept: usize = 0;
+        for at in 0..self.symbols.len() {
+            let symbol = self.symbols[at];
+            let last = kept.checked_sub(1).map(|last| self.symbols[last]);
+            let ends = last.is_some_and(|last| last.length > 0);
+            match last {
+                Some(last) if last.address == symbol.address => {
+                    if ends || symbol.length == 0 {
+                        continue;
+                    }
+                    kept -= 1;
+                }
+                _ if symbol.length == 0 && !ends => continue,
+                _ => {}
+            }
+            self.symbols[kept] = symbol;
+            kept += 1;
+        }
+        self.symbols.truncate(kept);
+        let last = self.symbols.last().filter(|last| last.length > 0);
+        if let Some(end) = last.and_then(|last| last.address.checked_add(LAST_SYMBOL_LENGTH)) {
+            self.push(end, "");
+        }
+        self.symbols.shrink_to_fit();
+        self.names.shrink_to_fit();
     }
 
     /// The function that `address` lies in.
     #[must_use]
     pub fn name(&self, address: KernelAddr) -> Option<&str> {
-        let index = self.addresses.partition_point(|a| *a <= address.0).checked_sub(1)?;
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let name = self.names.get(start as usize..self.ends[index] as usize)?;
+        let index = self.symbols.partition_point(|symbol| symbol.address <= address.0).checked_sub(1)?;
+        let Symbol { start, length, .. } = self.symbols[index];
+        let name = self.names.get(start as usize..start as usize + usize::from(length))?;
         (!name.is_empty()).then_some(name)
     }
 
     /// How many addresses it knows, ends included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.addresses.len()
+        self.symbols.len()
     }
 
     /// Whether it knows none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
+        self.symbols.is_empty()
     }
 
     /// Bytes of memory it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.addresses.capacity() * 8 + self.ends.capacity() * 4 + self.names.capacity()
+        self.symbols.capacity() * size_of::<Symbol>() + self.names.capacity()
     }
 }
 

@@ -36,6 +36,7 @@ mod hlog;
 mod hlog_reader;
 mod legacy;
 mod naming;
+mod page_spill;
 mod pages;
 mod partial;
 mod reader;
@@ -46,6 +47,7 @@ mod sink;
 mod syncing;
 mod table;
 mod tables;
+mod trace_index;
 mod writer;
 
 pub use error::StoreError;
@@ -60,4 +62,5 @@ pub use runs::{
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
+pub use trace_index::TraceIndex;
 pub use writer::RunWriter;

@@ -7,6 +7,7 @@ use crate::legacy::Wording;
 use crate::pages::{CONTEXT, SEGMENTS, TRACE, role_of};
 use crate::segment::{self, End};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
+use crate::trace_index::TraceIndex;
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
@@ -254,22 +255,18 @@ impl RunReader {
         let Some(folder) = self.trace_folder(Some(SEGMENTS))? else { return Ok(Vec::new()) };
         let mut pages = Vec::new();
         for name in segments(&folder)? {
-            let path = folder.path().join(&name);
-            let file = open_segment(&folder, &name)?;
-            let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
-            let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
-                if let Some(role) = role_of(header.role) {
-                    let segment::FrameHeader { cpu, first, last, .. } = header;
-                    pages.push(StoredPage { role, cpu, first, last, bytes });
-                }
-            });
-            // Whatever else was found: a view that is silently short is worse than none.
-            if let End::Damaged(why) = end.map_err(|e| StoreError::read(&path, e))? {
-                return Err(StoreError::damaged(&path, why));
-            }
+            pages.append(&mut segment_pages(&folder, &name, from, to)?);
         }
         pages.sort_by_key(|page| page.first);
         Ok(pages)
+    }
+
+    /// Where in time the stored trace's segments lie, for whoever asks for the pages of many moments.
+    ///
+    /// # Errors
+    /// A segment cannot be read, is no segment, or was cut short.
+    pub fn trace_index(&self) -> Result<TraceIndex, StoreError> {
+        TraceIndex::new(self.trace_folder(Some(SEGMENTS))?)
     }
 
     /// The stored trace from its beginning, a segment in memory at a time.
@@ -299,7 +296,7 @@ impl RunReader {
 }
 
 /// Names of the segments, in order.
-fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
+pub(crate) fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
     let entries = folder.entries().map_err(StoreError::reading)?;
     let names = entries.into_iter().map(|entry| entry.name);
     let mut names: Vec<OsString> =
@@ -315,6 +312,30 @@ fn open_segment(folder: &HeldDir, name: &OsStr) -> Result<File, StoreError> {
         return Err(StoreError::damaged(&path, "no segment is so large"));
     }
     Ok(file)
+}
+
+/// The pages of a segment with any record between two times.
+pub(crate) fn segment_pages(
+    folder: &HeldDir,
+    name: &OsStr,
+    from: Ticks,
+    to: Ticks,
+) -> Result<Vec<StoredPage>, StoreError> {
+    let path = folder.path().join(name);
+    let file = open_segment(folder, name)?;
+    let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
+    let mut pages = Vec::new();
+    let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
+        if let Some(role) = role_of(header.role) {
+            let segment::FrameHeader { cpu, first, last, .. } = header;
+            pages.push(StoredPage { role, cpu, first, last, bytes });
+        }
+    });
+    // Whatever else was found: a view that is silently short is worse than none.
+    match end.map_err(|e| StoreError::read(&path, e))? {
+        End::Damaged(why) => Err(StoreError::damaged(&path, why)),
+        End::Clean => Ok(pages),
+    }
 }
 
 /// What a segment holds, up to where it is damaged.

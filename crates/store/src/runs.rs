@@ -66,7 +66,8 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     Ok((runs, problems))
 }
 
-/// The run meant by `latest`, a label (the newest with it), an id, a folder's name or a path.
+/// The run meant by `latest`, a path, an id, a folder's name or a label (the newest with it). Of these the first
+/// counts: a label may read like the id of another run, whoever gave it.
 ///
 /// # Errors
 /// None is; the message lists what there is.
@@ -76,12 +77,16 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
         return Ok(as_path.to_path_buf());
     }
     let (runs, _) = list(dir)?;
-    let named = |run: &&RunEntry| {
-        run.head.id == wanted
-            || run.head.label == wanted
-            || run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted)
+    let by_id = |run: &&RunEntry| run.head.id == wanted;
+    let by_folder =
+        |run: &&RunEntry| run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted);
+    let by_label = |run: &&RunEntry| run.head.label == wanted;
+    let newest = || runs.iter().rev();
+    let found = if wanted == LATEST {
+        runs.last()
+    } else {
+        newest().find(by_id).or_else(|| newest().find(by_folder)).or_else(|| newest().find(by_label))
     };
-    let found = if wanted == LATEST { runs.last() } else { runs.iter().rfind(named) };
     found.map(|run| run.path.clone()).ok_or_else(|| StoreError::NoSuchRun {
         wanted: wanted.to_owned(),
         dir: dir.to_path_buf(),

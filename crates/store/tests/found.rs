@@ -5,7 +5,7 @@ mod common;
 use common::{EPOCH, manifest, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::{ClockReading, CpuId, RunManifest, TickRate, Ticks};
-use jitterscope_store::{RunReader, RunWriter, resolve_all, size_on_disk};
+use jitterscope_store::{RunReader, RunWriter, resolve, resolve_all, size_on_disk};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,13 @@ fn an_id_means_one_run_and_a_label_all_that_bear_it() {
     assert_eq!(resolve_all(dir.path(), &id).unwrap().as_slice(), std::slice::from_ref(&second));
     assert_eq!(resolve_all(dir.path(), "A").unwrap(), [first, second.clone()]);
     assert_eq!(resolve_all(dir.path(), "B").unwrap().as_slice(), std::slice::from_ref(&other));
-    assert_eq!(resolve_all(dir.path(), "latest").unwrap(), [second]);
+    assert_eq!(resolve_all(dir.path(), "latest").unwrap().as_slice(), std::slice::from_ref(&second));
     assert_eq!(resolve_all(dir.path(), other.to_str().unwrap()).unwrap(), [other]);
     assert!(resolve_all(dir.path(), "C").is_err());
+    // A later run that calls itself by the id of another is not taken for it.
+    run(dir.path(), &id, 3);
+    assert_eq!(resolve(dir.path(), &id).unwrap(), second);
+    assert_eq!(resolve_all(dir.path(), &id).unwrap(), [second]);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Writes runs for the tests of pages in a browser: many stalls, many CPUs, names that are markup, an audit with
 //! findings; and a page with as many frames as one may have.
 //!
-//! `generated_run FOLDER STALLS [CPUS]`, or with another word in place of the CPUS: `hostile`, `findings`,
-//! `page=FILE`.
+//! `generated_run FOLDER STALLS [CPUS]`, or with another word in place of the CPUS: `hostile`,
+//! `hostile-wakeup` (of late wake-ups, as many as there are), `findings`, `page=FILE`.
 #![forbid(unsafe_code)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Scenario, part, sent_by};
+use common::{Scenario, late, part, sent_by};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{
     CulpritKind, KnobFinding, KnobVerdict, MachineState, Nanos, Reading, TimelineItem, TimelineRow,
@@ -35,7 +35,9 @@ const LABELS: [&str; 4] = [
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [folder, stalls, rest @ ..] = &args[..] else {
-        eprintln!("usage: generated_run FOLDER STALLS [CPUS | hostile | findings | page=FILE]");
+        eprintln!(
+            "usage: generated_run FOLDER STALLS [CPUS | hostile | hostile-wakeup | findings | page=FILE]"
+        );
         std::process::exit(2);
     };
     let folder = Path::new(folder);
@@ -48,6 +50,7 @@ fn main() {
                 println!("{}", run.display());
             }
         }
+        Some("hostile-wakeup") => println!("{}", store(&hostile_wakeups(), folder, None).display()),
         Some("findings") => {
             let run = scenario(stalls, 2, "findings", false);
             println!("{}", store(&run, folder, Some(&machine(&run))).display());
@@ -142,6 +145,19 @@ fn write_page(run: &Path, file: &Path) {
     let written = html::render(&html::Page { run: &run, frames: &frames, settings: &[], list: None });
     fs::write(file, &written.html).expect("a page");
     println!("{} of {} stalls frame by frame", written.framed, frames.len());
+}
+
+/// Late wake-ups of which every thread that made them late has such a name.
+fn hostile_wakeups() -> Scenario {
+    let mut run = late(&[0, 1], None);
+    run.manifest.label = "hostile-wakeup".into();
+    for (at, attribution) in run.attributions.iter_mut().enumerate() {
+        for of in attribution.parts.iter_mut().filter(|of| of.culprit.subject.kind() == CulpritKind::Thread) {
+            let (name, tid) = (HOSTILE[at % HOSTILE.len()], 900 + at % HOSTILE.len());
+            of.culprit.subject = part(CulpritKind::Thread, name, &format!("pid {tid}"), 1).culprit.subject;
+        }
+    }
+    run
 }
 
 fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {

@@ -178,7 +178,7 @@ pub struct Sifted<'s> {
     /// What became of the candidates.
     pub candidates: &'s [Screened],
     /// What only a reboot can try.
-    pub needs_reboot: &'s [&'static str],
+    pub needs_reboot: &'s [String],
     /// What was not tried, and why.
     pub not_tried: &'s [(String, String)],
     /// Fresh pairs of what was kept.
@@ -206,7 +206,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
     }
     if let Some(why) = of.unfinished {
-        text.wrapped("", &format!("Not all was done: {why}."));
+        text.wrapped("", &format!("Not all was done: {}.", why.trim_end_matches('.')));
     }
     text.push_str("\nWHAT TO DO\n");
     let kept: Vec<&str> = of.candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
@@ -283,9 +283,9 @@ fn not_tried(text: &mut Lines, all: &[(String, String)]) {
     }
 }
 
-fn reboot(text: &mut Lines, knobs: &[&str]) {
+fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
     if !knobs.is_empty() {
-        let all = knobs.join(", ");
+        let all = knobs.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
         text.wrapped(
             "",
             &format!("Only a reboot can try: {all} (jitterscope tune plan --only ID --persist)."),

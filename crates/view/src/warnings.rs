@@ -1,6 +1,6 @@
 //! What limits a run, in words, each with what to do about it.
 
-use crate::number::{count as grouped, times};
+use crate::number::{count, times};
 use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
 
 /// One or two sentences: what happened and what to do.
@@ -53,7 +53,7 @@ pub fn warning(warning: &Warning) -> String {
              (often the idle thread). The time from the last record of one thread to the first of another is \
              shown as an unrecorded switch; where the scheduler charged the other one for its running, that \
              much of it is its.",
-            if *count == 1 { "1 switch".to_owned() } else { format!("{} switches", grouped(*count)) },
+            if *count == 1 { "1 switch".to_owned() } else { format!("{} switches", crate::number::count(*count)) },
             cpus.in_words()
         ),
         Warning::Folded { time_ns } => format!(
@@ -108,15 +108,18 @@ pub fn warning(warning: &Warning) -> String {
              is well above."
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped } => format!(
-            "CPU {cpu}: {dropped} stalls are counted but have no record, for the queue was full; the shortest had \
-             to go first. Raise --threshold."
+            "CPU {cpu}: {} stalls are counted but have no record, for the queue was full; the shortest had \
+             to go first. Raise --threshold.",
+            count(*dropped)
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped } => format!(
-            "{dropped} slow messages of the {role} are counted but have no row: too many came at once. Raise \
-             --threshold."
+            "{} slow messages of the {role} are counted but have no row: too many came at once. Raise \
+             --threshold.",
+            count(*dropped)
         ),
         Warning::TraceLost { lost } => format!(
-            "{lost} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer."
+            "{} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer.",
+            count(*lost)
         ),
         Warning::CpuEndedEarly { cpu, why } => format!("CPU {cpu} was not measured to the end: {why}."),
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(

@@ -1,6 +1,7 @@
 //! Culprits in words: the only place where English is made of them.
 
 use crate::style::tame;
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::{
     About, Culprit, CulpritKind, Meanwhile, Phase, ProbeKind, SchedClass, Subject, SumRow, Task,
     TimelineItem, TimerSource, Verdict, Work,
@@ -153,11 +154,39 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
             Some("while the CPU idled or a thread ran, not recorded".into())
         }
         About::Meanwhile(Meanwhile::Ran(task)) => Some(format!("while {} ran", one_or_many(task, threads))),
+        About::Meanwhile(Meanwhile::Worked(work)) => {
+            let worker = || work.worker.as_ref().and_then(|worker| worker.comm.clone());
+            let ran = work.function.clone().or_else(worker);
+            Some(format!("while {} ran", ran.as_deref().unwrap_or("a kernel worker")))
+        }
         About::Vectors(vectors) => Some(vectors.join(", ")),
         About::Cpu(cpu) => Some(format!("no record of CPU {cpu} says what ran")),
         About::Frame(records) => Some(records.to_string()),
     };
     known.unwrap_or_else(|| meaning(verdict).into())
+}
+
+/// From this share of the stalled time on it is told what a stall without any event may have been.
+const TELLING_SHARE: f64 = 0.001;
+
+/// What stalls without any kernel event may have been beside what their verdict says, told once a report; `None`
+/// where there are none to speak of. What the kernel counts of it is told as counted.
+pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
+    let eventless = |verdict: Option<Verdict>| {
+        matches!(verdict, Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault))
+    };
+    let classes = &summary.attribution.as_ref()?.unexplained.classes;
+    let mut telling = classes.iter().filter(|row| row.share >= TELLING_SHARE);
+    telling.find(|row| eventless(row.subject.as_verdict()))?;
+    let faults = match summary.trust.page_faults {
+        0 => "none of the measuring threads'".to_owned(),
+        1 => "one of the measuring threads'".to_owned(),
+        n => format!("{} of the measuring threads'", number(n)),
+    };
+    Some(format!(
+        "Without a kernel event may also be exceptions that leave none: debug traps, breakpoints (uprobes), a first \
+         use of the FPU (#NM), alignment checks. The kernel does not count them; of page faults it counted {faults}."
+    ))
 }
 
 /// What a verdict says by itself, beside its name.

@@ -696,3 +696,24 @@ fn watched_cpus_on_one_screen() {
     let named = one_screen(&quiet);
     assert!(named.contains("rustc (tid 7), which belongs on CPU 0, did not want to run there"), "{named}");
 }
+
+#[test]
+fn what_stalls_without_an_event_may_have_been_is_told_once_and_only_where_there_are_some() {
+    let told = |name: &str, kind| {
+        let mut run = Scenario::new(&[1, 2]);
+        for n in 0..40 {
+            let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", 2_000);
+            run.stall(1 + n % 2, u64::from(n) * 9_000, vec![tick]);
+            run.stall(1 + n % 2, u64::from(n) * 9_000 + 4_000, vec![part(kind, name, "", 2_500)]);
+        }
+        let text = shown(&run.finish());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let possible = "debug traps, breakpoints (uprobes), a first use of the FPU (#NM), alignment checks";
+    for name in ["no kernel event", "outside this kernel"] {
+        let text = told(name, CulpritKind::Unresolved);
+        assert_eq!(text.matches(possible).count(), 1, "{text}");
+        assert!(text.contains("of page faults it counted"), "{text}");
+    }
+    assert!(!told("CPU taken", CulpritKind::Hypervisor).contains(possible));
+}

@@ -6,6 +6,7 @@ use common::{Scenario, busy, late, part, sent_by};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
 use jitterscope_store::{RunReader, RunWriter};
+use jitterscope_testing::SplitMix64;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Gain, Setting};
 use jitterscope_view::{Drawn, Wanted, load_drawn};
@@ -353,6 +354,54 @@ fn sticks_have_marks_and_the_key_has_them_too() {
     assert!(count("mark") > 2);
 }
 
+/// The numbers of path commands.
+fn numbers(commands: &str) -> Vec<f64> {
+    commands
+        .split(|c: char| !matches!(c, '0'..='9' | '.' | '-'))
+        .filter_map(|number| number.parse().ok())
+        .collect()
+}
+
+#[test]
+fn no_mark_reaches_above_the_end_of_its_stick() {
+    // Long ones, and one that has no room for a mark.
+    let mut scenario = Scenario::new(&[0]);
+    for (at, length) in [(1, 900), (2, 90_000), (3, 2_000_000), (4, 1_020)] {
+        scenario.stall(
+            0,
+            1_000_000 * at,
+            vec![part(CulpritKind::Thread, &format!("t{at}"), "pid 3", length)],
+        );
+    }
+    let svg = chart::svg(ChartKind::Series, &[&drawn(&scenario.finish(), ALL)]).unwrap();
+    let paths = |class: &str| -> Vec<(usize, String)> {
+        svg.split("<path class=\"")
+            .filter_map(|piece| piece.strip_prefix(class)?.strip_prefix(" s")?.split_once("\" d=\"M"))
+            .flat_map(|(series, rest)| {
+                let commands = rest.split('"').next().unwrap();
+                let whole = if class == "mark" { vec![commands] } else { commands.split('M').collect() };
+                whole.into_iter().map(|one| (series.parse().unwrap(), one.to_owned())).collect::<Vec<_>>()
+            })
+            .collect()
+    };
+    let (sticks, marks) = (paths("stick"), paths("mark"));
+    // In the key and in the chart.
+    assert_eq!((sticks.len(), marks.len()), (8, 8), "{svg}");
+    let mut within = 0;
+    for ((series, stick), (of, mark)) in sticks.iter().zip(&marks) {
+        let [x, foot, end] = numbers(stick)[..] else { panic!("{stick}") };
+        let at = numbers(mark);
+        assert_eq!(series, of);
+        assert!((at[0] - x).abs() <= 3.1, "{mark} is not of the stick {stick}");
+        // Circles and crosses begin in their middle, saltires and squares at their top or bottom.
+        let top = if matches!(of, 0 | 4) { at[1] - 3.0 } else { at[1] };
+        assert!(top - 0.6 >= end, "{mark} reaches above {stick}");
+        within += usize::from(top < foot);
+        assert!(top < foot || foot - end < 14.0, "{mark} is below {stick}, which has room for it");
+    }
+    assert!(within >= 6, "{within} of 8 marks are within their sticks");
+}
+
 #[test]
 fn a_run_without_stalls_says_so_once() {
     let html = page(&drawn(&Scenario::new(&[0]).finish(), ALL));
@@ -363,4 +412,82 @@ fn a_run_without_stalls_says_so_once() {
     }
     let html = page(&drawn(&busy(&[0]), ALL));
     assert!(!html.contains("None was recorded") && html.contains("<a href=\"#periods\">"));
+}
+
+#[test]
+fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
+    let mut run = load_drawn(&RunReader::open(&fixture).unwrap(), ALL).unwrap();
+    let told = |run: &Drawn| {
+        [ChartKind::Series, ChartKind::Outliers, ChartKind::Culprits, ChartKind::Histograms]
+            .map(|kind| chart::svg(kind, &[run]).unwrap())
+            .into_iter()
+            .chain([page(run)])
+            .collect::<Vec<_>>()
+    };
+    let recorded = run.picture.stalls_read;
+    for shown in told(&run) {
+        assert!(!shown.contains("slow messages (the rest"), "all of them are recorded one by one");
+    }
+    // What is slow has no percentile above which it lies.
+    let page_of_all = page(&run);
+    assert!(page_of_all.contains("slow messages: ") && !page_of_all.contains("longer than 0 ns"));
+    run.summary.pipeline.as_mut().unwrap().consumers[0].slow = recorded + 1_234_567;
+    let wanted = format!(
+        "{recorded} of {} slow messages (the rest were only counted)",
+        with_commas(recorded + 1_234_567)
+    );
+    for shown in told(&run) {
+        assert!(shown.contains(&wanted), "{wanted} is not told");
+    }
+}
+
+/// As reports have it, with a comma every three digits.
+fn with_commas(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[test]
+fn a_page_that_is_too_large_without_frames_says_so() {
+    if !html::is_interactive() {
+        eprintln!("SKIPPED: this build has no bundle, and pages of it no rows");
+        return;
+    }
+    let mut run = drawn(&busy(&[0, 1]), ALL);
+    let frames = framed(&run, 20, 20);
+    let of = |run: &Drawn| html::render(&html::Page { run, frames: &frames, settings: &[], list: None });
+    let told = "<p>This page is larger than 1.5 MB";
+    let small = of(&run);
+    assert!(!small.html.contains(told) && small.framed == 20);
+    // Lengths that no compression finds anything in.
+    let mut random = SplitMix64(3);
+    let one = run.picture.stalls.iter().find(|stall| !stall.parts.is_empty()).unwrap().clone();
+    let mut next = run.picture.stalls.iter().map(|stall| stall.id.0).max().unwrap();
+    while run.picture.stalls.len() < 60_000 {
+        let mut stall = one.clone();
+        next += 1;
+        stall.id.0 = next;
+        stall.start = Nanos(next * 100_000 + random.below(100_000));
+        let mut part = stall.parts[0];
+        stall.parts.clear();
+        for _ in 0..8 {
+            part.net = Nanos(random.below(1 << 24));
+            stall.parts.push(part);
+        }
+        stall.length = stall.parts.iter().map(|part| part.net).sum();
+        run.picture.stalls.push(stall);
+    }
+    run.picture.stalls_read = run.picture.stalls.len() as u64;
+    let large = of(&run);
+    assert!(large.html.len() > html::MOST_BYTES, "{} bytes", large.html.len());
+    assert!(large.html.contains(told), "a page of {} bytes says nothing of it", large.html.len());
+    assert!(large.html.contains("frames of the longest few only") && (1..20).contains(&large.framed));
 }

@@ -13,7 +13,7 @@ use jitterscope_testing::{SplitMix64, turn};
 use machine::{Snapshot, tracing};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use victim::Blow;
+use victim::{Blow, StrikeWith, ignored};
 
 /// How long others may have to wait.
 const TURN: Duration = Duration::from_secs(60);
@@ -30,6 +30,9 @@ pub struct TortureArgs {
     /// Only commands whose name has this in it
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Strike with this signal alone [default: a mixture, half of it KILL]
+    #[arg(long, value_name = "SIGNAL", value_enum, ignore_case = true)]
+    with: Option<StrikeWith>,
     /// The program [default: a debug build of this workspace]
     #[arg(long)]
     program: Option<PathBuf>,
@@ -38,6 +41,13 @@ pub struct TortureArgs {
 /// Runs it; fails with the list of what was found.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
+    let ignored = ignored()?;
+    ensure!(
+        ignored.is_empty(),
+        "{} is ignored here, and by all that is started from here: start torture with env --default-signal={}",
+        ignored.join(" and "),
+        ignored.join(",")
+    );
     if let Some(program) = &args.program {
         program::take(program)?;
     }
@@ -66,7 +76,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
         }
         // In turn, so that a hundred kills reach every command; when and how is left to chance.
         let kind = kinds[number as usize % kinds.len()];
-        let (told, found) = one(&ground, kind, &mut random)?;
+        let (told, found) = one(&ground, kind, &mut random, args.with)?;
         eprintln!("{number:>4} {told}{}", if found.is_empty() { "" } else { "  <- FOUND" });
         for what in found {
             eprintln!("     {what}");
@@ -82,8 +92,13 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
 }
 
 /// One kill: what was done, and what it left that it should not have.
-fn one(ground: &Ground, kind: &Kind, random: &mut SplitMix64) -> anyhow::Result<(String, Vec<String>)> {
-    let blow = Blow::draw(random, ground.span(kind));
+fn one(
+    ground: &Ground,
+    kind: &Kind,
+    random: &mut SplitMix64,
+    with: Option<StrikeWith>,
+) -> anyhow::Result<(String, Vec<String>)> {
+    let blow = Blow::draw(random, ground.span(kind), with);
     let before = Snapshot::take()?;
     let mut found = Vec::new();
     ground.before(kind)?;

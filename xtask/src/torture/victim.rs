@@ -2,6 +2,7 @@
 
 use super::commands::{Ground, Kind};
 use anyhow::Context;
+use clap::ValueEnum;
 use jitterscope_testing::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
@@ -15,6 +16,42 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// By it the processes of a command are known, those of its children included.
 const MARK: &str = "JITTERSCOPE_TORTURE";
 
+/// The one signal to strike with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StrikeWith {
+    /// What Ctrl-C sends
+    Int,
+    /// What a terminal sends that is closed
+    Hup,
+    /// What service managers send
+    Term,
+    /// What cannot be caught
+    Kill,
+}
+
+impl StrikeWith {
+    fn signal(self) -> Signal {
+        match self {
+            StrikeWith::Int => Signal::INT,
+            StrikeWith::Hup => Signal::HUP,
+            StrikeWith::Term => Signal::TERM,
+            StrikeWith::Kill => Signal::KILL,
+        }
+    }
+}
+
+/// The signals that this process ignores, of those that a strike may be: what it starts inherits that, and a strike
+/// with one of them would be none.
+pub fn ignored() -> anyhow::Result<Vec<&'static str>> {
+    let status = fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    let mask = mask.context("/proc/self/status does not say which signals are ignored")?;
+    let signals = [(Signal::HUP, "HUP"), (Signal::INT, "INT"), (Signal::TERM, "TERM")];
+    let is_ignored = |signal: Signal| mask >> (signal.as_raw() - 1) & 1 == 1;
+    Ok(signals.into_iter().filter(|(signal, _)| is_ignored(*signal)).map(|(_, name)| name).collect())
+}
+
 /// When to strike, and with what: signals, and the pause after each.
 pub struct Blow {
     after: Duration,
@@ -22,9 +59,13 @@ pub struct Blow {
 }
 
 impl Blow {
-    /// Half of them are SIGKILL; the others are what terminals, service managers and users send.
-    pub fn draw(random: &mut SplitMix64, span: Duration) -> Blow {
+    /// Half of them are SIGKILL; the others are what terminals, service managers and users send. With `only` it is
+    /// that one, once.
+    pub fn draw(random: &mut SplitMix64, span: Duration, only: Option<StrikeWith>) -> Blow {
         let after = Duration::from_micros(random.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)));
+        if let Some(only) = only {
+            return Blow { after, signals: vec![(only.signal(), Duration::ZERO)] };
+        }
         let soon = Duration::from_millis(random.below(200));
         let later = Duration::from_millis(600 + random.below(400));
         let signals = match random.below(12) {

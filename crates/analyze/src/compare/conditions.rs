@@ -3,6 +3,9 @@
 use jitterscope_model::{PipelinePacing, ProbeKind, RunManifest};
 use serde::Serialize;
 
+/// The condition that says which probe measured.
+pub(super) const PROBE: &str = "probe";
+
 /// Something about how two runs were measured that was not the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConditionDifference {
@@ -33,7 +36,7 @@ impl Conditions {
         let probe = &manifest.probe;
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let mut all = vec![
-            ("probe", probe.kind.clone(), true),
+            (PROBE, probe.kind.clone(), true),
             ("threshold", probe.threshold_ns.to_string(), true),
             ("clock", format!("{:?}", manifest.clock).to_ascii_lowercase(), true),
             (

@@ -3,7 +3,7 @@
 use super::poisson::{Count, dispersion};
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Comparison, DiffRules, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{Basis, Comparison, DiffRules, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -99,19 +99,24 @@ pub(super) fn culprit_hypotheses(
     }
     let margin = Margin { relative: margin, absolute: 0.0 };
     let pair = |key: &CulpritKey| -> [Hypothesis; 2] {
-        let of = |figure: &dyn Fn(&CulpritFigures) -> f64| {
-            let [first, second] = [0, 1].map(|side: usize| {
+        let of = |figure: &dyn Fn(&CulpritFigures) -> (f64, u64)| {
+            let found = [0, 1].map(|side: usize| {
                 let runs = of_runs[side].iter().zip(&sides[side].runs);
                 let one = |(map, run): (&BTreeMap<CulpritKey, &CulpritFigures>, &ComparedRun)| {
-                    Some(map.get(key).map_or(0.0, |figures| figure(figures)) / run.seconds.max(1e-9))
+                    let (figure, events) = map.get(key).map_or((0.0, 0), |figures| figure(figures));
+                    let seconds = run.seconds.max(1e-9);
+                    (figure / seconds, Basis::Events(Count { events, seconds }))
                 };
                 runs.map(one).collect::<Vec<_>>()
             });
-            Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None }
+            let bases = found.each_ref().map(|runs| runs.iter().map(|(_, basis)| *basis).collect::<Vec<_>>());
+            let [first, second] = found.map(|runs| runs.into_iter().map(|run| Some(run.0)).collect());
+            let grain = Grain::of([&bases[0], &bases[1]]);
+            Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None, grain }
         };
-        let mut events = of(&|figures| figures.count as f64);
+        let mut events = of(&|figures| (figures.count as f64, figures.count));
         events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
-        [events, of(&|figures| figures.total.as_secs_f64())]
+        [events, of(&|figures| (figures.total.as_secs_f64(), figures.behind))]
     };
     let all = subjects.into_iter().map(|(key, subject)| {
         let [events, stolen] = pair(&key);

@@ -1,11 +1,11 @@
 //! Settings side by side.
 
-use super::conditions::ConditionDifference;
+use super::conditions::{ConditionDifference, PROBE};
 use super::culprits::{CulpritDiff, culprit_rows};
 use super::figure::{FigureKind, FigureUnit};
 use super::run::ComparedRun;
 use super::side::Side;
-use super::{Comparison, Design, Hypothesis, Interval, Margin, Verdict, family};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
 use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
@@ -107,6 +107,13 @@ pub struct Against {
 }
 
 impl Against {
+    /// Of the conditions those that have to be told: another probe has other pacing, thresholds and priorities, and
+    /// says all of it.
+    pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
+        let other_probe = self.conditions.iter().any(|difference| difference.what == PROBE);
+        self.conditions.iter().filter(move |difference| !other_probe || difference.what == PROBE)
+    }
+
     /// What was fixed to be asked before anything was measured: the totals and the culprits that were predicted, each
     /// with what it is called and how it came out.
     #[must_use]
@@ -222,8 +229,8 @@ fn against(
     let comparable = !conditions.iter().any(|difference| difference.incomparable);
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
     let of_both: Vec<CpuId> =
-        first.of_cpus.iter().map(|(cpu, _)| *cpu).filter(|cpu| value_of(other, *cpu).is_some()).collect();
-    let all = |run: &ComparedRun| run.of_cpus.iter().map(|(cpu, _)| *cpu).collect::<CpuSet>();
+        first.of_cpus.iter().map(|of| of.cpu).filter(|cpu| value_of(other, *cpu).is_some()).collect();
+    let all = |run: &ComparedRun| run.of_cpus.iter().map(|of| of.cpu).collect::<CpuSet>();
     let (a, b) = (all(first), all(other));
     Against {
         side: at,
@@ -253,18 +260,30 @@ fn knobs_in(machine: &[MachineDifference]) -> Vec<String> {
     knobs
 }
 
-fn value_of(run: &ComparedRun, cpu: CpuId) -> Option<f64> {
-    run.of_cpus.iter().find(|(of, _)| *of == cpu).map(|(_, value)| *value)
+fn value_of(run: &ComparedRun, cpu: CpuId) -> Option<(f64, Basis)> {
+    run.of_cpus.iter().find(|of| of.cpu == cpu).map(|of| (of.value, of.basis))
 }
 
-/// A hypothesis of a figure of every run.
+/// A hypothesis of a figure that runs have, each with what it rests on.
 pub(super) fn hypothesis(
     sides: [&Side; 2],
     margin: Margin,
-    of: impl Fn(&ComparedRun) -> Option<f64>,
+    of: impl Fn(&ComparedRun) -> Option<(f64, Basis)>,
 ) -> Hypothesis {
-    let [first, second] = sides.map(|side| side.runs.iter().map(&of).collect::<Vec<_>>());
-    Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None }
+    let found = sides.map(|side| side.runs.iter().map(&of).collect::<Vec<_>>());
+    let bases =
+        found.each_ref().map(|runs| runs.iter().flatten().map(|(_, basis)| *basis).collect::<Vec<_>>());
+    let [first, second] = found.map(|runs| runs.into_iter().map(|run| Some(run?.0)).collect());
+    let grain = Grain::of([&bases[0], &bases[1]]);
+    Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None, grain }
+}
+
+/// That of a figure of every run.
+pub(super) fn of_figure(sides: [&Side; 2], kind: FigureKind, margin: f64) -> Hypothesis {
+    hypothesis(sides, kind.margin(margin), |run| {
+        let figure = run.figures.iter().find(|figure| figure.kind == kind)?;
+        Some((figure.value?, figure.basis))
+    })
 }
 
 fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<FigureRow> {
@@ -274,10 +293,7 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
             kinds.push(figure.kind);
         }
     }
-    let value = |run: &ComparedRun, kind: FigureKind| {
-        run.figures.iter().find(|figure| figure.kind == kind).and_then(|figure| figure.value)
-    };
-    let of = |kind: FigureKind| hypothesis(sides, kind.margin(rules.margin), |run| value(run, kind));
+    let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share an alpha of their own.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
     for total in [true, false] {

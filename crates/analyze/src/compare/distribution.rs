@@ -1,6 +1,6 @@
 //! Quantiles and tails, each where its arguments make sense.
 
-use statrs::distribution::{Beta, ContinuousCDF, StudentsT};
+use statrs::distribution::{Beta, ContinuousCDF, Gamma, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 /// The quantile of Student's t; infinite without a degree of freedom.
@@ -11,6 +11,20 @@ pub(super) fn t_quantile(probability: f64, freedom: f64) -> f64 {
 /// Student's t up to `x`; a half without a degree of freedom, for then nothing is known.
 pub(super) fn t_below(x: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |t| t.cdf(x))
+}
+
+/// The quantile of the normal distribution.
+pub(super) fn normal_quantile(probability: f64) -> f64 {
+    Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(probability))
+}
+
+/// The interval of Garwood for the mean of which a count is one draw, where events come independently of one another.
+pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
+    let tail = (1.0 - level) / 2.0;
+    let quantile =
+        |shape: f64, at: f64| Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.inverse_cdf(at));
+    let low = if events == 0 { 0.0 } else { quantile(events as f64, tail) };
+    (low, quantile(events as f64 + 1.0, 1.0 - tail))
 }
 
 /// P(X >= k) of a binomial of `n` trials of this probability.
@@ -50,6 +64,17 @@ mod tests {
             assert!((found - table).abs() < 1e-3, "{found} is not {table}");
         }
         assert!(t_quantile(0.975, 0.0).is_infinite());
+    }
+
+    #[test]
+    fn bounds_of_counts_are_those_of_the_tables() {
+        for (events, low, high) in
+            [(0, 0.0, 3.688_9), (1, 0.025_3, 5.571_6), (8, 3.453_8, 15.763_2), (100, 81.364, 121.627)]
+        {
+            let found = poisson_bounds(events, 0.95);
+            assert!((found.0 - low).abs() < 1e-3 && (found.1 - high).abs() < 1e-3, "{events}: {found:?}");
+        }
+        assert!((normal_quantile(0.95) - 1.644_9).abs() < 1e-4);
     }
 
     #[test]

@@ -17,6 +17,13 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// What holds this and another one of the same level, if there is one.
+    #[must_use]
+    pub fn and(self, other: Option<Interval>) -> Interval {
+        let Some(other) = other else { return self };
+        Interval { low: self.low.min(other.low), high: self.high.max(other.high), level: self.level }
+    }
+
     /// Its width.
     #[must_use]
     pub fn width(&self) -> f64 {

@@ -3,7 +3,7 @@
 use super::flips::sign_flips;
 use super::poisson::{Count, two_counts};
 use super::shuffles::{Arms, permutations};
-use super::{Comparison, Design, Margin, holm};
+use super::{Comparison, Design, Grain, Margin, holm};
 
 /// A figure of two arms, one number a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Hypothesis {
     pub seconds: [f64; 2],
     /// Where it is a count that one run an arm may decide.
     pub counts: Option<SingleCounts>,
+    /// What it rests on: no interval is narrower than that leaves it.
+    pub grain: Grain,
 }
 
 /// How often something came in the one run of each arm.
@@ -94,7 +96,8 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
         }
         Kind::Several((first, second)) => {
             let probability = of_several.next().unwrap_or(1.0);
-            Comparison::of_runs(design, &first, &second, hypothesis.margin, alpha, probability)
+            let Hypothesis { margin, grain, .. } = *hypothesis;
+            Comparison::of_runs(design, [&first, &second], grain, margin, alpha, probability)
         }
     };
     hypotheses.iter().zip(kinds).map(decide).collect()
@@ -103,7 +106,7 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Undecided, Verdict};
+    use crate::compare::{Basis, Undecided, Verdict};
 
     fn hypothesis(first: &[f64], second: &[f64]) -> Hypothesis {
         let of = |arm: &[f64]| arm.iter().map(|figure| Some(*figure)).collect();
@@ -113,6 +116,7 @@ mod tests {
             margin: Margin::default(),
             seconds: [8.0 * first.len() as f64, 8.0 * second.len() as f64],
             counts: None,
+            grain: Grain::Fine,
         }
     }
 
@@ -171,6 +175,57 @@ mod tests {
         assert!((better.change.unwrap() + 0.5).abs() < 1e-9);
         assert_eq!(one(Design::Paired, hypothesis(&less, &first)).verdict, Verdict::Worse);
         assert!(!one(Design::Paired, hypothesis(&less, &first)).not_worse());
+    }
+
+    /// Events of runs of eight seconds, and their rates.
+    fn events(first: &[u64], second: &[u64]) -> Hypothesis {
+        let rates = |arm: &[u64]| arm.iter().map(|events| *events as f64 / 8.0).collect::<Vec<f64>>();
+        let basis = |arm: &[u64]| -> Vec<Basis> {
+            arm.iter().map(|events| Basis::Events(Count { events: *events, seconds: 8.0 })).collect()
+        };
+        let grain = Grain::of([&basis(first), &basis(second)]);
+        Hypothesis { grain, ..hypothesis(&rates(first), &rates(second)) }
+    }
+
+    #[test]
+    fn counts_that_are_the_same_in_every_run_are_not_known_exactly() {
+        for (runs, each) in [(2, 3), (4, 3), (8, 1), (8, 8)] {
+            for design in [Design::Paired, Design::Unpaired] {
+                let found = one(design, events(&vec![each; runs], &vec![each; runs]));
+                assert_eq!(found.verdict, Verdict::Inconclusive, "{runs} runs of {each}: {found:?}");
+                let interval = found.interval.unwrap();
+                // At 95 %, about 2 sqrt(2 / events) to either side, and more for few.
+                let events = (runs as u64 * each) as f64;
+                assert!(interval.high > 1.9 * (2.0 / events).sqrt() && interval.low < -0.2, "{found:?}");
+                assert!(found.noise_floor.unwrap() >= 1.9 * (2.0 / events).sqrt(), "{found:?}");
+            }
+        }
+        let many = one(Design::Paired, events(&[200; 8], &[200; 8]));
+        assert_eq!(many.verdict, Verdict::Equivalent, "{many:?}");
+        // Seen in some runs only: a difference, and as little known.
+        let some = one(Design::Paired, events(&[1, 0, 1, 0, 1, 0], &[1, 0, 1, 0, 1, 0]));
+        assert!(some.interval.unwrap().width() > 0.1, "{some:?}");
+        assert!(some.more_runs.is_none_or(|more| more > 100), "{some:?}");
+    }
+
+    #[test]
+    fn percentiles_of_one_bucket_are_known_to_its_width() {
+        let basis = [Basis::Bucket(0.01); 8];
+        let grain = Grain::of([&basis, &basis]);
+        let found = one(Design::Paired, Hypothesis { grain, ..hypothesis(&[100.0; 8], &[100.0; 8]) });
+        assert_eq!(found.verdict, Verdict::Equivalent);
+        assert!(found.interval.unwrap().width() > 0.0199, "{found:?}");
+        // A bucket that is wider than what matters tells nothing.
+        let basis = [Basis::Bucket(0.2); 8];
+        let grain = Grain::of([&basis, &basis]);
+        let found = one(Design::Paired, Hypothesis { grain, ..hypothesis(&[100.0; 8], &[100.0; 8]) });
+        assert_eq!(found.verdict, Verdict::Inconclusive, "{found:?}");
+    }
+
+    #[test]
+    fn fewer_runs_than_the_test_takes_are_not_called_equivalent() {
+        let alike = one(Design::Unpaired, hypothesis(&[1.0, 1.001], &[1.0, 1.001]));
+        assert_eq!(alike.undecided, Some(Undecided::TooFewRuns { fewest: 4 }), "{alike:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The figures by which runs are compared: one number a run each.
 
-use super::Margin;
+use super::poisson::Count;
+use super::{Basis, Margin};
 use crate::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
@@ -8,6 +9,9 @@ use serde::Serialize;
 /// Lengths over which stalls and late wake-ups are counted: fixed, so that every run counts the same.
 pub(super) const OVER: [Nanos; 5] =
     [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000), Nanos(10_000_000)];
+
+/// The width of a bucket of a histogram of three digits, as a share of what is in it.
+const BUCKET: f64 = 1e-3;
 
 /// What a figure is. Of all of them less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -141,6 +145,8 @@ pub struct Figure {
     pub kind: FigureKind,
     /// `None` where the run cannot tell: too few lie above a percentile.
     pub value: Option<f64>,
+    /// What it rests on.
+    pub basis: Basis,
 }
 
 /// All figures of a run, in the order in which they are shown. `over`: its stored stalls that are as long as
@@ -164,8 +170,22 @@ pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary, over: [u64; 
 struct Figures(Vec<Figure>);
 
 impl Figures {
+    /// What is made of so many lengths that none of them matters, and figures without a verdict.
     fn add(&mut self, kind: FigureKind, value: Option<f64>) {
-        self.0.push(Figure { kind, value });
+        self.0.push(Figure { kind, value, basis: Basis::Lengths });
+    }
+
+    /// Events a second.
+    fn rate(&mut self, kind: FigureKind, events: u64, seconds: f64) {
+        let count = Count { events, seconds };
+        let value = (seconds > 0.0).then(|| count.rate());
+        self.0.push(Figure { kind, value, basis: Basis::Events(count) });
+    }
+
+    /// A percentile, in nanoseconds, of a histogram that has buckets of `unit` nanoseconds as far as three digits go.
+    fn percentile(&mut self, kind: FigureKind, value: Option<f64>, unit: f64) {
+        let share = value.map_or(0.0, |value| if value > 0.0 { (unit / value).max(BUCKET) } else { 0.0 });
+        self.0.push(Figure { kind, value, basis: Basis::Bucket(share) });
     }
 }
 
@@ -176,25 +196,27 @@ fn seconds_measured(manifest: &RunManifest) -> f64 {
     manifest.rate.nanos(Ticks(ticks)).as_secs_f64()
 }
 
-fn per_sec(count: f64, seconds: f64) -> Option<f64> {
-    (seconds > 0.0).then(|| count / seconds)
-}
-
 fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary) {
     let total = &summary.probe.total;
     let seconds = seconds_measured(manifest);
-    found.add(FigureKind::Stolen, (seconds > 0.0).then_some(total.stolen_fraction));
+    let stalls = Count { events: total.stalls, seconds };
+    found.0.push(Figure {
+        kind: FigureKind::Stolen,
+        value: (seconds > 0.0).then_some(total.stolen_fraction),
+        basis: Basis::Events(stalls),
+    });
     for over_ns in OVER.into_iter().filter(|over| *over >= manifest.probe.threshold_ns) {
         let least = manifest.rate.ticks(over_ns).0;
         let of = |r: &jitterscope_model::ProbeResult| -> u64 {
             r.above.iter().filter(|(ticks, _)| *ticks >= least).map(|(_, count)| *count).sum()
         };
         let count: u64 = manifest.results.iter().map(of).sum();
-        found.add(FigureKind::StallsOver { over_ns }, per_sec(count as f64, seconds));
+        found.rate(FigureKind::StallsOver { over_ns }, count, seconds);
     }
+    let tick = 1e9 / manifest.rate.hz.max(1) as f64;
     for percentile in ["99", "99.9", "99.99", "99.999"] {
         let value = total.instant_percentiles_ns.get(percentile).copied().flatten();
-        found.add(FigureKind::Wait { percentile }, value.map(|ns| ns.0));
+        found.percentile(FigureKind::Wait { percentile }, value.map(|ns| ns.0), tick);
     }
     for percentile in ["50", "99", "99.9"] {
         let value = total.stall_percentiles_ns.get(percentile).copied().flatten();
@@ -208,7 +230,7 @@ fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Latene
     found.add(FigureKind::MeanLateness, total.corrected_mean_ns.map(|ns| ns.0));
     for percentile in ["50", "99", "99.9", "99.99"] {
         let value = total.corrected_percentiles_ns.get(percentile).copied().flatten();
-        found.add(FigureKind::Lateness { percentile }, value.map(|ns| ns.0));
+        found.percentile(FigureKind::Lateness { percentile }, value.map(|ns| ns.0), 1.0);
     }
     let control = manifest.idle_control();
     for over_ns in OVER {
@@ -216,7 +238,7 @@ fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Latene
             w.plain.iter().filter(|(late, _)| *late >= over_ns.0).map(|(_, count)| *count).sum()
         };
         let count: u64 = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control).map(of).sum();
-        found.add(FigureKind::LateOver { over_ns }, per_sec(count as f64, seconds));
+        found.rate(FigureKind::LateOver { over_ns }, count, seconds);
     }
     found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
 }
@@ -230,9 +252,9 @@ fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
         found.add(FigureKind::MeanMessage { role }, any.then_some(times.mean_ns.0 as f64));
         for percentile in ["50", "99", "99.9", "99.99"] {
             let value = times.supported(percentile);
-            found.add(FigureKind::Message { role, percentile }, value.map(|ns| ns.0 as f64));
+            found.percentile(FigureKind::Message { role, percentile }, value.map(|ns| ns.0 as f64), 1.0);
         }
-        found.add(FigureKind::SlowMessages { role }, per_sec(consumer.slow as f64, seconds));
+        found.rate(FigureKind::SlowMessages { role }, consumer.slow, seconds);
         worst = worst.max(any.then_some(times.max_ns));
     }
     found.add(FigureKind::Worst, worst.map(|ns| ns.0 as f64));
@@ -240,18 +262,18 @@ fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
 
 fn of_threads(found: &mut Figures, manifest: &RunManifest) {
     let threads = &manifest.threads;
-    let sum = |of: fn(&jitterscope_model::ThreadAccount) -> u64| -> f64 {
-        threads.iter().map(of).fold(0, u64::saturating_add) as f64
+    let sum = |of: fn(&jitterscope_model::ThreadAccount) -> u64| -> u64 {
+        threads.iter().map(of).fold(0, u64::saturating_add)
     };
-    let (waiting, interrupted) = (sum(|t| t.waiting_ns.0), sum(|t| t.interrupted_ns.0));
-    let active = sum(|t| t.running_ns.0) + waiting;
+    let (waiting, interrupted) = (sum(|t| t.waiting_ns.0) as f64, sum(|t| t.interrupted_ns.0) as f64);
+    let active = sum(|t| t.running_ns.0) as f64 + waiting;
     let share = |part: f64| (active > 0.0).then(|| part / active);
     found.add(FigureKind::Lost, share(waiting + interrupted));
     found.add(FigureKind::Waiting, share(waiting));
     found.add(FigureKind::Interrupted, share(interrupted));
     // Of the time in which they had work: a thread that sleeps more is not preempted less.
-    found.add(FigureKind::Preemptions, per_sec(sum(|t| t.involuntary_switches), active / 1e9));
-    found.add(FigureKind::Migrations, per_sec(sum(|t| t.migrations), active / 1e9));
+    found.rate(FigureKind::Preemptions, sum(|t| t.involuntary_switches), active / 1e9);
+    found.rate(FigureKind::Migrations, sum(|t| t.migrations), active / 1e9);
     found.add(FigureKind::Worst, threads.iter().map(|t| t.longest_wait_ns.0 as f64).reduce(f64::max));
 }
 
@@ -267,7 +289,7 @@ fn of_watched(found: &mut Figures, manifest: &RunManifest, over: [u64; OVER.len(
     found.add(FigureKind::Interrupted, share(sum(|cpu| cpu.interrupted_ns)));
     for (over_ns, count) in OVER.into_iter().zip(over) {
         if over_ns >= manifest.probe.threshold_ns {
-            found.add(FigureKind::StallsOver { over_ns }, per_sec(count as f64, wanted / 1e9));
+            found.rate(FigureKind::StallsOver { over_ns }, count, wanted / 1e9);
         }
     }
     found.add(FigureKind::Worst, cpus.iter().map(|cpu| cpu.longest_ns.0 as f64).reduce(f64::max));

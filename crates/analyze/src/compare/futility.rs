@@ -1,7 +1,7 @@
 //! Whether more pairs would hardly decide anything.
 
 use super::culprits::{culprit_hypotheses, title};
-use super::diff::{hypothesis, total_title};
+use super::diff::{of_figure, total_title};
 use super::{DiffRules, FigureKind, Hypothesis, Looks, Side};
 use jitterscope_model::Subject;
 
@@ -25,9 +25,7 @@ pub fn is_futile(
         }
     }
     for (at, kind) in kinds.into_iter().enumerate() {
-        let total = hypothesis(sides, kind.margin(rules.margin), |run| {
-            run.figures.iter().find(|figure| figure.kind == kind).and_then(|figure| figure.value)
-        });
+        let total = of_figure(sides, kind, rules.margin);
         if !decided(&total_title(at)) && !is_given_up(&total, looks) {
             return false;
         }
@@ -48,7 +46,7 @@ pub fn is_futile(
 
 /// Whether a figure is hardly decided by the last look, or never: where a run does not have it.
 fn is_given_up(figure: &Hypothesis, looks: &Looks) -> bool {
-    values(figure).is_none_or(|[first, second]| looks.futile(&first, &second, figure.margin))
+    values(figure).is_none_or(|[first, second]| looks.futile(&first, &second, figure.margin, figure.grain))
 }
 
 fn values(figure: &Hypothesis) -> Option<[Vec<f64>; 2]> {

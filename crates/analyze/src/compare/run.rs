@@ -2,7 +2,8 @@
 
 use super::conditions::Conditions;
 use super::figure::{Figure, FigureKind, OVER, figures};
-use super::{Interval, within_run};
+use super::poisson::Count;
+use super::{Basis, Interval, within_run};
 use crate::SummaryBuilder;
 use crate::gate::Unseen;
 use crate::history::HistoryBuilder;
@@ -49,7 +50,7 @@ pub struct ComparedRun {
     pub(super) machine: Option<MachineState>,
     pub(super) figures: Vec<Figure>,
     /// Stolen or lost share, or mean lateness in nanoseconds, of each CPU.
-    pub(super) of_cpus: Vec<(CpuId, f64)>,
+    pub(super) of_cpus: Vec<CpuFigure>,
     /// `None` where nobody was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
     /// What it could not see.
@@ -89,10 +90,19 @@ impl ComparedRun {
     /// Adds how long a command took: what its user waits for, and a total of its own.
     #[must_use]
     pub fn with_wall_time(mut self, time: Nanos) -> ComparedRun {
-        let figure = Figure { kind: FigureKind::WallTime, value: Some(time.0 as f64) };
+        let kind = FigureKind::WallTime;
+        let figure = Figure { kind, value: Some(time.0 as f64), basis: Basis::Lengths };
         self.figures.insert(0, figure);
         self
     }
+}
+
+/// How one CPU fared in a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuFigure {
+    pub(super) cpu: CpuId,
+    pub(super) value: f64,
+    pub(super) basis: Basis,
 }
 
 /// What one culprit did in a run.
@@ -101,6 +111,8 @@ pub(super) struct CulpritFigures {
     pub(super) subject: Option<Subject>,
     pub(super) count: u64,
     pub(super) total: Nanos,
+    /// How often it took a CPU, with what was too short for a row: what `total` is the sum of.
+    pub(super) behind: u64,
     /// Counts in equal blocks of the run; empty where the times are not known.
     pub(super) blocks: Vec<u64>,
 }
@@ -168,6 +180,7 @@ impl<'m> ComparedRunBuilder<'m> {
             if !touched.contains(&row) {
                 touched.push(row);
                 sum.count += 1;
+                sum.behind += 1;
                 sum.blocks.resize(BLOCKS, 0);
                 sum.blocks[block] += 1;
             }
@@ -177,13 +190,16 @@ impl<'m> ComparedRunBuilder<'m> {
     /// Watched CPUs have sums of the time that each culprit took, with what was too short for a row of its own.
     /// Counts stay those of rows, as they are of a probe's.
     fn below_the_threshold_too(&mut self) {
-        let mut all: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
+        let mut all: CulpritSums<(), (Nanos, u64)> = CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
         for ran in self.manifest.passive.iter().flat_map(|cpu| &cpu.ran_instead) {
-            *all.of((), &ran.subject) += ran.total_ns;
+            let (total, count) = all.of((), &ran.subject);
+            *total += ran.total_ns;
+            *count = count.saturating_add(ran.count);
         }
         for row in all.into_rows() {
             let sum = self.sums.of((), &row.subject);
-            sum.total = sum.total.max(row.value);
+            sum.total = sum.total.max(row.value.0);
+            sum.behind = sum.behind.max(row.value.1);
         }
     }
 
@@ -197,6 +213,7 @@ impl<'m> ComparedRunBuilder<'m> {
             let sum = self.sums.of((), &ran.subject);
             sum.total += ran.total_ns;
             sum.count += ran.count;
+            sum.behind += ran.count;
         }
         self.below_the_threshold_too();
         let rows = self.sums.into_rows().into_iter();
@@ -208,20 +225,27 @@ impl<'m> ComparedRunBuilder<'m> {
             unseen.lost.get_or_insert_with(|| "trace data was lost within stalls".to_owned());
         }
         let control = manifest.idle_control();
+        let lengths = |cpu: CpuId, value: f64| CpuFigure { cpu, value, basis: Basis::Lengths };
         let of_cpus = match &summary.wakeup {
             Some(wakeup) => wakeup
                 .cpus
                 .iter()
                 .filter(|cpu| !cpu.idle_control)
-                .filter_map(|cpu| Some((cpu.cpu, cpu.lateness.corrected_mean_ns?.0)))
+                .filter_map(|cpu| Some(lengths(cpu.cpu, cpu.lateness.corrected_mean_ns?.0)))
                 .collect(),
             None if !manifest.passive.is_empty() => manifest
                 .passive
                 .iter()
                 .filter(|cpu| cpu.wanted_ns() > Nanos::ZERO)
-                .map(|cpu| (cpu.cpu, cpu.stolen_ns().0 as f64 / cpu.wanted_ns().0 as f64))
+                .map(|cpu| lengths(cpu.cpu, cpu.stolen_ns().0 as f64 / cpu.wanted_ns().0 as f64))
                 .collect(),
-            None => summary.probe.cpus.iter().map(|cpu| (cpu.cpu, cpu.stolen_fraction)).collect(),
+            None => {
+                let spun = |cpu: &crate::CpuSummary| {
+                    let stalls = Count { events: cpu.stalls, seconds: cpu.measured_ns.as_secs_f64() };
+                    CpuFigure { cpu: cpu.cpu, value: cpu.stolen_fraction, basis: Basis::Events(stalls) }
+                };
+                summary.probe.cpus.iter().map(spun).collect()
+            }
         };
         let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
         let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
@@ -238,7 +262,9 @@ impl<'m> ComparedRunBuilder<'m> {
         let blocks: Vec<f64> =
             history.stolen_ns.iter().take(whole).map(|stolen| stolen.0 as f64 / block.max(1.0)).collect();
         let spun = manifest.wakeups.is_empty() && !manifest.results.is_empty();
-        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten();
+        // More than all cannot be stolen.
+        let share = |interval: Interval| Interval { high: interval.high.min(1.0), ..interval };
+        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten().map(share);
         ComparedRun {
             within_run: within,
             id: manifest.id.clone(),

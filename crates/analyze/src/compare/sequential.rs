@@ -3,7 +3,7 @@
 use super::distribution::{t_below, t_quantile};
 use super::effect::{distances, middle};
 use super::sample::Moments;
-use super::{Design, Margin, Scale, fewest};
+use super::{Design, Grain, Margin, Scale, fewest};
 use serde::Serialize;
 
 /// A look at what there is.
@@ -68,9 +68,15 @@ impl Looks {
     /// difference nor equivalence would be found by the last look but one time in ten. May be asked after any pair,
     /// for ending early never makes a verdict.
     #[must_use]
-    pub fn futile(&self, first: &[f64], second: &[f64], margin: Margin) -> bool {
+    pub fn futile(&self, first: &[f64], second: &[f64], margin: Margin, grain: Grain) -> bool {
         let Some(end) = Foretold::of(self.last(), first, second) else { return false };
-        end.differs(1).max(end.is_alike(margin.distance(end.scale, middle(end.scale, first)))) < FUTILE
+        let middle = middle(end.scale, first);
+        let times = self.last().pairs as f64 / first.len() as f64;
+        let alike = match grain.could_hold(times, margin, end.scale, middle) {
+            true => end.is_alike(margin.distance(end.scale, middle)),
+            false => 0.0,
+        };
+        end.differs(1).max(alike) < FUTILE
     }
 
     /// The same of a difference alone, found among so many figures.
@@ -162,14 +168,20 @@ mod tests {
         let first = [10.0, 14.0, 9.0, 15.0, 10.0, 14.0, 9.0, 15.0, 10.0, 14.0];
         let swapped: Vec<f64> = first.iter().map(|f| 24.0 - f).collect();
         let margin = Margin { relative: 0.01, absolute: 0.0 };
-        assert!(Looks::DEFAULT.futile(&first, &swapped, margin));
+        assert!(Looks::DEFAULT.futile(&first, &swapped, margin, Grain::Fine));
         // A margin that such pairs can show.
-        assert!(!Looks::DEFAULT.futile(&first, &swapped, Margin { relative: 0.9, absolute: 0.0 }));
+        assert!(!Looks::DEFAULT.futile(
+            &first,
+            &swapped,
+            Margin { relative: 0.9, absolute: 0.0 },
+            Grain::Fine
+        ));
         let halved: Vec<f64> = first.iter().map(|f| f / 2.0 + 0.1 * (f - 12.0)).collect();
-        assert!(!Looks::DEFAULT.futile(&first, &halved, margin));
-        assert!(!Looks::DEFAULT.futile(&first[..2], &swapped[..2], margin));
+        assert!(!Looks::DEFAULT.futile(&first, &halved, margin, Grain::Fine));
+        assert!(!Looks::DEFAULT.futile(&first[..2], &swapped[..2], margin, Grain::Fine));
         // Six pairs that go nowhere foretell too little, eight enough.
-        let even = |pairs: usize| Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin);
+        let even =
+            |pairs: usize| Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin, Grain::Fine);
         assert!(!even(6) && even(8));
         // Among many it takes more to differ; what is alike in every pair does not.
         let less: Vec<f64> = first.iter().map(|f| f - 1.0 - (f - 12.0).abs() / 2.0).collect();

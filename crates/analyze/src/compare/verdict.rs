@@ -2,7 +2,7 @@
 
 use super::effect::{Effect, Interval, middle};
 use super::poisson::{Count, rate_ratio};
-use super::{Margin, Scale, fewest, needed, noise};
+use super::{Grain, Margin, Scale, fewest, needed, noise};
 use serde::Serialize;
 
 /// How the runs of two arms belong together.
@@ -131,11 +131,11 @@ impl Comparison {
         Comparison { undecided, ..Comparison::of(&[], &[], Margin::default(), alpha) }
     }
 
-    /// Of several runs, where `probability` is what the test says.
+    /// Of several runs, where `probability` is what the test says and `grain` what the figure rests on.
     pub(super) fn of_runs(
         design: Design,
-        first: &[f64],
-        second: &[f64],
+        [first, second]: [&[f64]; 2],
+        grain: Grain,
         margin: Margin,
         alpha: f64,
         probability: f64,
@@ -150,17 +150,21 @@ impl Comparison {
             Design::Paired => noise::of_pairs(first, second, scale, level),
             Design::Unpaired => noise::of_runs(first, second, scale, level),
         };
-        found.noise_floor = floor.map(|distance| scale.change(distance));
+        let middles = [found.first.unwrap_or(0.0), found.second.unwrap_or(0.0)];
+        // However alike the runs are, what they count or read from buckets is known no better than that.
+        let least = |level: f64| grain.interval(scale, middles[0], middles[1], level);
+        let noise = grain.interval(scale, middles[0], middles[0], level).map_or(0.0, |least| least.high);
+        found.noise_floor = floor.map(|distance| scale.change(distance).max(noise));
         found.probability = Some(probability);
-        let least = fewest(design, alpha);
         let runs = first.len().min(second.len());
         if let Some(effect) = &effect {
-            found.interval = Some(effect.change_interval(level));
-            found.interval_90 = Some(effect.change_interval(0.9));
+            let told = |level: f64| effect.change_interval(level).and(least(level));
+            (found.interval, found.interval_90) = (Some(told(level)), Some(told(0.9)));
         }
-        let alike = found
-            .interval_90
-            .is_some_and(|interval| margin.holds(&interval, scale, found.first.unwrap_or(0.0)));
+        let least = fewest(design, alpha);
+        // What the test could not tell apart whatever it is, is not alike for that either.
+        let alike = runs >= least
+            && found.interval_90.is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
         // Where chance is excluded there is a direction, however little it may matter.
         found.verdict = match found.change {
             Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
@@ -174,9 +178,13 @@ impl Comparison {
                 few if few < least => Undecided::TooFewRuns { fewest: least },
                 _ => Undecided::Chance,
             });
-            let distance = margin.distance(scale, found.first.unwrap_or(0.0));
-            let all = match &effect {
-                Some(effect) => needed::runs(design, effect, alpha, distance),
+            let distance = margin.distance(scale, middles[0]);
+            let counted = grain.deviation(scale, middles[0], middles[1], runs).unwrap_or(0.0);
+            let all = match effect {
+                Some(effect) => {
+                    let effect = Effect { deviation: effect.deviation.max(counted), ..effect };
+                    needed::runs(design, &effect, alpha, distance)
+                }
                 None => Some(least),
             };
             // A number that was reached already was a hope; one more is the least that can decide.

@@ -22,7 +22,7 @@ mod rows;
 mod search;
 mod spectrum;
 
-pub use dictionary::{Known, known};
+pub use dictionary::{Known, TickOf, known};
 pub use gather::{Effort, Found, GroupPeriods, PeriodGroup, PeriodSearch};
 pub use regularity::Regularity;
 pub use rows::{PeriodRow, PeriodSummary};

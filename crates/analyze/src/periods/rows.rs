@@ -1,5 +1,6 @@
 //! Periods as a report shows them.
 
+use super::dictionary::TickOf;
 use super::gather::Found;
 use super::regularity::Regularity;
 use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
@@ -52,9 +53,9 @@ fn of_dictionary<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static s
 }
 
 impl PeriodSummary {
-    /// What was found, on a kernel with this timer frequency where that is known.
+    /// What was found, on such a machine.
     #[must_use]
-    pub fn new(found: Found, kernel_hz: Option<u32>) -> PeriodSummary {
+    pub fn new(found: Found, of: TickOf) -> PeriodSummary {
         let mut rows: Vec<PeriodRow> = found
             .groups
             .into_iter()
@@ -67,7 +68,7 @@ impl PeriodSummary {
                     name,
                     period_ns: period.period,
                     regularity: period.regularity,
-                    known: period.known.filter(|known| known.fits(kind, kernel_hz)).map(|known| known.name),
+                    known: period.known.and_then(|known| known.name(kind, of)),
                     stalls: period.events,
                     in_pulse: period.in_pulse,
                     hit_fraction: period.hit,
@@ -82,8 +83,8 @@ impl PeriodSummary {
 }
 
 impl From<Found> for PeriodSummary {
-    /// On a kernel whose timer frequency is not known.
+    /// On a machine of which nothing is known.
     fn from(found: Found) -> PeriodSummary {
-        PeriodSummary::new(found, None)
+        PeriodSummary::new(found, TickOf::default())
     }
 }

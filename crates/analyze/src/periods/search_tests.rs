@@ -1,3 +1,4 @@
+use super::super::dictionary::TickOf;
 use super::*;
 use jitterscope_testing::SplitMix64;
 
@@ -107,7 +108,7 @@ fn overtones_and_fractions_are_not_told() {
     let found = search(random.pulses(1.0, 0.001, 1.0, 60.0), 60.0);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(near(&found[0], 1.0) && found[0].hit > 0.95, "{found:?}");
-    assert!(found[0].known.unwrap().name.contains("vmstat"));
+    assert!(found[0].known.unwrap().name(None, TickOf::default()).unwrap().contains("vmstat"));
 }
 
 #[test]
@@ -116,7 +117,11 @@ fn two_periods_in_one_series_are_told_apart() {
     let mut times = random.pulses(0.004, 0.002, 1.0, 20.0);
     times.extend(random.pulses(0.37, 0.002, 1.0, 20.0));
     let found = search(times, 20.0);
-    assert!(near(&found[0], 0.004) && found[0].known.unwrap().name.contains("HZ=250"), "{found:?}");
+    assert!(
+        near(&found[0], 0.004)
+            && found[0].known.unwrap().name(None, TickOf::default()).unwrap().contains("HZ=250"),
+        "{found:?}"
+    );
     assert!(found.iter().any(|period| near(period, 0.37)), "{found:?}");
 }
 

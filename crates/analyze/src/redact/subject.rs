@@ -75,6 +75,7 @@ fn work(by: &mut Redactor, of: &Work) -> Work {
 fn about(by: &mut Redactor, of: &About) -> About {
     match of {
         About::Meanwhile(Meanwhile::Ran(of)) => About::Meanwhile(Meanwhile::Ran(task(by, of))),
+        About::Meanwhile(Meanwhile::Worked(of)) => About::Meanwhile(Meanwhile::Worked(work(by, of))),
         About::Vectors(vectors) => About::Vectors(
             vectors
                 .iter()

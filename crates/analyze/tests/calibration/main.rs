@@ -4,10 +4,11 @@
 //!
 //! Ignored, for they take minutes: `cargo xtask test calibration` runs them.
 
+mod few_events;
 mod processes;
 
 use jitterscope_analyze::compare::{
-    Count, Design, Effect, Hypothesis, Margin, Scale, SingleCounts, Verdict, dispersion, family,
+    Count, Design, Effect, Grain, Hypothesis, Margin, Scale, SingleCounts, Verdict, dispersion, family,
 };
 use jitterscope_testing::SplitMix64;
 use processes::{ALL, Machine, PLAIN, Process, RUN, Run, Setting};
@@ -162,7 +163,7 @@ fn intervals_hold_what_they_say() {
 fn hypothesis(arms: &[Vec<Run>; 2], margin: Margin, figure: impl Fn(&Run) -> f64) -> Hypothesis {
     let of = |arm: usize| arms[arm].iter().map(|run| Some(figure(run))).collect::<Vec<_>>();
     let seconds = [0, 1].map(|arm: usize| arms[arm].len() as f64 * RUN);
-    Hypothesis { first: of(0), second: of(1), margin, seconds, counts: None }
+    Hypothesis { first: of(0), second: of(1), margin, seconds, counts: None, grain: Grain::Fine }
 }
 
 fn is_direction(verdict: Verdict) -> bool {

@@ -28,10 +28,9 @@ use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, TaskRef};
 pub(crate) use idle::idle_exit;
 pub(crate) use loss::lost;
 pub(crate) use nobody::unrecorded;
-pub(crate) use outside::{OutsideQuestion, edge, unseen};
+pub(crate) use outside::{EdgeVerdict, Host, OutsideQuestion, edge, late_interrupt, unseen};
 pub(crate) use stopped::{stopped, stopped_by};
 pub(crate) use switch::context_switch;
-pub(crate) use thread::subject as thread_subject;
 pub(crate) use timer::local_timer;
 pub(crate) use withheld::{Waits, Withheld, quota_beside_idle, withheld};
 

@@ -1,7 +1,7 @@
 //! What no record explains, told apart by exclusion as far as the evidence goes.
 
 use crate::costs::Edge;
-use jitterscope_model::{About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Verdict};
+use jitterscope_model::{About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Ticks, Verdict};
 
 /// A stall shorter than this without any event is within reach of memory, a busy sibling thread or the
 /// microarchitecture, and too short for most exits to a hypervisor.
@@ -71,7 +71,7 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         if q.simultaneous > 0 {
             return among(Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent);
         }
-        return match stolen(q) {
+        return match stolen(q.length, q.stolen) {
             Some(sure) => among(Verdict::CpuTaken, sure, Evidence::StealCount),
             // Debug traps, breakpoints and most other exceptions leave no record either.
             None => among(Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent),
@@ -87,12 +87,11 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
 /// How sure it is that the time stolen by the host is this stall; `None` when it need not be. A kernel counts
 /// it in hundredths of a second, and adds up what is shorter: a stall that is short beside what was counted is
 /// not shown to be part of it.
-fn stolen(q: &OutsideQuestion<'_>) -> Option<Confidence> {
-    let counted = q.stolen.0;
-    if counted == 0 || q.length.0 < counted / 16 {
+fn stolen(length: Nanos, counted: Nanos) -> Option<Confidence> {
+    if counted == Nanos::ZERO || length.0 < counted.0 / 16 {
         return None;
     }
-    let all_of_it = q.length >= COUNTED_IN && counted >= q.length.0 - COUNTED_IN.0;
+    let all_of_it = length >= COUNTED_IN && counted.0 >= length.0 - COUNTED_IN.0;
     Some(if all_of_it { Confidence::High } else { Confidence::Medium })
 }
 
@@ -103,14 +102,35 @@ pub(crate) struct EdgeVerdict {
     pub(crate) evidence: Evidence,
 }
 
-/// The verdict on what is left of a lead, hole or trail.
-pub(crate) fn edge(edge: Edge, virtual_machine: bool) -> EdgeVerdict {
+/// What is known of the host where an edge lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Host {
+    /// Whether there is one.
+    pub(crate) present: bool,
+    /// Time that it gave to others, as counted around the stall and not yet told of another.
+    pub(crate) stolen: Nanos,
+    /// Since when the interrupt was due that is the stall's first event, at the latest; `None` where that is not
+    /// known.
+    pub(crate) due: Option<Ticks>,
+}
+
+/// The verdict on the time before an interrupt for which it was due.
+pub(crate) fn late_interrupt() -> EdgeVerdict {
+    let (confidence, evidence) = (Confidence::Medium, Evidence::LateInterruptInVm);
+    EdgeVerdict { culprit: Subject::verdict(Verdict::LateInterrupt).into(), confidence, evidence }
+}
+
+/// The verdict on what is left of a lead, hole or trail, so long.
+pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
+    let stolen = || stolen(length, host.stolen);
     let (verdict, confidence, evidence) = match edge {
-        Edge::LeadInterrupt if virtual_machine => {
-            (Verdict::LateInterrupt, Confidence::Medium, Evidence::LeadInterruptInVm)
-        }
+        Edge::LeadInterrupt if host.present => match stolen() {
+            Some(sure) => (Verdict::HostBeforeFirstEvent, sure, Evidence::StealCountBeforeInterrupt),
+            // An exception without a record may have begun it, which keeps no interrupt away.
+            None => (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::LeadInterruptInVm),
+        },
         // A fault, a switch or a system call is the thread's own doing: no host delivers it late.
-        Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther if virtual_machine => {
+        Edge::LeadSwitch | Edge::LeadOther if host.present => {
             (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::LeadInVm)
         }
         Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => {
@@ -234,7 +254,8 @@ mod tests {
         for virtual_machine in [false, true] {
             let lead = if virtual_machine { Evidence::LeadInVm } else { Evidence::Lead };
             let told = |of| {
-                let found = edge(of, virtual_machine);
+                let host = Host { present: virtual_machine, ..Host::default() };
+                let found = edge(of, Nanos(20_000_000), host);
                 let Subject::Verdict(verdict, _) = found.culprit.subject else { panic!() };
                 (verdict, found.confidence, found.evidence)
             };
@@ -247,9 +268,30 @@ mod tests {
             for of in [Edge::TrailInterrupt, Edge::TrailSwitch, Edge::TrailOther] {
                 assert_eq!(told(of), (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail));
             }
-            let late = (Verdict::LateInterrupt, Confidence::Medium, Evidence::LeadInterruptInVm);
-            let early = (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::Lead);
-            assert_eq!(told(Edge::LeadInterrupt), if virtual_machine { late } else { early });
+            let before = if virtual_machine { Evidence::LeadInterruptInVm } else { Evidence::Lead };
+            assert_eq!(told(Edge::LeadInterrupt), (Verdict::BeforeFirstEvent, Confidence::Low, before));
         }
+    }
+
+    #[test]
+    fn time_before_an_interrupt_is_the_hosts_as_far_as_stolen_time_was_counted() {
+        let told = |of, length, stolen| {
+            let host = Host { present: true, stolen: Nanos(stolen), due: None };
+            let found = edge(of, Nanos(length), host);
+            (found.culprit.subject, found.confidence, found.evidence)
+        };
+        let ms = 1_000_000;
+        let counted = Evidence::StealCountBeforeInterrupt;
+        let host = Subject::verdict(Verdict::HostBeforeFirstEvent);
+        assert_eq!(
+            told(Edge::LeadInterrupt, ms, 10 * ms),
+            (host.clone(), Confidence::Medium, counted.clone())
+        );
+        assert_eq!(told(Edge::LeadInterrupt, 12 * ms, 10 * ms), (host, Confidence::High, counted));
+        let nobody = Subject::verdict(Verdict::BeforeFirstEvent);
+        let uncounted = (nobody.clone(), Confidence::Low, Evidence::LeadInterruptInVm);
+        assert_eq!(told(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms), uncounted);
+        // What no host delivers it takes no time from, whatever was counted.
+        assert_eq!(told(Edge::LeadOther, 12 * ms, 10 * ms), (nobody, Confidence::Low, Evidence::LeadInVm));
     }
 }

@@ -13,7 +13,7 @@ fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
 }
 
 /// A thread that has the CPU. A worker is one of which no item was seen: its own name is all there is.
-pub(crate) fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
+fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
     let known = frame.prio != Frame::NO_PRIORITY;
     let told = naming.lexicon.task(&task);

@@ -1,6 +1,6 @@
 //! Frames: what is open on a CPU, one inside the other.
 
-use super::names::CommId;
+use super::names::{CommId, NameId, NameTable};
 use super::record::Record;
 use jitterscope_model::Ticks;
 
@@ -211,6 +211,12 @@ impl Frame {
                 Class::Call => self.key == record.key && self.subject == record.subject,
                 _ => self.key == record.key,
             }
+    }
+
+    /// Whether it is the interrupt of this vector.
+    pub(crate) fn is_vector_of(&self, names: &NameTable, vector: &str) -> bool {
+        let name = |id| u32::try_from(id).ok().and_then(|id| names.name(NameId(id)));
+        self.class == Class::Vector && name(self.key).is_some_and(|name| &**name == vector)
     }
 
     /// Whether it is a thread's turn.

@@ -101,7 +101,7 @@ impl Record {
             EventKind::IrqExit { irq } => (Kind::IrqExit, u64::from(*irq), 0),
             EventKind::SoftirqEntry { vec } => (Kind::SoftirqEntry, u64::from(*vec), 0),
             EventKind::SoftirqExit { vec } => (Kind::SoftirqExit, u64::from(*vec), 0),
-            EventKind::HrtimerEntry { hrtimer, function } => (Kind::HrtimerEntry, *hrtimer, function.0),
+            EventKind::HrtimerEntry { hrtimer, function, .. } => (Kind::HrtimerEntry, *hrtimer, function.0),
             EventKind::HrtimerExit { hrtimer } => (Kind::HrtimerExit, *hrtimer, 0),
             EventKind::TimerEntry { timer, function } => (Kind::WheelEntry, *timer, function.0),
             EventKind::TimerExit { timer } => (Kind::WheelExit, *timer, 0),

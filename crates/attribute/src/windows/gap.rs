@@ -3,10 +3,11 @@
 use super::Named;
 use super::named::CulpritNo;
 use crate::costs::{Edge, EdgeCosts};
-use crate::culprits;
+use crate::culprits::{self, EdgeVerdict, Host};
 use crate::occupancy::{Outcome, Slice};
-use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, Placement, Stall};
-use jitterscope_model::{TickRate, Ticks};
+use jitterscope_model::{
+    Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks,
+};
 
 /// A piece of a stall and whose it is. Pieces are in order, touch, and fill the stall.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ pub(crate) fn split(
     stall: &Stall,
     named: &Named<'_>,
     costs: &EdgeCosts,
-    virtual_machine: bool,
+    host: Host,
     rate: TickRate,
 ) -> Attribution {
     let mut pieces: Vec<Piece> = Vec::with_capacity(named.window.slices.len());
@@ -59,7 +60,7 @@ pub(crate) fn split(
                 }
             }
             Some(owner) => pieces.push(inside(owner, slice, named)),
-            None => edge_pieces(&mut pieces, slice, named, costs, virtual_machine),
+            None => edge_pieces(&mut pieces, slice, named, costs, host),
         }
         last = owner;
     }
@@ -88,13 +89,7 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
 }
 
 /// An edge as one or two pieces: what its neighbour is granted, and the rest.
-fn edge_pieces(
-    pieces: &mut Vec<Piece>,
-    slice: &Slice,
-    named: &Named<'_>,
-    costs: &EdgeCosts,
-    virtual_machine: bool,
-) {
+fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs: &EdgeCosts, host: Host) {
     // What was folded lies between records, too.
     let edge = edge_of(slice).unwrap_or(Edge::HoleOther);
     let neighbour = neighbour(edge, slice, named).filter(|_| !slice.folded);
@@ -117,18 +112,24 @@ fn edge_pieces(
         confidence: Confidence::Medium,
         evidence: Evidence::SmallestEdge,
     });
-    let rest = (rest.1 > rest.0).then(|| {
-        let verdict = culprits::edge(edge, virtual_machine);
-        Piece {
-            start: rest.0,
-            end: rest.1,
-            culprit: named.number(verdict.culprit),
-            placement,
-            confidence: verdict.confidence,
-            evidence: verdict.evidence,
-        }
-    });
-    pieces.extend(if trailing { [granted, rest] } else { [rest, granted] }.into_iter().flatten());
+    let piece = |(start, end): (Ticks, Ticks), verdict: EdgeVerdict| Piece {
+        start,
+        end,
+        culprit: named.number(verdict.culprit),
+        placement,
+        confidence: verdict.confidence,
+        evidence: verdict.evidence,
+    };
+    let length = named.rate.nanos(rest.1.since(rest.0));
+    let whose = culprits::edge(edge, length, host);
+    // From when the interrupt was due the CPU stood still; before that something may have run that left no record.
+    let unresolved = whose.culprit.kind() == CulpritKind::Unresolved;
+    let due =
+        host.due.filter(|_| slice.start == named.window.from && edge == Edge::LeadInterrupt && unresolved);
+    let due = due.map_or(rest.1, |due| due.clamp(rest.0, rest.1));
+    let late = (due < rest.1).then(|| piece((due, rest.1), culprits::late_interrupt()));
+    let rest = (due > rest.0).then(|| piece((rest.0, due), whose));
+    pieces.extend(if trailing { [granted, rest, late] } else { [rest, late, granted] }.into_iter().flatten());
 }
 
 /// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens

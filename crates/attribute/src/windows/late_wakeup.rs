@@ -112,7 +112,8 @@ enum Occupant<'a> {
     Withheld(&'a Frame, Withheld),
     /// The idle thread or who came after it: no record tells; what is known of it.
     Unrecorded(&'a Frame),
-    Thread(&'a Frame),
+    /// A thread's turn, and the frame inside that names it: a worker's item.
+    Thread(&'a Frame, &'a Frame),
     NotSeen,
 }
 
@@ -134,7 +135,12 @@ impl<'a> Occupant<'a> {
             Class::Turn if !matches!(kept, Withheld::No | Withheld::Perhaps) => {
                 Occupant::Withheld(turn, kept)
             }
-            Class::Turn if turn.tid != 0 => Occupant::Thread(turn),
+            Class::Turn if turn.tid != 0 => {
+                let mut inside = window.chain(innermost);
+                let item = inside.find(|at| frame(*at).class == Class::Work);
+                let item = item.or_else(|| window.named_by(root));
+                Occupant::Thread(turn, item.map_or(turn, frame))
+            }
             // The victim runs in the end. Kernels have been met that record no way out of idle.
             Class::Turn if last && turn.outcome == Outcome::Open => Occupant::Unrecorded(turn),
             Class::Turn => {
@@ -175,7 +181,7 @@ impl<'a> Occupant<'a> {
             (Occupant::Interrupt(frame), _) => {
                 (Phase::Interrupt, culprits::culprit_while_open(frame, naming).subject)
             }
-            (Occupant::Thread(turn), _) if turn.tid == naming.victim => {
+            (Occupant::Thread(turn, _), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
             (Occupant::Idle(..) | Occupant::Withheld(..), true) => {
@@ -190,15 +196,17 @@ impl<'a> Occupant<'a> {
             }
             (Occupant::Unrecorded(frame), true) => (Phase::RunQueue, culprits::unrecorded(frame, naming)),
             (Occupant::Unrecorded(_), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
-            (Occupant::Thread(turn), true) => {
+            (Occupant::Thread(turn, item), true) => {
                 let urgent = victim.prio.is_some_and(|own| i32::from(turn.prio) < own);
                 let urgent = urgent && turn.prio != Frame::NO_PRIORITY;
                 let phase = if urgent { Phase::HigherPriority } else { Phase::RunQueue };
-                (phase, culprits::thread_subject(turn, naming))
+                (phase, culprits::culprit_while_open(item, naming).subject)
             }
-            (Occupant::Thread(turn), false) => {
-                let ran = naming.lexicon.task(&naming.task(turn));
-                late_timer(About::Meanwhile(Meanwhile::Ran(ran)))
+            (Occupant::Thread(turn, item), false) => {
+                late_timer(About::Meanwhile(match culprits::culprit_while_open(item, naming).subject {
+                    Subject::Work(work) if work.function.is_some() => Meanwhile::Worked(work),
+                    _ => Meanwhile::Ran(naming.lexicon.task(&naming.task(turn))),
+                }))
             }
             (Occupant::NotSeen, true) => (Phase::RunQueue, Subject::verdict(Verdict::RunQueueWait)),
             (Occupant::NotSeen, false) => late_timer(About::Nothing),

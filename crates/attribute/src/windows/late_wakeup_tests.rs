@@ -2,7 +2,7 @@ use super::*;
 use crate::{Attributor, AttributorSettings, Lexicon};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, SchedClass, StallId, TaskRef,
-    ThreadRef,
+    ThreadRef, Work, Worker,
 };
 use proptest::prelude::*;
 
@@ -118,6 +118,45 @@ fn from_idle_the_exit_the_interrupt_and_the_dispatch_are_told_apart() {
             (Phase::Interrupt, "local_timer".into(), 180),
             (Phase::Dispatch, "leaving idle".into(), 100),
             (Phase::Dispatch, "return to the thread".into(), 50),
+        ]
+    );
+}
+
+#[test]
+fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
+    let worker = task(60, "kworker/1:1", 120);
+    let work = |time, work, function| at(time, EventKind::WorkStart { work, function: KernelAddr(function) });
+    let end = |time, work| at(time, EventKind::WorkEnd { work });
+    let of_sixty = |event: KernelEvent| KernelEvent { tid: 60, ..event };
+    let events = [
+        switch(500, victim(), worker),
+        of_sixty(work(1050, 1, 0x10)),
+        of_sixty(waking(1300)),
+        of_sixty(end(1400, 1)),
+        of_sixty(work(1420, 2, 0x20)),
+        of_sixty(end(1900, 2)),
+        switch(2000, worker, victim()),
+    ];
+    let parts = attribute(&stall(1000, 2000), &events, TickRate::NANOSECONDS).parts;
+    let told = |part: &Part| (part.phase.clone().unwrap(), part.culprit.subject.clone(), part.net.0);
+    let told: Vec<_> = parts.iter().map(told).collect();
+    let item = |function: &str| Work {
+        function: Some(function.into()),
+        worker: Some(Worker { tid: Some(60), ..Worker::default() }),
+        ..Work::default()
+    };
+    let late = |function: &str| {
+        let ran = About::Meanwhile(Meanwhile::Worked(item(function)));
+        Subject::Verdict(Verdict::LateTimer, ran)
+    };
+    // As in a spinning probe's stalls: what the worker does between items is the longest item's.
+    assert_eq!(
+        told,
+        [
+            (Phase::LateTimer, late("0x20"), 50),
+            (Phase::LateTimer, late("0x10"), 250),
+            (Phase::RunQueue, Subject::Work(item("0x10")), 100),
+            (Phase::RunQueue, Subject::Work(item("0x20")), 600),
         ]
     );
 }

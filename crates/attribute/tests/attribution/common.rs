@@ -2,7 +2,7 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name, Stall,
+    Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name, Nanos, Stall,
     StallId, TaskRef, ThreadRef, TickRate, Ticks,
 };
 
@@ -52,7 +52,7 @@ pub fn exit(time: u64, vector: &str) -> KernelEvent {
 }
 
 pub fn hrtimer(time: u64, function: u64) -> KernelEvent {
-    at(time, EventKind::HrtimerEntry { hrtimer: 77, function: KernelAddr(function) })
+    at(time, EventKind::HrtimerEntry { hrtimer: 77, function: KernelAddr(function), now: Nanos(time) })
 }
 
 pub fn hrtimer_exit(time: u64) -> KernelEvent {

@@ -2,6 +2,7 @@
 
 mod common;
 mod exclusion;
+mod lateness;
 mod properties;
 mod scenarios;
 mod timeline;

@@ -25,7 +25,11 @@ fn kind() -> impl Strategy<Value = EventKind> {
         (0u32..12).prop_map(|vec| EventKind::SoftirqExit { vec }),
         small.clone().prop_map(|work| EventKind::WorkStart { work, function: KernelAddr(2) }),
         small.clone().prop_map(|work| EventKind::WorkEnd { work }),
-        small.clone().prop_map(|hrtimer| EventKind::HrtimerEntry { hrtimer, function: KernelAddr(1) }),
+        (small.clone(), small.clone()).prop_map(|(hrtimer, now)| EventKind::HrtimerEntry {
+            hrtimer,
+            function: KernelAddr(1),
+            now: Nanos(now),
+        }),
         small.clone().prop_map(|hrtimer| EventKind::HrtimerExit { hrtimer }),
         small.clone().prop_map(|csd| EventKind::CsdEntry { function: KernelAddr(3), csd }),
         small.prop_map(|csd| EventKind::CsdExit { function: KernelAddr(3), csd }),

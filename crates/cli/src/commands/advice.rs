@@ -2,6 +2,7 @@
 
 use super::scope::{evidence_of, of_interest};
 use crate::output;
+use crate::places::{program, program_as_root};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
@@ -30,6 +31,8 @@ struct Advice {
 pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyhow::Result<String> {
     if let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? {
         text.push('\n');
+        let (program, as_root) = (program(path), program_as_root(path));
+        let run = tuning::NamedRun { id: &run, program: &program, as_root: &as_root };
         text.push_str(&tuning::advice(&audit, &plan, &run, left_out.as_ref(), MOST, output::style()));
     }
     Ok(text)

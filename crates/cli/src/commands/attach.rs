@@ -72,7 +72,7 @@ pub struct AttachArgs {
     #[command(flatten)]
     pub reading: ReadingArgs,
     /// Name of this configuration, for comparing runs
-    #[arg(long, short, default_value = "attach", value_name = "NAME")]
+    #[arg(long, short, default_value = "attach", value_name = "NAME", add = crate::completion::labels())]
     pub label: String,
     /// Trace buffer of each CPU
     #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::recording_args::trace_buffer)]
@@ -125,7 +125,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = attach_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
     let own = args.gates.hold(None, &summary, delivered)?;
     // A command that failed did not do what the conditions are about.

@@ -20,10 +20,10 @@ use crate::units::{duration, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_analyze::compare::Looks;
-use jitterscope_analyze::gate::{check_name, is_meant};
+use jitterscope_analyze::gate::check_name;
 use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
-    NoteError, Notes, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
+    NoteError, Notes, Predicted, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
 };
 use jitterscope_model::{CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -32,8 +32,6 @@ use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Before what a command is said to remove.
-const REMOVES: &str = "--removes ";
 /// Sessions lie here, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
 /// Void pairs that are too many.
@@ -162,6 +160,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
+    if !args.dry_run && (args.auto || !args.knob.is_empty()) {
+        // Who may not change the machine is told before anything is measured.
+        drop(StateDir::at(&args.state_dir).lock()?);
+    }
     if args.auto {
         experiment_auto::check(args)?;
         if args.dry_run {
@@ -189,7 +191,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let interleaved = interleaves(&*change, &rules);
-    let mut session = session(args, &machine, &runs.join(SESSIONS), asked, interleaved)?;
+    // With another --longest-wait the same change may take turns or not: those are two experiments.
+    let asked = if interleaved { asked } else { format!("{asked}; not interleaved") };
+    let mut session =
+        session(args, &machine, &runs.join(SESSIONS), asked, &|session| made(session, interleaved))?;
     let mut subject = subject(args, machine, measured, places)?;
     // Nothing on the machine is changed by an environment variable.
     let mut guard = match args.env.is_empty() {
@@ -203,10 +208,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         subject: &mut *subject,
         session: &mut session,
         rules,
-        answers: &|knob, culprit| match knob.strip_prefix(REMOVES) {
-            Some(pattern) => is_meant(pattern, culprit),
-            None => answers(knob, culprit),
-        },
+        answers: &answers,
         observer: &mut watcher,
         stop: &stop,
     });
@@ -302,9 +304,9 @@ fn change(
     })?))
 }
 
-/// What a change is to remove, where the knobs of others stand.
-fn removes(args: &ExperimentArgs) -> Vec<String> {
-    args.removes.iter().map(|pattern| format!("{REMOVES}{pattern}")).collect()
+/// What the user says that the change is to remove.
+fn removes(args: &ExperimentArgs) -> Vec<Predicted> {
+    args.removes.iter().cloned().map(Predicted::Pattern).collect()
 }
 
 /// Everything that must be the same for runs to belong together.
@@ -332,40 +334,56 @@ pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -
     )
 }
 
-fn session(
+/// The session in which an experiment is kept: a new one, or with --resume the last of what was asked. `made` tells
+/// what that has already.
+pub(super) fn session(
     args: &ExperimentArgs,
     machine: &Machine,
     folder: &Path,
     asked: String,
-    interleaved: bool,
+    made: &dyn Fn(&Session) -> String,
 ) -> anyhow::Result<Session> {
-    // With another --longest-wait the same change may take turns or not: those are two experiments.
-    let asked = if interleaved { asked } else { format!("{asked}; not interleaved") };
-    if args.resume {
-        let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
-            .map(|all| all.flatten().map(|entry| entry.path()).collect())
-            .unwrap_or_default();
-        sessions.sort();
-        // One that cannot be read is not the one that is meant; told only where none is.
-        let mut why = None;
-        for path in sessions.iter().rev() {
-            match Session::resume(path, &boot_id(machine)) {
-                Ok(session) if session.header.asked == asked => {
-                    if !args.quiet {
-                        output::talk(format_args!("going on after {}", made(&session, interleaved)));
-                    }
-                    return Ok(session);
-                }
-                Ok(_) => {}
-                Err(error) => why = Some(error),
-            }
-        }
-        let text = format!("--resume: there is no such experiment in {}: {asked}", folder.display());
-        return Err(match why {
-            Some(error) => anyhow::Error::from(error).context(text),
-            None => UsageError(text).into(),
-        });
+    if !args.resume {
+        return begin(machine, folder, asked);
     }
+    let (found, why) = last(machine, folder, &|header| header.asked == asked);
+    if let Some(session) = found {
+        if !args.quiet {
+            output::talk(format_args!("going on after {}", made(&session)));
+        }
+        return Ok(session);
+    }
+    let text = format!("--resume: there is no such experiment in {}: {asked}", folder.display());
+    Err(match why {
+        Some(error) => anyhow::Error::from(error).context(text),
+        None => UsageError(text).into(),
+    })
+}
+
+/// The last session that is meant, and why another one could not be read: that is not the one, and is told only where
+/// none is.
+pub(super) fn last(
+    machine: &Machine,
+    folder: &Path,
+    meant: &dyn Fn(&Header) -> bool,
+) -> (Option<Session>, Option<ExperimentError>) {
+    let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map(|all| all.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    sessions.sort();
+    let mut why = None;
+    for path in sessions.iter().rev() {
+        match Session::resume(path, &boot_id(machine)) {
+            Ok(session) if meant(&session.header) => return (Some(session), None),
+            Ok(_) => {}
+            Err(error) => why = Some(error),
+        }
+    }
+    (None, why)
+}
+
+/// A new session.
+pub(super) fn begin(machine: &Machine, folder: &Path, asked: String) -> anyhow::Result<Session> {
     let seed = fastrand::u64(..);
     let now = realtime_ns();
     let header =

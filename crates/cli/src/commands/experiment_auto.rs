@@ -2,7 +2,7 @@
 
 use super::audit::goal_error;
 use super::compare_with::answers;
-use super::experiment::{ExperimentArgs, asked, rules};
+use super::experiment::{ExperimentArgs, asked, begin, last, rules, session};
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_lab::ProbeLab;
 use super::experiment_probe::probe_lab;
@@ -15,18 +15,16 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Experiment, Header, InForceIn, KnobChange, Outcome, SESSION_VERSION, Screened, Session,
-    Subject, estimate, runs_take, screen,
+    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, Observer, Outcome, Screened,
+    Session, Subject, estimate, runs_take, screen,
 };
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{
-    Because, Goal, InForce, Op, Plan, Select, Settles, StateDir, boot_id, plan, realtime_ns,
-};
+use jitterscope_tune::{Because, Goal, InForce, Op, Plan, Select, Settles, StateDir, plan};
 use jitterscope_view::experiment as view;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,7 +38,7 @@ struct Sifted {
     /// The candidates, in the order of the audit.
     candidates: Vec<Screened>,
     /// What only a reboot can try.
-    needs_reboot: Vec<&'static str>,
+    needs_reboot: Vec<String>,
     /// What cannot be tried here, and why.
     not_tried: Vec<(String, String)>,
     /// Fresh pairs of all that was kept against none; null where nothing was kept, or time ran out.
@@ -66,6 +64,8 @@ impl Budget {
     }
 }
 
+/// Said where it was stopped.
+const GOES_ON: &str = "The same command with --resume goes on.";
 /// Said where time ran out before anything could be judged.
 const USED_UP: &str = "the budget was used up before all candidates were measured, and nothing is kept";
 
@@ -80,31 +80,35 @@ pub fn run(
     measured: CpuChoice,
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
-    let trying = runs_take(args.duration, 2 * RUNS);
-    if args.budget < trying {
-        let text = format!(
-            "--budget {}: trying the candidates takes {trying} at least, {} runs of {}; give more, or a shorter \
-             --duration",
-            args.budget,
-            2 * RUNS,
-            args.duration
-        );
-        return Err(UsageError(text).into());
+    if !args.resume {
+        fits(args, 2 * RUNS)?;
     }
     let budget = Budget::of(args.budget);
     let goal = Goal::to_apply(machine, measured.cpus.clone()).map_err(goal_error)?;
     let mut lab = probe_lab(args, machine, &measured, places)?;
-    let Some(before) = runs(args, &mut lab, Arm::A, budget, stop)? else {
-        anyhow::ensure!(stop.load(Ordering::Relaxed), "{USED_UP}");
+    let mut session = trial(args, machine, &measured, places)?;
+    let bound = Bound { args, budget, stop };
+    let Some(before) = bound.runs(&mut lab, Arm::A, &mut session)? else {
+        anyhow::ensure!(stop.load(Ordering::Relaxed), "{USED_UP}. {GOES_ON}");
+        output::talk(format_args!("stopped before anything was tried. {GOES_ON}"));
         return Ok(Exit::Failed);
     };
-    let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
-    let found = plan(machine, &goal, &Select::RunEvidence(evidence), &args.except, false)?;
-    let (knobs, not_tried) = candidates(&found, args.longest_wait, room(args, budget.left()));
+    let Chosen { candidates: knobs, needs_reboot, not_tried } = match session.chosen.clone() {
+        Some(chosen) => chosen,
+        None => {
+            let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
+            let found = plan(machine, &goal, &Select::RunEvidence(evidence), &args.except, false)?;
+            let (candidates, not_tried) = candidates(&found, args.longest_wait, room(args, budget.left()));
+            let needs_reboot = needs_reboot(&found).into_iter().map(str::to_owned).collect();
+            let chosen = Chosen { candidates, needs_reboot, not_tried };
+            session.choose(chosen.clone())?;
+            chosen
+        }
+    };
     let mut sifted = Sifted {
         schema_version: SCHEMA_VERSION,
         candidates: Vec::new(),
-        needs_reboot: needs_reboot(&found),
+        needs_reboot,
         not_tried,
         confirmed: None,
         unfinished: None,
@@ -114,16 +118,19 @@ pub fn run(
             output::talk(format_args!("trying {}", knobs.join(", ")));
         }
         let mut guard = Guard::start(&args.state_dir, &knobs, Revert::Knobs, places)?;
-        let mut bench = Bench { args, machine, goal: &goal, lab: &mut lab, guard: &mut guard, budget, stop };
+        let mut bench = Bench { bound, machine, goal: &goal, lab: &mut lab, guard: &mut guard };
         // A guard that hears no farewell undoes what is left.
-        match bench.sift(&knobs, &before)? {
-            None => sifted.unfinished = (!stop.load(Ordering::Relaxed)).then(|| USED_UP.to_owned()),
+        match bench.sift(&knobs, &before, &mut session)? {
+            None => {
+                let why = if stop.load(Ordering::Relaxed) { "it was stopped" } else { USED_UP };
+                sifted.unfinished = Some(format!("{why}. {GOES_ON}"));
+            }
             Some(candidates) => {
                 let kept: Vec<String> =
                     candidates.iter().filter(|c| c.kept).map(|c| c.knob.clone()).collect();
                 sifted.candidates = candidates;
                 if !kept.is_empty() {
-                    match bench.confirm(places, &measured, kept)? {
+                    match bench.confirm(places, &measured, kept, session.header.started_realtime_ns)? {
                         Ok(outcome) => sifted.confirmed = Some(outcome),
                         Err(why) => sifted.unfinished = Some(why),
                     }
@@ -151,23 +158,86 @@ pub(super) fn room(args: &ExperimentArgs, left: Nanos) -> Nanos {
     Nanos(left.0.saturating_sub(runs_take(args.duration, RUNS).0) / 2)
 }
 
-/// Runs of one arm; `None` where it was stopped or the next would end after the budget.
-fn runs(
-    args: &ExperimentArgs,
-    lab: &mut dyn Subject,
-    arm: Arm,
-    budget: Budget,
-    stop: &AtomicBool,
-) -> anyhow::Result<Option<Vec<ComparedRun>>> {
-    let mut made = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        if budget.left() < args.duration {
-            return Ok(None);
-        }
-        let Some(run) = lab.measure(arm, stop)? else { return Ok(None) };
-        made.push(run);
+/// Refuses a budget that is too small for so many runs.
+fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
+    let trying = runs_take(args.duration, runs);
+    if args.budget >= trying {
+        return Ok(());
     }
-    Ok(Some(made))
+    Err(UsageError(format!(
+        "--budget {}: trying the candidates takes {trying} at least, {runs} runs of {}; give more, or a shorter \
+         --duration",
+        args.budget, args.duration
+    )))
+}
+
+/// The session that the runs are kept in by which candidates are judged: a new one, or with --resume the last.
+fn trial(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    measured: &CpuChoice,
+    places: &Places,
+) -> anyhow::Result<Session> {
+    let except = match args.except.as_slice() {
+        [] => String::new(),
+        knobs => format!(" except {}", knobs.join(", ")),
+    };
+    let what = format!("all that is advised{except}, undone within {}", args.longest_wait);
+    let nothing = NoChange { what, removes: Vec::new() };
+    let folder = places.runs()?.join(super::experiment::SESSIONS);
+    let of = |session: &Session, arm| session.block.iter().filter(|run| run.arm == arm).count();
+    let made = |session: &Session| {
+        let [without, with] = [Arm::A, Arm::B].map(|arm| of(session, arm));
+        format!("{without} runs without the candidates and {with} with all of them")
+    };
+    let session = session(args, machine, &folder, asked(args, &nothing, &measured.cpus), &made)?;
+    if session.block.iter().any(|run| run.boot_id != session.boot_id) {
+        return Err(UsageError(
+            "--resume: the machine was started anew since, which changes more than what is tried; begin again, without \
+             --resume"
+                .into(),
+        )
+        .into());
+    }
+    fits(args, (2 * RUNS).saturating_sub(session.block.len()))?;
+    Ok(session)
+}
+
+/// What bounds every step.
+#[derive(Clone, Copy)]
+struct Bound<'b> {
+    args: &'b ExperimentArgs,
+    budget: Budget,
+    stop: &'b AtomicBool,
+}
+
+impl Bound<'_> {
+    /// Runs of one arm, with those that the session has; `None` where it was stopped or the next would end after the
+    /// budget.
+    fn runs(
+        self,
+        lab: &mut dyn Subject,
+        arm: Arm,
+        session: &mut Session,
+    ) -> anyhow::Result<Option<Vec<ComparedRun>>> {
+        let earlier: Vec<_> =
+            session.block.iter().filter(|run| run.arm == arm).map(|run| run.run.clone()).collect();
+        let mut made = Vec::with_capacity(RUNS);
+        for path in earlier {
+            made.push(lab.load(&path)?);
+        }
+        let mut watcher = Watcher::new(self.args.quiet, rules(self.args)?.looks);
+        while made.len() < RUNS {
+            if self.budget.left() < self.args.duration {
+                return Ok(None);
+            }
+            let Some(run) = lab.measure(arm, self.stop)? else { return Ok(None) };
+            session.add_run(arm, PathBuf::from(&run.path), None)?;
+            made.push(run);
+            watcher.measured(arm, made.len(), RUNS);
+        }
+        Ok(Some(made))
+    }
 }
 
 /// Knobs that can be tried and undone within the wait and what the budget leaves for it, and why others cannot.
@@ -218,37 +288,43 @@ fn settle(settles: InForceIn, stop: &AtomicBool) -> bool {
 
 /// What the steps have in common.
 struct Bench<'b> {
-    args: &'b ExperimentArgs,
+    bound: Bound<'b>,
     machine: &'b Machine,
     goal: &'b Goal,
     lab: &'b mut ProbeLab,
     guard: &'b mut Guard,
-    budget: Budget,
-    stop: &'b AtomicBool,
 }
 
 impl Bench<'_> {
     fn change(&self, knobs: &[String]) -> anyhow::Result<KnobChange> {
-        let dir = StateDir::at(&self.args.state_dir);
+        let dir = StateDir::at(&self.bound.args.state_dir);
         Ok(KnobChange::new(self.machine, dir, who(self.machine), self.goal.clone(), knobs.to_vec())?)
     }
 
     /// All of them at once, judged by what each declares; undone when it returns. `None` where it was stopped, or the
     /// budget was used up.
-    fn sift(&mut self, knobs: &[String], before: &[ComparedRun]) -> anyhow::Result<Option<Vec<Screened>>> {
-        let Bench { args, budget, stop, .. } = *self;
+    fn sift(
+        &mut self,
+        knobs: &[String],
+        before: &[ComparedRun],
+        session: &mut Session,
+    ) -> anyhow::Result<Option<Vec<Screened>>> {
+        let bound = self.bound;
+        let Bound { args, stop, .. } = bound;
+        let judge = |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
+        if session.block.iter().filter(|run| run.arm == Arm::B).count() >= RUNS {
+            // All of them were measured before a break, and nothing of them is applied.
+            return bound.runs(self.lab, Arm::B, session)?.map(judge).transpose();
+        }
         let mut change = self.change(knobs)?;
         let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
         let measured = guarded.apply().map_err(anyhow::Error::from).and_then(|settles| {
             if !settle(settles, stop) {
                 return Ok(None);
             }
-            runs(args, self.lab, Arm::B, budget, stop)
+            bound.runs(self.lab, Arm::B, session)
         });
-        let judged = measured.and_then(|after| {
-            let judge = |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
-            after.map(judge).transpose()
-        });
+        let judged = measured.and_then(|after| after.map(judge).transpose());
         // What is not kept goes one by one, so that one that cannot be undone is told by name and keeps no other
         // from it; then what is kept, for the pairs begin without.
         let rejected =
@@ -275,14 +351,16 @@ impl Bench<'_> {
         Ok(Some(candidates))
     }
 
-    /// Fresh pairs of all that was kept against none; or why there are none.
+    /// Fresh pairs of all that was kept against none; or why there are none. With --resume those go on that were
+    /// begun since the candidates were tried.
     fn confirm(
         &mut self,
         places: &Places,
         measured: &CpuChoice,
         kept: Vec<String>,
+        tried: u64,
     ) -> anyhow::Result<Result<Outcome, String>> {
-        let Bench { args, budget, stop, .. } = *self;
+        let Bound { args, budget, stop } = self.bound;
         let mut change = self.change(&kept)?;
         let mut rules = rules(args)?;
         let takes = estimate(&change, Some(args.duration), &rules, &[]);
@@ -297,18 +375,15 @@ impl Bench<'_> {
         }
         let pair = Duration::from_nanos(first.0 / rules.looks.first().pairs as u64);
         rules.deadline = budget.until.checked_sub(pair);
-        let seed = fastrand::u64(..);
-        let header = Header {
-            version: SESSION_VERSION,
-            // As of an experiment with these knobs, which goes on with it.
-            asked: asked(args, &change, &measured.cpus),
-            seed,
-            started_realtime_ns: realtime_ns(),
-            boot_id: boot_id(self.machine),
-        };
+        // As of an experiment with these knobs, which goes on with it.
+        let asked = asked(args, &change, &measured.cpus);
         let folder = places.runs()?.join(super::experiment::SESSIONS);
-        let name = format!("{}-{:08x}", header.started_realtime_ns, seed as u32);
-        let mut session = Session::begin(&folder.join(name), header).context("the pairs cannot be kept")?;
+        let begun = |header: &Header| header.asked == asked && header.started_realtime_ns >= tried;
+        let earlier = if args.resume { last(self.machine, &folder, &begun).0 } else { None };
+        let mut session = match earlier {
+            Some(session) => session,
+            None => begin(self.machine, &folder, asked).context("the pairs cannot be kept")?,
+        };
         let mut watcher = Watcher::new(args.quiet, rules.looks);
         let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
         let outcome = jitterscope_experiment::run(Experiment {
@@ -325,12 +400,7 @@ impl Bench<'_> {
 }
 
 fn text(sifted: &Sifted) -> String {
-    let kept: Vec<&str> = sifted.candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
-    let goes_on = format!(
-        "jitterscope experiment --knob {} --resume, with the other options as they were, goes on with the pairs.",
-        kept.join(",")
-    );
-    let outcome = |outcome| view::outcome(outcome, &goes_on, output::style());
+    let outcome = |outcome| view::outcome(outcome, GOES_ON, output::style());
     let mut text = sifted.confirmed.as_ref().map_or_else(String::new, outcome);
     text.push_str(&view::sifted(
         &view::Sifted {
@@ -348,12 +418,10 @@ fn text(sifted: &Sifted) -> String {
 /// Refuses what does not go with it.
 ///
 /// # Errors
-/// A COMMAND was given, or an experiment is to go on.
+/// A COMMAND was given.
 pub fn check(args: &ExperimentArgs) -> Result<(), UsageError> {
-    if !args.command.is_empty() || args.resume {
-        return Err(UsageError(
-            "--auto measures with a probe, from the start: without COMMAND and --resume".into(),
-        ));
+    if !args.command.is_empty() {
+        return Err(UsageError("--auto measures with a probe: without COMMAND".into()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes};
+use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes, Predicted};
 use jitterscope_platform::Machine;
 use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
 use std::io::{BufRead, Read, Write};
@@ -240,7 +240,7 @@ impl Change for Guarded<'_> {
         self.change.undoing()
     }
 
-    fn shown_by_recording(&self) -> Vec<String> {
+    fn shown_by_recording(&self) -> Vec<Predicted> {
         self.change.shown_by_recording()
     }
 
@@ -252,8 +252,8 @@ impl Change for Guarded<'_> {
         self.change.shows(arm, patience, stop)
     }
 
-    fn knobs(&self) -> Vec<String> {
-        self.change.knobs()
+    fn predicted(&self) -> Vec<Predicted> {
+        self.change.predicted()
     }
 
     fn describe(&self) -> String {

@@ -29,7 +29,7 @@ pub(super) enum ProbeArg {
 
 /// Between the deadlines of a waking probe.
 pub(super) const PERIOD: Nanos = Nanos(1_000_000);
-/// Before what counts.
+/// Before what counts, where a run measures for longer than that.
 const WARM_UP: Nanos = Nanos(500_000_000);
 /// Reporting intervals of a run.
 const INTERVAL: Nanos = Nanos(500_000_000);
@@ -122,7 +122,7 @@ pub(super) fn probe_lab(
                 cpus: measured.clone(),
                 owners: passive::named(owner)?,
                 duration: args.duration,
-                look: WARM_UP,
+                look: warm_up(args),
                 threshold,
                 interval: INTERVAL,
                 clock: None,
@@ -145,6 +145,11 @@ pub(super) fn probe_lab(
     })
 }
 
+/// No longer than what it goes before: there are dozens of runs, and each waits for it.
+fn warm_up(args: &ExperimentArgs) -> Nanos {
+    WARM_UP.min(args.duration)
+}
+
 fn probed(
     args: &ExperimentArgs,
     measured: &CpuChoice,
@@ -156,7 +161,7 @@ fn probed(
         cpus: measured.clone(),
         wakeup,
         duration: args.duration,
-        warmup: WARM_UP,
+        warmup: warm_up(args),
         threshold: Some(threshold),
         interval: INTERVAL,
         fifo_priority: None,
@@ -184,7 +189,7 @@ fn piped(
         records: None,
         messages: None,
         duration: args.duration,
-        warm_up: WARM_UP,
+        warm_up: warm_up(args),
     };
     let Schedule { length, warm_up_messages, records } =
         choice.plan(interval).map_err(|error| UsageError(error.to_string()))?;

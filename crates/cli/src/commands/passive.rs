@@ -48,7 +48,7 @@ pub(super) fn run(
     let outcome = record_passive_to(machine, &settings, of_recording(&args.output), stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

@@ -12,8 +12,8 @@ use jitterscope_analyze::compare::{Diff, SideSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::MOST_STALLS;
 use jitterscope_export::WholeFile;
-use jitterscope_model::{KnobFinding, Stall, StallId};
-use jitterscope_recording::stall_timeline;
+use jitterscope_model::{KnobFinding, StallId};
+use jitterscope_recording::{stall_timeline, stall_timelines};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
@@ -169,7 +169,8 @@ pub fn page_of_diff(
 const WORST: usize = 60;
 /// Stalls of a page whose frames are in it.
 const FRAMES: usize = 200;
-/// The frames of one stall are looked for in all of the stored trace: so many bytes of it are read for a page.
+/// The frames of one stall are looked for in a second of the stored trace: so many bytes are looked through for a
+/// page.
 const TRACE_READ: u64 = 2 << 30;
 
 /// Writes the page of the run in a folder.
@@ -189,8 +190,8 @@ pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> 
         ));
         if text.len() > html::MOST_BYTES {
             output::talk(format!(
-                "It is larger than {:.1} MB, for the parts of its stalls alone are: some mail servers refuse so much, \
-                 and no frames are in it",
+                "It is larger than {:.1} MB, for the parts of its stalls alone take as much: some mail servers refuse \
+                 that",
                 html::MOST_BYTES as f64 / 1e6
             ));
         }
@@ -243,7 +244,9 @@ pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::R
 
 /// Frames of the stalls that a page shows most likely, as far as the stored trace has them.
 fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Frames>> {
-    let affordable = TRACE_READ / reader.manifest().trace.bytes.max(1);
+    let manifest = reader.manifest();
+    let second = manifest.trace.bytes / (manifest.probe.duration_ns.0 / 1_000_000_000).max(1);
+    let affordable = TRACE_READ / second.max(1);
     let most = usize::try_from(affordable).unwrap_or(FRAMES).clamp(8, FRAMES);
     let wanted: HashMap<StallId, usize> =
         html::frames_wanted(run, most).into_iter().enumerate().map(|(at, stall)| (stall, at)).collect();
@@ -257,12 +260,13 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
     // Those that are wanted most first: the last are left out where the page would be too large.
     found.sort_by_key(|stall| wanted.get(&stall.id).copied());
     // A stall whose frames are not kept, or not readable, has none in the page, which says so.
-    let of = |stall: &Stall| {
-        let rows = stall_timeline(reader, stall).ok().filter(|rows| !rows.is_empty())?;
+    let timelines = stall_timelines(reader, &found).unwrap_or_default();
+    let with_rows = timelines.into_iter().filter(|(_, rows)| !rows.is_empty());
+    let frames = with_rows.map(|(at, rows)| {
         let rows = if redact.on { redacted(rows) } else { rows };
-        Some(Frames { stall: stall.id, rows })
-    };
-    Ok(found.iter().filter_map(of).collect())
+        Frames { stall: found[at].id, rows }
+    });
+    Ok(frames.collect())
 }
 
 /// What the run stored of its machine's settings, each with what it would win of what was measured.

@@ -8,7 +8,7 @@ pub use super::pipeline_args::{PipelineArgs, WorkshopArgs};
 use super::pipeline_properties::load_or_make;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
-use crate::places::Places;
+use crate::places::{Places, program};
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
@@ -70,7 +70,7 @@ fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    match print(args, asked, places, &outcome.path)? {
+    match print(args, asked, &outcome.path)? {
         Exit::Ok => Ok(delivered),
         other => Ok(other),
     }
@@ -172,7 +172,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
 }
 
 /// Prints the report of the stored run, writes the files asked for, and says how it ended.
-fn print(args: &PipelineArgs, formats: Vec<Format>, places: &Places, path: &Path) -> anyhow::Result<Exit> {
+fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Result<Exit> {
     let (manifest, summary) = load(path)?;
     let (Some(result), Some(of_pipeline)) = (&manifest.pipeline, &summary.pipeline) else {
         anyhow::bail!("{} holds no pipeline", path.display())
@@ -181,8 +181,7 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, places: &Places, path: &Path
         output::json_text(&json::render(&summary)?)?;
     } else {
         if formats.is_empty() && !args.full {
-            let next =
-                Next { program: places.program(), advice: step(path, &summary)?, unlike_the_last: None };
+            let next = Next { program: program(path), advice: step(path, &summary)?, unlike_the_last: None };
             output::result(&brief(&summary, &next, output::style()))?;
         } else {
             // As `report --full` prints it.

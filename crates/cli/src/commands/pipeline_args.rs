@@ -167,7 +167,7 @@ pub struct PipelineArgs {
     #[arg(long, default_value = ".", value_name = "DIR", value_parser = folder, help_heading = "Output")]
     pub files: PathBuf,
     /// Name of this configuration, for comparing runs
-    #[arg(long, short, default_value = "pipeline", value_name = "NAME", help_heading = "Output")]
+    #[arg(long, short, default_value = "pipeline", value_name = "NAME", help_heading = "Output", add = crate::completion::labels())]
     pub label: String,
     /// Messages this much after their intended time are slow [default: those above the warm-up's 98 %]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration, help_heading = "Output")]

@@ -166,7 +166,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
     /// Name of this configuration, for comparing runs [default: the probe]
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = crate::completion::labels())]
     pub label: Option<String>,
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
@@ -317,7 +317,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
     let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(places, &outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

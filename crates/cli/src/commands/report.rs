@@ -9,8 +9,9 @@ use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::moment::Moment;
 use crate::output;
-use crate::places::Places;
+use crate::places::{Places, program};
 use crate::redact::Redact;
+use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
@@ -133,7 +134,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     match (args.redact.on || args.reattribute, args.json) {
         // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
         (true, false) => output::result(&text::render(&summary, style))?,
-        _ => print_summary(places, &path, &summary, style, args.form())?,
+        _ => print_summary(&path, &summary, style, args.form())?,
     }
     args.gates.hold(None, &summary, Exit::Ok)
 }
@@ -181,33 +182,29 @@ impl Form {
 ///
 /// # Errors
 /// The run cannot be read, or stdout is closed.
-pub fn print_run(places: &Places, path: &Path, form: Form) -> anyhow::Result<RunSummary> {
+pub fn print_run(path: &Path, form: Form) -> anyhow::Result<RunSummary> {
     let (_, summary) = load_periods(path, LISTED, Effort::BRIEF)?;
-    print_summary(places, path, &summary, output::style(), form)?;
+    // What cannot be printed is not lost.
+    print_summary(path, &summary, output::style(), form)
+        .with_context(|| format!("the run is kept: {} report {}", program(path), summary.run.id))?;
     Ok(summary)
 }
 
-fn print_summary(
-    places: &Places,
-    path: &Path,
-    summary: &RunSummary,
-    style: Style,
-    form: Form,
-) -> anyhow::Result<()> {
+fn print_summary(path: &Path, summary: &RunSummary, style: Style, form: Form) -> anyhow::Result<()> {
     match form {
         Form::Json => output::json_text(&json::render(summary)?),
         Form::Full => {
             let mut text = advice::with_advice(text::render(summary, style), path, summary)?;
-            if let Some(unlike) = measured::unlike_the_run_before(places, summary)? {
+            if let Some(unlike) = measured::unlike_the_run_before(path, summary) {
                 text += &format!("\n{}\n", wrap_whole(&format!("! {unlike}"), 80).join("\n  "));
             }
             output::result(&text)
         }
         Form::Brief => {
             let next = Next {
-                program: places.program(),
+                program: program(path),
                 advice: advice::step(path, summary)?,
-                unlike_the_last: measured::unlike_the_run_before(places, summary)?,
+                unlike_the_last: measured::unlike_the_run_before(path, summary),
             };
             output::result(&text::brief(summary, &next, style))
         }

@@ -25,7 +25,7 @@ pub struct RunsArgs {
 pub enum What {
     /// Remove runs
     Rm {
-        /// Their ids, folders' names, or labels that only one run has
+        /// Their ids, folders' names, or labels that only one run has; 'latest' is the newest
         #[arg(required = true, value_name = "RUN", add = crate::completion::runs())]
         wanted: Vec<String>,
         #[command(flatten)]
@@ -33,18 +33,26 @@ pub enum What {
     },
     /// Remove all but the newest runs, or all that are older
     Prune {
-        /// Keep so many of the newest
-        #[arg(long, value_name = "N", required_unless_present = "older")]
-        keep: Option<usize>,
-        /// Remove only those that began longer ago: 30d, 12h
-        #[arg(long, value_name = "AGE", value_parser = duration)]
-        older: Option<Nanos>,
+        #[command(flatten)]
+        which: Which,
         /// Of runs with this label only
-        #[arg(long, short, value_name = "NAME")]
+        #[arg(long, short, value_name = "NAME", add = crate::completion::labels())]
         label: Option<String>,
         #[command(flatten)]
         how: How,
     },
+}
+
+/// Which of the runs; both where both are given.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true)]
+pub struct Which {
+    /// Keep so many of the newest
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Remove only those that began longer ago: 30d, 12h
+    #[arg(long, value_name = "AGE", value_parser = duration)]
+    pub older: Option<Nanos>,
 }
 
 /// Whether to ask, and what to print.
@@ -77,7 +85,7 @@ pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     match &args.what {
         What::Rm { wanted, how } => remove_all(&named(&stored, wanted)?, how),
-        What::Prune { keep, older, label, how } => {
+        What::Prune { which: Which { keep, older }, label, how } => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
             let now = u64::try_from(now).unwrap_or(u64::MAX);
             remove_all(&beyond(&stored, *keep, *older, label.as_deref(), now), how)
@@ -89,9 +97,10 @@ pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
 fn named<'a>(stored: &'a [RunEntry], wanted: &[String]) -> Result<Vec<&'a RunEntry>, UsageError> {
     let mut found: Vec<&RunEntry> = Vec::new();
     for wanted in wanted {
+        let newest = stored.last().filter(|_| wanted == "latest");
         let is = |run: &&RunEntry| run.head.id == *wanted || folder_name(&run.path) == *wanted;
         let labelled: Vec<&RunEntry> = stored.iter().filter(|run| run.head.label == *wanted).collect();
-        let run = match (stored.iter().find(is), labelled.as_slice()) {
+        let run = match (newest.or_else(|| stored.iter().find(is)), labelled.as_slice()) {
             (Some(run), _) => run,
             (None, [run]) => run,
             (None, []) => return Err(UsageError(format!("no run '{wanted}' (see: jitterscope list)"))),

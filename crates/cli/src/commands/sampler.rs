@@ -51,7 +51,7 @@ pub struct SamplerArgs {
     #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Destination>,
     /// Name of this configuration, a tag of what is written
-    #[arg(long, short, default_value = "sampler", value_name = "NAME")]
+    #[arg(long, short, default_value = "sampler", value_name = "NAME", add = crate::completion::labels())]
     pub label: String,
     /// Name each stall's culprit in what is written; it does so anyway where it can
     #[arg(long, hide = true, conflicts_with = "no_trace")]

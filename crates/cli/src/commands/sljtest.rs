@@ -12,7 +12,7 @@ use crate::signals;
 use crate::units::{in_millis, in_seconds, whole};
 use anyhow::Context;
 use clap::Args;
-use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary};
+use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
 use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
 use jitterscope_model::{CpuList, Nanos, ProbeKind, TickRate, Ticks};
@@ -85,7 +85,7 @@ pub struct SljtestArgs {
     #[arg(long)]
     pub periods: bool,
     /// Name of this configuration, for comparing runs
-    #[arg(long, default_value = "sljtest", value_name = "NAME")]
+    #[arg(long, default_value = "sljtest", value_name = "NAME", add = crate::completion::labels())]
     pub label: String,
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
@@ -175,9 +175,10 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
             ));
         }
     }
+    let of = TickOf { kernel_hz: None, virtual_machine: manifest.host.hypervisor.is_some() };
     let periods = gathered
         .take_periods()
-        .map(|search| PeriodSummary::new(search.finish(start, end, rate, FALSE_ALARM), None));
+        .map(|search| PeriodSummary::new(search.finish(start, end, rate, FALSE_ALARM), of));
     if args.json {
         output::json_text(&json(settings, rate, &cpus, periods.as_ref())?)?;
     } else if let Some(periods) = &periods {

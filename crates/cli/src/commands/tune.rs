@@ -204,9 +204,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
 
 fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let (plan, machine) = make(&args.plan, places)?;
-    if plan.changes.is_empty() {
-        output::talk("nothing to change");
-    } else if !args.yes {
+    if !plan.changes.is_empty() && !args.yes {
         output::talk_page(&tuning::plan(&plan, style()));
         if !ask(&format!("Apply {}?", counted(plan.changes.len(), "change")))? {
             output::talk("nothing was changed");

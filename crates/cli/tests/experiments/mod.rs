@@ -3,8 +3,10 @@
 
 use jitterscope_testing::is_root;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 pub const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
 
@@ -27,6 +29,12 @@ pub fn can_experiment() -> bool {
     if !is_root() {
         return false;
     }
+    // One look for all tests of a binary.
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(is_possible)
+}
+
+fn is_possible() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let doctor = run(dir.path(), &["doctor", "--require", "tracefs"]);
     let two = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
@@ -40,4 +48,22 @@ pub fn can_experiment() -> bool {
 pub fn highest_cpu() -> String {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     online.trim().rsplit([',', '-']).next().unwrap().to_owned()
+}
+
+/// Reads what it says until a line has this in it.
+pub fn said(child: &mut Child, wanted: &str) {
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut told = Vec::new();
+    for line in lines.lines().map_while(Result::ok) {
+        if line.contains(wanted) {
+            return;
+        }
+        told.push(line);
+    }
+    panic!("it ended without {wanted:?}: {}", told.join("\n"));
+}
+
+pub fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Whether a pair counts.
 
 use super::Engine;
-use crate::Arm;
+use crate::{Arm, Predicted};
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_model::{Subject as Culprit, doubts_text};
 
@@ -9,7 +9,7 @@ impl Engine<'_> {
     /// Why a run cannot say what became of what is predicted; `None` where it can, or nothing is predicted: the
     /// total needs no names.
     pub(super) fn names_nobody(&self, arm: Arm, run: &ComparedRun) -> Option<String> {
-        if self.of.change.knobs().is_empty() || run.events_of(&|_| true).is_some() {
+        if self.of.change.predicted().is_empty() || run.events_of(&|_| true).is_some() {
             return None;
         }
         let why = match &run.doubts[..] {
@@ -23,28 +23,28 @@ impl Engine<'_> {
         Some(format!("its run {which} the change names no culprits: {why}"))
     }
 
-    /// Why a pair does not count: a run of it names nobody, or what a knob removes was there without the change
+    /// Why a pair does not count: a run of it names nobody, or what is predicted to go was there without the change
     /// before and is not back. Then the undoing is not in force.
     pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<String> {
         let unnamed = self.names_nobody(Arm::A, a).or_else(|| self.names_nobody(Arm::B, b));
         let missing = || {
-            let gone = |knob: &&String| {
-                self.runs[0].iter().any(|run| self.has(run, knob) == Some(true))
-                    && self.has(a, knob) == Some(false)
+            let gone = |what: &&Predicted| {
+                self.runs[0].iter().any(|run| self.has(run, what) == Some(true))
+                    && self.has(a, what) == Some(false)
             };
-            self.of.change.knobs().iter().find(gone).map(|knob| self.not_back(knob))
+            self.of.change.predicted().iter().find(gone).map(|what| self.not_back(what))
         };
         unnamed.or_else(missing)
     }
 
-    /// Whether a run has anything that a knob removes, if it can tell.
-    fn has(&self, run: &ComparedRun, knob: &str) -> Option<bool> {
-        let meant = |culprit: &Culprit| (self.of.answers)(knob, culprit);
+    /// Whether a run has anything of what is predicted, if it can tell.
+    fn has(&self, run: &ComparedRun, what: &Predicted) -> Option<bool> {
+        let meant = |culprit: &Culprit| what.removes(culprit, self.of.answers);
         run.events_of(&meant).map(|events| events > 0)
     }
 
-    fn not_back(&self, knob: &str) -> String {
-        let which = if self.of.change.knobs().len() > 1 { format!(" ({knob})") } else { String::new() };
+    fn not_back(&self, what: &Predicted) -> String {
+        let which = if self.of.change.predicted().len() > 1 { format!(" ({what})") } else { String::new() };
         format!("what the change removes{which} was not back without it")
     }
 
@@ -61,8 +61,8 @@ impl Engine<'_> {
         if self.unsure && self.runs[0].len() < self.of.rules.looks.first().pairs {
             let first = &self.runs[0][0];
             let late =
-                |knob: &&String| self.has(&a, knob) == Some(true) && self.has(first, knob) == Some(false);
-            why = self.of.change.knobs().iter().find(late).map(|knob| self.not_back(knob));
+                |what: &&Predicted| self.has(&a, what) == Some(true) && self.has(first, what) == Some(false);
+            why = self.of.change.predicted().iter().find(late).map(|what| self.not_back(what));
         }
         if let Some(why) = &why {
             self.unsure = false;

@@ -120,7 +120,7 @@ impl Engine<'_> {
         self.of.observer.settling(Arm::A, longest);
         let answers = self.of.answers;
         let mut seen = |culprit: &Culprit| {
-            missing.retain(|knob| !answers(knob, culprit));
+            missing.retain(|what| !what.removes(culprit, &answers));
             missing.is_empty()
         };
         let longest = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));

@@ -4,8 +4,8 @@ use crate::common::{RATE, Scenario, part};
 use crate::processes::{CULPRITS, Machine, PLAIN, Process, Run, Setting};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Margin, Side};
 use jitterscope_experiment::{
-    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Rules, SESSION_VERSION,
-    Session, Subject, run,
+    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted, Rules,
+    SESSION_VERSION, Session, Subject, run,
 };
 use jitterscope_model::{CulpritKind, Nanos, Part, Subject as Culprit};
 use jitterscope_testing::SplitMix64;
@@ -84,7 +84,7 @@ impl Subject for Simulated {
 
 /// An experiment from its first pair to its end, as `experiment` makes it unless told otherwise.
 pub fn experiment(process: Process, seed: u64, second: Setting, knobs: &[&str]) -> Outcome {
-    let removes = knobs.iter().map(|knob| (*knob).to_owned()).collect();
+    let removes = knobs.iter().map(|knob| Predicted::Knob((*knob).to_owned())).collect();
     let mut change = NoChange { what: "simulated".into(), removes };
     assert_eq!(change.apply().unwrap(), InForceIn::Now);
     let header = Header {

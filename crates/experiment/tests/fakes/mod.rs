@@ -4,8 +4,8 @@
 use crate::common::{Scenario, part};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks};
 use jitterscope_experiment::{
-    Arm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Rules, SESSION_VERSION, Session,
-    Subject, run,
+    Arm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules, SESSION_VERSION,
+    Session, Subject, run,
 };
 use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit};
 use jitterscope_testing::SplitMix64;
@@ -66,8 +66,8 @@ impl Change for Fake {
         Ok(self.settles.clone())
     }
 
-    fn shown_by_recording(&self) -> Vec<String> {
-        self.knobs()
+    fn shown_by_recording(&self) -> Vec<Predicted> {
+        self.predicted()
     }
 
     fn is_shown(&self, _: Arm) -> bool {
@@ -84,8 +84,8 @@ impl Change for Fake {
         self.undoing.clone()
     }
 
-    fn knobs(&self) -> Vec<String> {
-        self.knobs.iter().map(|knob| (*knob).to_owned()).collect()
+    fn predicted(&self) -> Vec<Predicted> {
+        self.knobs.iter().map(|knob| Predicted::Knob((*knob).to_owned())).collect()
     }
 
     fn describe(&self) -> String {

@@ -1,6 +1,6 @@
 //! What else is known of a verdict.
 
-use super::{Evidence, Task};
+use super::{Evidence, Task, Work};
 use crate::{CpuId, Name};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub enum Meanwhile {
     Unrecorded,
     /// This thread ran.
     Ran(Task),
+    /// A kernel worker ran this.
+    Worked(Work),
 }
 
 impl Meanwhile {
@@ -41,17 +43,7 @@ impl Meanwhile {
             Meanwhile::IdleEnded => "idle_ended",
             Meanwhile::Unrecorded => "unrecorded",
             Meanwhile::Ran(_) => "thread",
-        }
-    }
-
-    /// The inverse of [`Meanwhile::as_str`]; `task`: the thread, where one ran.
-    #[must_use]
-    pub fn from_word(word: &str, task: Task) -> Option<Meanwhile> {
-        match word {
-            "idle_ended" => Some(Meanwhile::IdleEnded),
-            "unrecorded" => Some(Meanwhile::Unrecorded),
-            "thread" => Some(Meanwhile::Ran(task)),
-            _ => None,
+            Meanwhile::Worked(_) => "work",
         }
     }
 }
@@ -62,6 +54,9 @@ impl About {
         match (&mut *self, other) {
             (About::Meanwhile(Meanwhile::Ran(task)), About::Meanwhile(Meanwhile::Ran(other))) => {
                 task.meet(other);
+            }
+            (About::Meanwhile(Meanwhile::Worked(work)), About::Meanwhile(Meanwhile::Worked(other))) => {
+                work.meet(other);
             }
             (own, other) if *own != *other => *self = About::Nothing,
             _ => {}

@@ -27,6 +27,11 @@ open_words! {
         TimerRecords = "hrtimer_expire_entry/exit or timer_expire_entry/exit",
         /// Entry or exit cost: no more than the smallest edge of its class.
         SmallestEdge = "smallest edge of its class in this run",
+        /// The interrupt was due, by the grid of the tick or by the record of who sent it, the thread ran with
+        /// interrupts enabled, and it came no sooner, on a virtual machine.
+        LateInterruptInVm = "an interrupt came later than it was due, on a virtual machine",
+        /// The kernel's clocks counted time that the host gave to others while the CPU stood still before an interrupt.
+        StealCountBeforeInterrupt = "time before the first event; /proc/stat counted stolen time meanwhile",
         /// The CPU stood still before an interrupt was delivered, and there is a hypervisor.
         LeadInterruptInVm = "time before the first event, an interrupt, on a virtual machine",
         /// The CPU stood still before the kernel was entered, and there is a hypervisor; no interrupt ended it.

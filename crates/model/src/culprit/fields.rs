@@ -81,7 +81,8 @@ pub struct SubjectFields {
     /// Of an idle exit: the state that was left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_state: Option<u32>,
-    /// Of a late timer: what went on meanwhile, `thread`, `idle_ended` or `unrecorded`.
+    /// Of a late timer: what went on meanwhile, `thread`, `work`, `idle_ended` or
+    /// `unrecorded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Name>,
     /// Of untraced interrupts: those that were counted.
@@ -123,6 +124,17 @@ impl SubjectFields {
         self.space = task.kernel.map(|kernel| if kernel { KERNEL } else { USER }.into());
     }
 
+    fn put_work(&mut self, work: &Work) {
+        self.function.clone_from(&work.function);
+        self.workqueue.clone_from(&work.workqueue);
+        self.unbound = work.unbound;
+        if let Some(worker) = &work.worker {
+            self.tid = worker.tid;
+            self.comm.clone_from(&worker.comm);
+            self.put_class(worker.class.as_ref());
+        }
+    }
+
     fn take_class(&self) -> Option<SchedClass> {
         self.class.as_deref().map(|word| SchedClass::from_word(word, self.priority, self.nice))
     }
@@ -155,8 +167,14 @@ impl SubjectFields {
 
     fn take_about(&mut self) -> About {
         if let Some(word) = self.meanwhile.take() {
-            let task = self.take_task();
-            return Meanwhile::from_word(&word, task).map_or(About::Nothing, About::Meanwhile);
+            let meanwhile = match &*word {
+                "idle_ended" => Meanwhile::IdleEnded,
+                "unrecorded" => Meanwhile::Unrecorded,
+                "thread" => Meanwhile::Ran(self.take_task()),
+                "work" => Meanwhile::Worked(self.take_work()),
+                _ => return About::Nothing,
+            };
+            return About::Meanwhile(meanwhile);
         }
         if !self.untraced.is_empty() {
             return About::Vectors(std::mem::take(&mut self.untraced).into());
@@ -248,16 +266,7 @@ impl From<&Subject> for SubjectFields {
                 fields.quota_us = quota.limit.map(|limit| limit.quota_us);
                 fields.period_us = quota.limit.map(|limit| limit.period_us);
             }
-            Subject::Work(work) => {
-                fields.function.clone_from(&work.function);
-                fields.workqueue.clone_from(&work.workqueue);
-                fields.unbound = work.unbound;
-                if let Some(worker) = &work.worker {
-                    fields.tid = worker.tid;
-                    fields.comm.clone_from(&worker.comm);
-                    fields.put_class(worker.class.as_ref());
-                }
-            }
+            Subject::Work(work) => fields.put_work(work),
             Subject::Interrupt { number, .. } => fields.irq = *number,
             Subject::Vector(vector) | Subject::Ipi(vector) => fields.vector = Some(vector.clone()),
             Subject::Softirq(vec) => fields.softirq = Some(*vec),
@@ -272,8 +281,10 @@ impl From<&Subject> for SubjectFields {
                 About::IdleState(state) => fields.idle_state = Some(*state),
                 About::Meanwhile(meanwhile) => {
                     fields.meanwhile = Some(meanwhile.as_str().into());
-                    if let Meanwhile::Ran(task) = meanwhile {
-                        fields.put_task(task);
+                    match meanwhile {
+                        Meanwhile::Ran(task) => fields.put_task(task),
+                        Meanwhile::Worked(work) => fields.put_work(work),
+                        Meanwhile::IdleEnded | Meanwhile::Unrecorded => {}
                     }
                 }
                 About::Vectors(vectors) => fields.untraced = vectors.to_vec(),

@@ -22,7 +22,7 @@ pub enum KeyLevel {
 /// | subject | `Thread` | `Process` | `Program` (`Name`: and by the thread's own name) |
 /// |---|---|---|---|
 /// | thread | id and name | process id (its own where that is not known) | its process's name and its class |
-/// | work item | function, queue, worker | function, queue | function, queue |
+/// | work item; late timer while one ran | function, queue, worker | function, queue | function, queue |
 /// | worker without an item | id and name | id and name | name |
 /// | throttling, late timer while a thread ran | and that thread | whoever ran | whoever ran |
 /// | CPU quota | the group | | |
@@ -45,6 +45,9 @@ impl CulpritKey {
             Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Ran(of))) => {
                 let about = About::Meanwhile(Meanwhile::Ran(bystander(of, level)));
                 Subject::Verdict(*verdict, about)
+            }
+            Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Worked(of))) => {
+                Subject::Verdict(*verdict, About::Meanwhile(Meanwhile::Worked(work(of, level))))
             }
             Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
             Subject::Quota(of) => Subject::Quota(Quota { limit: None, ..of.clone() }),

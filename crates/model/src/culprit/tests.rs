@@ -43,6 +43,10 @@ fn about() -> impl Strategy<Value = About> {
         Just(About::Meanwhile(Meanwhile::IdleEnded)),
         Just(About::Meanwhile(Meanwhile::Unrecorded)),
         task().prop_map(|task| About::Meanwhile(Meanwhile::Ran(task))),
+        (name(), worker()).prop_map(|(function, worker)| {
+            let work = Work { function: Some(function), worker: Some(worker), ..Work::default() };
+            About::Meanwhile(Meanwhile::Worked(work))
+        }),
         proptest::collection::vec(name(), 1..3).prop_map(|names| About::Vectors(names.into())),
         (0u32..9).prop_map(|cpu| About::Cpu(CpuId(cpu))),
         Just(About::Frame(Evidence::SoftirqRecords)),

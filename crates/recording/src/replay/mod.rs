@@ -10,7 +10,7 @@ mod threads;
 mod timeline;
 
 pub use summary::reattributed;
-pub use timeline::stall_timeline;
+pub use timeline::{stall_timeline, stall_timelines};
 
 use jitterscope_model::{
     Attribution, EventsInGaps, IntervalRow, PassiveCpu, ProbeKind, SinkError, Stall, ThreadAccount,

@@ -1,14 +1,18 @@
-//! One stall of a stored run, frame by frame.
+//! Stalls of a stored run, frame by frame.
 
 use super::ReplayError;
 use crate::names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows};
-use jitterscope_model::{KernelEvent, Nanos, PipelineRole, Stall, ThreadAccount, TimelineRow};
+use jitterscope_model::{
+    CpuId, KernelEvent, Nanos, PipelineRole, RunManifest, Stall, ThreadAccount, Ticks, TimelineRow,
+};
 use jitterscope_source::{Decoder, TraceContext};
-use jitterscope_store::{RunReader, TraceRole};
+use jitterscope_store::{RunReader, StoredPage, TraceRole};
 
 /// How far before a stall its senders, and what was under way, are looked for.
 const BEFORE: Nanos = Nanos(1_000_000_000);
+/// So much of the trace is decoded once for all stalls in it.
+const TOGETHER: Nanos = Nanos(3_000_000_000);
 
 /// The frames of a stall of a stored run.
 ///
@@ -16,36 +20,152 @@ const BEFORE: Nanos = Nanos(1_000_000_000);
 /// There is no raw trace of it, or it cannot be read.
 pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>, ReplayError> {
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
-    let manifest = run.manifest();
+    let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
+    let (from, to) = frames.around(stall);
+    let pages = decoded(&mut Decoder::new(&context)?, run.trace_pages(from, to)?);
+    frames.of(stall, &pages)
+}
+
+/// The frames of stalls of a stored run, each as [`stall_timeline`] has them, and with its place among those that
+/// were given; those of which nothing was kept are left out. The trace is read twice at most, however many there
+/// are of a moment.
+///
+/// # Errors
+/// There is no raw trace, or it cannot be read.
+pub fn stall_timelines(
+    run: &RunReader,
+    stalls: &[Stall],
+) -> Result<Vec<(usize, Vec<TimelineRow>)>, ReplayError> {
+    timelines(run, stalls, TOGETHER)
+}
+
+fn timelines(
+    run: &RunReader,
+    stalls: &[Stall],
+    together: Nanos,
+) -> Result<Vec<(usize, Vec<TimelineRow>)>, ReplayError> {
+    let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
+    let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
     let mut decoder = Decoder::new(&context)?;
-    let names = StoredNames::new(&context);
-    let from = stall.start - manifest.rate.ticks(BEFORE);
-    let (mut events, mut senders): (Vec<KernelEvent>, Senders) = (Vec::new(), Senders::new(manifest.rate));
-    if manifest.wakeups.is_empty() {
-        manifest.results.iter().for_each(|result| senders.spins(result.tid));
-    }
-    let measures = |tid| manifest.results.iter().any(|result| result.tid == tid);
-    let produces =
-        |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
-    let of = TimelineOf {
-        stall,
-        spins: manifest.wakeups.is_empty() && measures(stall.victim.tid),
-        producer: manifest.threads.iter().find(produces).map(|account| account.tid),
-    };
-    let mut kept = false;
-    for page in run.trace_pages(from, stall.end)? {
-        // Pages that are damaged end early; what was read of them counts.
-        let _ = decoder.page(page.cpu, &page.bytes, |event| {
-            senders.note(&event);
-            if page.role == TraceRole::Local {
-                events.push(event);
+    let index = run.trace_index()?;
+    let together = frames.manifest.rate.ticks(together);
+    let mut order: Vec<usize> = (0..stalls.len()).collect();
+    order.sort_by_key(|at| stalls[*at].start);
+    let mut found = Vec::new();
+    let mut left = order.as_slice();
+    while let Some(first) = left.first() {
+        let (from, mut to) = frames.around(&stalls[*first]);
+        let mut group = 1;
+        for at in &left[1..] {
+            let end = to.max(frames.around(&stalls[*at]).1);
+            if end.since(from) > together {
+                break;
             }
-        });
-        kept |= page.role == TraceRole::Local && page.cpu == stall.cpu;
+            (to, group) = (end, group + 1);
+        }
+        let pages = decoded(&mut decoder, index.pages(from, to)?);
+        for at in &left[..group] {
+            if let Ok(rows) = frames.of(&stalls[*at], &pages) {
+                found.push((*at, rows));
+            }
+        }
+        left = &left[group..];
     }
-    if !kept && !manifest.trace.complete {
-        return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
+    found.sort_by_key(|(at, _)| *at);
+    Ok(found)
+}
+
+/// A page's records.
+struct Decoded {
+    role: TraceRole,
+    cpu: CpuId,
+    first: Ticks,
+    last: Ticks,
+    events: Vec<KernelEvent>,
+}
+
+fn decoded(decoder: &mut Decoder, pages: Vec<StoredPage>) -> Vec<Decoded> {
+    let decode = |page: StoredPage| {
+        let mut events = Vec::new();
+        // Pages that are damaged end early; what was read of them counts.
+        let _ = decoder.page(page.cpu, &page.bytes, |event| events.push(event));
+        let StoredPage { role, cpu, first, last, .. } = page;
+        Decoded { role, cpu, first, last, events }
+    };
+    pages.into_iter().map(decode).collect()
+}
+
+/// What the frames of every stall of a run rest on.
+struct Frames<'r> {
+    manifest: &'r RunManifest,
+    names: StoredNames,
+}
+
+impl Frames<'_> {
+    /// From when to when records are of use for a stall.
+    fn around(&self, stall: &Stall) -> (Ticks, Ticks) {
+        (stall.start - self.manifest.rate.ticks(BEFORE), stall.end)
     }
-    events.sort_by_key(|event| event.time);
-    Ok(timeline_rows(&of, &events, &senders, manifest.rate, &names))
+
+    /// `pages`: at least those around it, in order of time.
+    fn of(&self, stall: &Stall, pages: &[Decoded]) -> Result<Vec<TimelineRow>, ReplayError> {
+        let manifest = self.manifest;
+        let (from, to) = self.around(stall);
+        let mut senders = Senders::new(manifest.rate);
+        if manifest.wakeups.is_empty() {
+            manifest.results.iter().for_each(|result| senders.spins(result.tid));
+        }
+        let measures = |tid| manifest.results.iter().any(|result| result.tid == tid);
+        let produces =
+            |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
+        let of = TimelineOf {
+            stall,
+            spins: manifest.wakeups.is_empty() && measures(stall.victim.tid),
+            producer: manifest.threads.iter().find(produces).map(|account| account.tid),
+        };
+        let mut events: Vec<&KernelEvent> = Vec::new();
+        let mut kept = false;
+        for page in pages.iter().filter(|page| page.first <= to && from <= page.last) {
+            page.events.iter().for_each(|event| senders.note(event));
+            if page.role == TraceRole::Local {
+                events.extend(&page.events);
+                kept |= page.cpu == stall.cpu;
+            }
+        }
+        if !kept && !manifest.trace.complete {
+            return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
+        }
+        events.sort_by_key(|event| event.time);
+        Ok(timeline_rows(&of, events, &senders, manifest.rate, &self.names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_frames_of_many_stalls_are_those_of_each() {
+        for kind in ["spin", "wakeup", "attach", "pipeline", "passive"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind);
+            let run = RunReader::open(&folder).unwrap();
+            let all: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
+            // The last first, and some twice.
+            let mut some: Vec<Stall> = all.iter().step_by((all.len() / 24).max(1)).copied().collect();
+            some.reverse();
+            some.push(all[0]);
+            let alone: Vec<_> = some.iter().map(|stall| stall_timeline(&run, stall).unwrap()).collect();
+            assert!(alone.iter().any(|rows| !rows.is_empty()), "{kind}");
+            // All at once, a few at a time, each by itself.
+            for together in [TOGETHER, BEFORE + Nanos(20_000_000), Nanos(0)] {
+                let found = timelines(&run, &some, together).unwrap();
+                let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
+                assert_eq!(places, (0..some.len()).collect::<Vec<_>>(), "{kind}");
+                for (at, rows) in found {
+                    assert!(rows == alone[at], "{kind}: stall {}", some[at].id.0);
+                }
+            }
+        }
+    }
 }

@@ -211,6 +211,8 @@ fn once(
             }
             _ => None,
         });
+        // Nobody asked for a run that shows nothing.
+        let _ = jitterscope_store::remove(&outcome.path);
         return Err(SelftestError::Blind(why.unwrap_or_default()));
     }
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ mod table;
 pub use schedstat::{SchedstatError, parse_schedstat};
 pub use snapshot::{CounterDelta, Snapshot};
 pub use stat::parse_stat;
-pub use table::parse_table;
+pub use table::{parse_rows, parse_table};
 
 use jitterscope_model::{CpuId, Name};
 use serde::{Deserialize, Serialize};

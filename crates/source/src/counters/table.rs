@@ -8,6 +8,12 @@ use jitterscope_model::CpuId;
 /// is what makes no sense.
 #[must_use]
 pub fn parse_table(text: &str) -> Vec<CounterRow> {
+    parse_rows(text, |_| true)
+}
+
+/// [`parse_table`] of the rows whose names are `wanted`.
+#[must_use]
+pub fn parse_rows(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<CounterRow> {
     let mut lines = text.lines();
     let cpus: Vec<CpuId> = lines
         .next()
@@ -18,7 +24,10 @@ pub fn parse_table(text: &str) -> Vec<CounterRow> {
     if cpus.is_empty() {
         return Vec::new();
     }
-    lines.filter_map(|line| row(line, &cpus)).collect()
+    lines
+        .filter(|line| line.split_once(':').is_some_and(|(name, _)| wanted(name.trim())))
+        .filter_map(|line| row(line, &cpus))
+        .collect()
 }
 
 fn row(line: &str, cpus: &[CpuId]) -> Option<CounterRow> {
@@ -50,6 +59,8 @@ mod tests {
         assert_eq!(rows[1].values, [(CpuId(0), 102_451), (CpuId(2), 105_414)]);
         assert_eq!(&*rows[1].description, "Local timer interrupts");
         assert!(parse_table("LOC: 1 2\n").is_empty());
+        let wanted = parse_rows(TEXT, |name| name == "LOC");
+        assert_eq!(wanted, rows[1..]);
     }
 
     proptest! {

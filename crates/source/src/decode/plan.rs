@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use crate::format::{BytesField, EventFormat, NumberField};
-use jitterscope_model::{CpuId, EventKind, Name, TaskRef};
+use jitterscope_model::{CpuId, EventKind, Name, Nanos, TaskRef};
 
 /// CPU numbers at or above this stand for "no CPU": unbound work queues are given the kernel's
 /// `NR_CPUS` (at most 8192) or -1.
@@ -48,7 +48,7 @@ enum Plan {
     WorkQueued { work: NumberField, function: NumberField, queue: BytesField, target: NumberField },
     TimerEntry { timer: NumberField, function: NumberField },
     TimerExit { timer: NumberField },
-    HrtimerEntry { hrtimer: NumberField, function: NumberField },
+    HrtimerEntry { hrtimer: NumberField, function: NumberField, now: NumberField },
     HrtimerExit { hrtimer: NumberField },
     CsdEntry { function: NumberField, csd: NumberField },
     CsdExit { function: NumberField, csd: NumberField },
@@ -167,7 +167,8 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
         }
         ("timer", "timer_expire_exit") => Plan::TimerExit { timer: b.number("timer") },
         ("timer", "hrtimer_expire_entry") => {
-            Plan::HrtimerEntry { hrtimer: b.number("hrtimer"), function: b.number("function") }
+            let (hrtimer, function) = (b.number("hrtimer"), b.number("function"));
+            Plan::HrtimerEntry { hrtimer, function, now: b.number("now") }
         }
         ("timer", "hrtimer_expire_exit") => Plan::HrtimerExit { hrtimer: b.number("hrtimer") },
         ("csd", "csd_function_entry") => Plan::CsdEntry { function: b.number("func"), csd: b.number("csd") },
@@ -266,9 +267,11 @@ impl Compiled {
                 EventKind::TimerEntry { timer: timer.u64(e), function: function.address(e) }
             }
             Plan::TimerExit { timer } => EventKind::TimerExit { timer: timer.u64(e) },
-            Plan::HrtimerEntry { hrtimer, function } => {
-                EventKind::HrtimerEntry { hrtimer: hrtimer.u64(e), function: function.address(e) }
-            }
+            Plan::HrtimerEntry { hrtimer, function, now } => EventKind::HrtimerEntry {
+                hrtimer: hrtimer.u64(e),
+                function: function.address(e),
+                now: Nanos(now.u64(e)),
+            },
             Plan::HrtimerExit { hrtimer } => EventKind::HrtimerExit { hrtimer: hrtimer.u64(e) },
             Plan::CsdEntry { function, csd } => {
                 EventKind::CsdEntry { function: function.address(e), csd: csd.u64(e) }

@@ -1,180 +1,15 @@
-//! Attributions: one row a part.
+//! Attributions read back: one row a part.
 
-use super::{ATTRIBUTIONS, Batch, TableRows};
+use super::Batch;
+use super::attribution_rows::SEPARATOR;
 use crate::legacy::{self, Wording};
-use arrow_array::builder::{Int32Builder, StringBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{Array, ArrayRef, Int32Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, Evidence, ExecutionContext, Name, Nanos, Part, Phase, Placement,
-    Sender, StallId, Subject, SubjectFields, TimerSource,
+    Confidence, CpuId, Culprit, Evidence, ExecutionContext, Name, Nanos, Part, Phase, Placement, Sender,
+    StallId, Subject, SubjectFields, TimerSource,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
-
-/// Stands between the names in `untraced`.
-const SEPARATOR: char = ',';
-
-/// Makes the builders, and the columns from them in the order of the schema.
-macro_rules! attribution_rows {
-    ($($column:ident: $builder:ident,)*) => {
-        #[derive(Default)]
-        pub(crate) struct AttributionRows {
-            $($column: $builder,)*
-            flat: Flat,
-        }
-
-        impl TableRows for AttributionRows {
-            const FILE: &'static str = ATTRIBUTIONS;
-
-            fn len(&self) -> usize {
-                arrow_array::builder::ArrayBuilder::len(&self.stall_id)
-            }
-
-            fn columns(&mut self) -> Vec<ArrayRef> {
-                vec![$(Arc::new(self.$column.finish()),)*]
-            }
-        }
-
-        #[cfg(test)]
-        const COLUMNS: &[&str] = &[$(stringify!($column),)*];
-    };
-}
-
-attribution_rows! {
-    stall_id: UInt64Builder,
-    kind: StringBuilder,
-    name: StringBuilder,
-    tid: Int32Builder,
-    tgid: Int32Builder,
-    process: StringBuilder,
-    comm: StringBuilder,
-    class: StringBuilder,
-    priority: UInt32Builder,
-    nice: Int32Builder,
-    uid: UInt32Builder,
-    space: StringBuilder,
-    cgroup: StringBuilder,
-    quota_us: UInt64Builder,
-    period_us: UInt64Builder,
-    function: StringBuilder,
-    workqueue: StringBuilder,
-    irq: UInt32Builder,
-    vector: StringBuilder,
-    softirq: UInt32Builder,
-    timer: StringBuilder,
-    bank: UInt32Builder,
-    idle_state: UInt32Builder,
-    meanwhile: StringBuilder,
-    untraced: StringBuilder,
-    unseen_cpu: UInt32Builder,
-    frame: StringBuilder,
-    detail: StringBuilder,
-    sender_comm: StringBuilder,
-    sender_tid: Int32Builder,
-    sender_tgid: Int32Builder,
-    sender_cpu: UInt32Builder,
-    sender_via: StringBuilder,
-    sender_context: StringBuilder,
-    phase: StringBuilder,
-    moved_from_cpu: UInt32Builder,
-    net_ns: UInt64Builder,
-    gross_ns: UInt64Builder,
-    placement: StringBuilder,
-    confidence: StringBuilder,
-    evidence: StringBuilder,
-    others_stalled: UInt32Builder,
-}
-
-/// Subjects whose flat form is kept.
-const FLAT: usize = 32;
-
-/// The flat forms of the subjects seen last: the same few have a part in stall after stall.
-#[derive(Default)]
-struct Flat {
-    seen: Vec<(Subject, SubjectFields)>,
-    /// The one that goes next.
-    oldest: usize,
-}
-
-impl Flat {
-    fn position(&mut self, subject: &Subject) -> usize {
-        if let Some(at) = self.seen.iter().position(|(seen, _)| seen == subject) {
-            return at;
-        }
-        let entry = (subject.clone(), SubjectFields::from(subject));
-        if self.seen.len() < FLAT {
-            self.seen.push(entry);
-            return self.seen.len() - 1;
-        }
-        let at = self.oldest;
-        self.oldest = (at + 1) % FLAT;
-        self.seen[at] = entry;
-        at
-    }
-}
-
-impl AttributionRows {
-    pub(crate) fn push(&mut self, attribution: &Attribution) {
-        for part in &attribution.parts {
-            self.stall_id.append_value(attribution.stall.0);
-            let at = self.flat.position(&part.culprit.subject);
-            self.subject(at);
-            self.sender(part.culprit.sender.as_ref());
-            self.phase.append_option(part.phase.as_ref().map(Phase::as_str));
-            self.moved_from_cpu.append_option(part.moved_from.map(|cpu| cpu.0));
-            self.net_ns.append_value(part.net.0);
-            self.gross_ns.append_value(part.gross.0);
-            self.placement.append_value(part.placement.as_str());
-            self.confidence.append_value(part.confidence.as_str());
-            self.evidence.append_value(part.evidence.as_str());
-            self.others_stalled.append_option(part.others_stalled);
-        }
-    }
-
-    fn subject(&mut self, at: usize) {
-        let Some((_, fields)) = self.flat.seen.get(at) else { return };
-        self.kind.append_value(&fields.kind);
-        self.name.append_value(&fields.name);
-        self.tid.append_option(fields.tid);
-        self.tgid.append_option(fields.tgid);
-        self.process.append_option(fields.process.as_deref());
-        self.comm.append_option(fields.comm.as_deref());
-        self.class.append_option(fields.class.as_deref());
-        self.priority.append_option(fields.priority.map(u32::from));
-        self.nice.append_option(fields.nice.map(i32::from));
-        self.uid.append_option(fields.uid);
-        self.space.append_option(fields.space.as_deref());
-        self.cgroup.append_option(fields.cgroup.as_deref());
-        self.quota_us.append_option(fields.quota_us);
-        self.period_us.append_option(fields.period_us);
-        self.function.append_option(fields.function.as_deref());
-        self.workqueue.append_option(fields.workqueue.as_deref());
-        self.irq.append_option(fields.irq);
-        self.vector.append_option(fields.vector.as_deref());
-        self.softirq.append_option(fields.softirq);
-        self.timer.append_option(fields.timer.as_ref().map(TimerSource::as_str));
-        self.bank.append_option(fields.bank);
-        self.idle_state.append_option(fields.idle_state);
-        self.meanwhile.append_option(fields.meanwhile.as_deref());
-        match &*fields.untraced {
-            [] => self.untraced.append_null(),
-            names => self.untraced.append_value(names.join(SEPARATOR.encode_utf8(&mut [0; 4]))),
-        }
-        self.unseen_cpu.append_option(fields.unseen_cpu.map(|cpu| cpu.0));
-        self.frame.append_option(fields.frame.as_ref().map(Evidence::as_str));
-        self.detail.append_option(fields.detail.as_deref());
-    }
-
-    fn sender(&mut self, sender: Option<&Sender>) {
-        self.sender_comm.append_option(sender.and_then(|s| s.comm.as_deref()));
-        self.sender_tid.append_option(sender.map(|s| s.tid));
-        self.sender_tgid.append_option(sender.and_then(|s| s.tgid));
-        self.sender_cpu.append_option(sender.map(|s| s.cpu.0));
-        self.sender_via.append_option(sender.and_then(|s| s.via.as_deref()));
-        self.sender_context.append_option(sender.map(|s| s.context.as_str()));
-    }
-}
 
 /// Names repeat from row to row.
 #[derive(Default)]
@@ -356,17 +191,4 @@ pub(crate) fn legacy_parts(batch: &Batch, wording: Wording) -> Result<Vec<(Stall
         wording.rest(evidence.value(row), part);
     }
     Ok(parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tables::SCHEMA;
-
-    #[test]
-    fn the_builders_stand_in_the_order_of_the_schema() {
-        let (_, listed) = SCHEMA.iter().find(|(file, _)| *file == ATTRIBUTIONS).unwrap();
-        let listed: Vec<&str> = listed.iter().map(|(name, ..)| *name).collect();
-        assert_eq!(COLUMNS, listed);
-    }
 }

@@ -1,5 +1,6 @@
 //! The columns of the parquet files, and rows to and from them.
 
+mod attribution_rows;
 mod attributions;
 mod batch;
 mod gaps;
@@ -10,7 +11,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use jitterscope_model::Ticks;
 use std::sync::Arc;
 
-pub(crate) use attributions::{AttributionRows, legacy_parts, parts};
+pub(crate) use attribution_rows::AttributionRows;
+pub(crate) use attributions::{legacy_parts, parts};
 pub(crate) use batch::Batch;
 pub(crate) use gaps::{GapRows, stalls};
 pub(crate) use intervals::{IntervalRows, intervals};
@@ -84,7 +86,7 @@ pub const SCHEMA: [Table; 3] = [
             ("timer", Column::TextOrNull, "what ran a timer function: hrtimer, wheel or interrupt"),
             ("bank", Column::U32OrNull, "of a machine check"),
             ("idle_state", Column::U32OrNull, "of an idle exit: the state left"),
-            ("meanwhile", Column::TextOrNull, "of a late timer: thread, idle_ended or unrecorded"),
+            ("meanwhile", Column::TextOrNull, "of a late timer: thread, work, idle_ended or unrecorded"),
             ("untraced", Column::TextOrNull, "of untraced interrupts: which, with commas between"),
             ("unseen_cpu", Column::U32OrNull, "CPU of which no record says what ran"),
             ("frame", Column::TextOrNull, "records of the frame whose end is missing"),

@@ -150,9 +150,12 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             svg.path(&format!("stick s{}", series % SERIES), path);
         }
         let mut marks = vec![String::new(); shown.names.len()];
-        for ((series, _), [x, y]) in tops {
-            marks[series].push_str(&plot::mark(series, x, y));
+        let mut behind = String::new();
+        for ((series, _), top) in tops {
+            behind.push_str(&plot::behind(top, area.bottom));
+            marks[series].push_str(&plot::hanging(series, top, area.bottom));
         }
+        svg.path("paper", &behind);
         for (series, path) in marks.iter().enumerate() {
             svg.path(&format!("mark s{}", series % SERIES), path);
         }

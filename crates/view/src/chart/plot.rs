@@ -98,9 +98,10 @@ pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
             Sample::Mark => svg.path(&format!("mark s{}", at % SERIES), &mark(at, x + 12.0, middle)),
             Sample::Stick => {
                 let x = x + 12.0;
-                let stick = format!("M{} {}V{}", Px(x), Px(middle + 7.0), Px(middle - 3.0));
+                let (foot, end) = (middle + 7.0, middle - 8.0);
+                let stick = format!("M{} {}V{}", Px(x), Px(foot), Px(end));
                 svg.path(&format!("stick s{}", at % SERIES), &stick);
-                svg.path(&format!("mark s{}", at % SERIES), &mark(at, x, middle - 3.0));
+                svg.path(&format!("mark s{}", at % SERIES), &hanging(at, [x, end], foot));
             }
             Sample::Bar => piece(svg, at, [x + 2.0, middle - 6.0, 20.0, 13.0]),
         }
@@ -128,6 +129,26 @@ pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
         5 => format!("M{l} {t}l6 6M{l} {b}l6-6"),
         _ => format!("M{l} {y}h6"),
     }
+}
+
+/// Half of a mark with its line, and the least length of a stick with its mark within it, units of the view box.
+const HALF: f64 = 3.6;
+const ROOM: f64 = 14.0;
+
+/// The mark of a stick that ends at a point and stands on `foot`: within the stick, because above its end it would
+/// be as much as a longer one; below its foot where there is no room in it.
+pub(super) fn hanging(series: usize, [x, end]: [f64; 2], foot: f64) -> String {
+    mark(series, x, middle_of(end, foot))
+}
+
+/// Paper behind the mark of a stick, on both sides of it: among many of its colour it is seen all the same.
+pub(super) fn behind([x, end]: [f64; 2], foot: f64) -> String {
+    let top = Px(middle_of(end, foot) - 3.0);
+    format!("M{} {top}h1.8v6h-1.8zM{} {top}h1.8v6h-1.8z", Px(x - 3.6), Px(x + 1.8))
+}
+
+fn middle_of(end: f64, foot: f64) -> f64 {
+    if foot - end < ROOM { foot + 1.0 + HALF } else { end + HALF }
 }
 
 /// A filled piece of a series: its colour, and lines across it that tell it without.

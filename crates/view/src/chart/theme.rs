@@ -25,7 +25,7 @@ const SHAPES: &str = "\
 .chart .axis{stroke-width:1}
 .chart .curve{stroke-width:2;stroke-linejoin:round}
 .chart .stick{stroke-width:1.5}
-.chart .mark{stroke-width:1.2}
+.chart .mark{stroke-width:1.2;stroke-linejoin:round}
 .chart .hatch{stroke-width:1.6}
 .chart .d1{stroke-dasharray:9 4}
 .chart .d2{stroke-dasharray:3 3}

@@ -3,6 +3,7 @@
 use super::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
+use crate::lines::{counted, cpus_text};
 use crate::number;
 use crate::style::{Style, Tone, fit, pad};
 use crate::words::kind_and_name;
@@ -78,7 +79,7 @@ impl Page {
             [one] => format!("run {}, {}", one.id, number::utc(one.started_realtime_ns)),
             many => format!("{} runs, {} to {}", many.len(), many[0].id, many[many.len() - 1].id),
         };
-        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", side.cpus.in_words()) };
+        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", cpus_text(&side.cpus)) };
         let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
         let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
         self.line(&text);
@@ -131,7 +132,7 @@ impl Page {
     fn against(&mut self, diff: &Diff, against: &Against) {
         let (first, second) = (&diff.sides[0], &diff.sides[against.side]);
         let names = [letter(0), letter(against.side)];
-        for difference in &against.conditions {
+        for difference in against.told_conditions() {
             let text = format!(
                 "{}: {} in {}, {} in {}",
                 difference.what, difference.before, names[0], difference.after, names[1]
@@ -410,11 +411,10 @@ impl Page {
             self.line("Nothing that bears on stalls.");
         }
         if informational > 0 {
-            let things = match informational {
-                1 => "1 thing that hardly does".to_owned(),
-                n => format!("{n} things that hardly do"),
-            };
-            self.wrapped(Tone::Dim, &format!("and {things} (--json has them)"));
+            let (do_, them) = if informational == 1 { ("does", "it") } else { ("do", "them") };
+            let text =
+                format!("and {} that hardly {do_} (--json has {them})", counted(informational, "thing"));
+            self.wrapped(Tone::Dim, &text);
         }
     }
 }
@@ -429,10 +429,11 @@ pub(crate) fn unit_of_cpus(against: &Against) -> FigureUnit {
 pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
     let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
     if !against.cpus_of_one.is_empty() {
-        return Some(format!("Measured in one of the two only: CPU {}", against.cpus_of_one));
+        return Some(format!("Measured in one of the two only: {}", cpus_text(&against.cpus_of_one)));
     }
     let probed = against.figures.iter().any(|row| of_cpus(row.kind));
-    (against.cpus.is_empty() && probed).then(|| {
+    // Where nothing is judged there are no rows of CPUs, however many were measured.
+    (against.cpus.is_empty() && probed && against.conditions.is_empty()).then(|| {
         "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.".into()
     })
 }

@@ -27,8 +27,7 @@ const OFFSETS: usize = 12;
 pub(super) fn figure(body: &mut Markup, run: &Drawn, kind: ChartKind) -> bool {
     match chart::inline(kind, &[run], &[run]) {
         Ok(svg) => {
-            body.raw("<figure class=\"wide\" tabindex=\"0\" data-chart=\"").raw(kind.as_str()).raw("\">\n");
-            body.piece(&svg).raw("</figure>\n");
+            body.chart(Some(kind.as_str()), &svg);
             true
         }
         Err(error) => {

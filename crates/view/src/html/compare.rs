@@ -9,6 +9,7 @@ use crate::compare::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
 use crate::drawn::Drawn;
+use crate::lines::cpus_text;
 use crate::number::{count, percent, rate, span, utc};
 use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::compare::{
@@ -71,7 +72,7 @@ fn told_of(at: usize, side: &SideSummary) -> String {
         [one] => format!("run {}, {} UTC", one.id, utc(one.started_realtime_ns)),
         many => format!("{} runs", many.len()),
     };
-    let cpus = if side.cpus.is_empty() { String::new() } else { format!(", CPUs {}", side.cpus) };
+    let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", cpus_text(&side.cpus)) };
     let lost: u64 = side.runs.iter().map(|run| run.lost_records).sum();
     let lost = if lost > 0 {
         format!("; {} records were lost: its culprits are undercounted", count(lost))
@@ -92,7 +93,7 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         format!("{what}: {before} in {}, {after} in {}", names[0], names[1])
     };
     let apart: Vec<String> =
-        against.conditions.iter().filter(|difference| difference.incomparable).map(differs).collect();
+        against.told_conditions().filter(|difference| difference.incomparable).map(differs).collect();
     if !apart.is_empty() {
         let told = format!("{}.", apart.join("; "));
         body.element(
@@ -101,7 +102,7 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
             "</p>\n",
         );
     }
-    for difference in against.conditions.iter().filter(|difference| !difference.incomparable) {
+    for difference in against.told_conditions().filter(|difference| !difference.incomparable) {
         let told = format!("{}.", differs(difference));
         let class = "<p class=\"warning\"><strong>Measured differently:</strong> ";
         body.element(class, &told, "</p>\n");
@@ -358,7 +359,7 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
 fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> bool {
     match chart::inline(kind, runs, beside) {
         Ok(svg) => {
-            body.raw("<figure class=\"wide\" tabindex=\"0\">").piece(&svg).raw("</figure>\n");
+            body.chart(None, &svg);
             true
         }
         Err(error) => {

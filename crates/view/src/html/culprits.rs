@@ -55,6 +55,9 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
             body.table("Culprits with less time", &heads, rest);
         });
     }
+    if let Some(text) = words::possibilities(&run.summary) {
+        body.note(&text);
+    }
     body.note(
         "Dashed bars, and names after \u{201c}hypervisor\u{201d}, \u{201c}unresolved\u{201d} and the like, are \
          time that nothing recorded explains: a verdict by exclusion, or none.",

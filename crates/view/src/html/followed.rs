@@ -128,7 +128,7 @@ fn picture(body: &mut Markup, threads: &[&ThreadAccount]) {
         &SORTS.map(|(name, _)| name),
         &threads.iter().map(whole).collect::<Vec<_>>(),
     );
-    body.raw("<figure class=\"wide\" tabindex=\"0\">\n").piece(&drawn).raw("</figure>\n");
+    body.chart(None, &drawn);
 }
 
 fn instead(body: &mut Markup, thread: &ThreadAccount) {

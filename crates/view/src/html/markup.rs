@@ -75,6 +75,18 @@ impl Markup {
         self.element("<p class=\"note\">", text, "</p>\n")
     }
 
+    /// The image of a chart, by the name that the page's script knows it by. Where the window is narrow it is small,
+    /// and larger while it has the focus (`page.css`).
+    pub(super) fn chart(&mut self, name: Option<&'static str>, svg: &str) -> &mut Markup {
+        self.raw("<figure class=\"wide\" tabindex=\"0\"");
+        if let Some(name) = name {
+            self.raw(" data-chart=\"").raw(name).raw("\"");
+        }
+        self.raw(">\n").piece(svg);
+        let told = "Tap the chart, or go to it with the Tab key, to see it larger.";
+        self.element("<figcaption class=\"note enlarge\">", told, "</figcaption>\n").raw("</figure>\n")
+    }
+
     /// A table that scrolls by itself where it is too wide.
     pub(super) fn table(&mut self, caption: &str, heads: &[Head<'_>], rows: Vec<Vec<Cell>>) -> &mut Markup {
         self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"").text(caption).raw("\">");

@@ -101,16 +101,18 @@ fn held_up(body: &mut Markup, blame: &Blame) {
     if blame.rows.is_empty() {
         return;
     }
-    let which = match blame.level {
-        BlameLevel::AboveP99 => "messages above the 99th percentile",
-        BlameLevel::Slow => "slow messages",
+    let (role, above) = (blame.role, count(blame.above));
+    let caption = match blame.level {
+        BlameLevel::AboveP99 => format!(
+            "Who held up the {role}'s messages above the 99th percentile: {above} longer than {}",
+            blame.longer_than_ns
+        ),
+        BlameLevel::Slow => format!("Who held up the {role}'s slow messages: {above}"),
     };
-    let caption = format!(
-        "Who held up the {}'s {which}: {} longer than {}",
-        blame.role,
-        count(blame.above),
-        blame.longer_than_ns
-    );
+    let caption = match blame.split < blame.above {
+        true => format!("{caption}, of which {} have a row and are told", count(blame.split)),
+        false => caption,
+    };
     let heads = [
         Head::Text("where: who"),
         Head::Number("share"),

@@ -132,18 +132,26 @@ pub fn render(page: &Page<'_>) -> Written {
     body.raw("</main>\n");
     let served = page.list.is_some();
     let rows = if bundle::is_interactive() { data::encoded(page.run, served) } else { String::new() };
-    footer(&mut body, summary, rows.len() > MOST_BYTES);
     let title = format!("{} {} \u{2013} jitterscope", label(&summary.run.label), summary.run.id);
     let body = body.into_string();
-    let write = if served { policy::asking } else { policy::document };
+    let write = |data: Option<&policy::Data>, is_large: bool| {
+        let mut all = Markup::default();
+        footer(all.piece(&body), summary, is_large);
+        let write = if served { policy::asking } else { policy::document };
+        write(&title, &all.into_string(), data)
+    };
     if !bundle::is_interactive() {
-        return Written { html: write(&title, &body, None), framed: 0 };
+        return Written { html: write(None, false), framed: 0 };
     }
     let mut data = policy::Data { rows, frames: String::new() };
-    let others = write(&title, &body, Some(&data)).len();
+    let others = write(Some(&data), false).len();
     let (frames, framed) = frames::encoded(page.frames, MOST_BYTES.saturating_sub(others));
     data.frames = frames;
-    Written { html: write(&title, &body, Some(&data)), framed }
+    let mut html = write(Some(&data), false);
+    if html.len() > MOST_BYTES {
+        html = write(Some(&data), true);
+    }
+    Written { html, framed }
 }
 
 fn header(body: &mut Markup, page: &Page<'_>) {
@@ -270,7 +278,7 @@ fn without_stalls(body: &mut Markup, run: &Drawn) {
     }
 }
 
-/// `is_large`: whether the rows alone are more than a page should have.
+/// `is_large`: whether it is more than a page should have.
 fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
     body.raw("<footer><p>").text(&format!("jitterscope {}", summary.run.tool_version));
     if !summary.run.path.is_empty() {
@@ -279,8 +287,8 @@ fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
     body.raw("</p>");
     if is_large {
         body.raw(
-            "<p>This page is larger than 1.5 MB, for the parts of its stalls alone are: no frames are in it. \
-             Some mail servers refuse so much. A higher threshold records fewer stalls.</p>",
+            "<p>This page is larger than 1.5 MB, for the parts of its stalls alone take as much: frames of \
+             the longest few only are in it. Some mail servers refuse so much. A higher threshold records fewer stalls.</p>",
         );
     }
     if !bundle::is_interactive() {

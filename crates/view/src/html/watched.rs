@@ -41,7 +41,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     let remark = format!("shares of {}, the CPUs that lost most first", span(summary.run.duration_ns));
     let names = SORTS.map(|(name, _)| name);
     let drawn = shares::inline("What became of each CPU's time", &remark, &names, &bars.collect::<Vec<_>>());
-    body.raw("<figure class=\"wide\" tabindex=\"0\">\n").piece(&drawn).raw("</figure>\n");
+    body.chart(None, &drawn);
     table(body, &cpus);
     for cpu in cpus.iter().take(BLOCKS) {
         block(body, summary, cpu);

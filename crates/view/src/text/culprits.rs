@@ -38,6 +38,9 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
         rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"], &mut told);
+        if let Some(text) = words::possibilities(summary) {
+            page.prose(None, 2, &text);
+        }
     }
 }
 

@@ -83,13 +83,24 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
     out.into_text()
 }
 
+/// A run, and the commands that find it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedRun<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// How the program is called so that it finds the run: `jitterscope`, or that with `--runs DIR`.
+    pub program: &'a str,
+    /// The same for root, whose folder of runs is another.
+    pub as_root: &'a str,
+}
+
 /// The end of a report: what a plan by this run would take, the time that each could win back, and the
 /// command. `audit` is for the CPUs of `plan`; `run` is the run's id.
 #[must_use]
 pub fn advice(
     audit: &Audit,
     plan: &Plan,
-    run: &str,
+    run: &NamedRun<'_>,
     left_out: Option<&CpuSet>,
     most: usize,
     style: Style,
@@ -125,9 +136,9 @@ pub fn advice(
         out.wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", ")));
     }
     if !useful.is_empty() {
-        let options = options(plan, run, left_out);
-        let _ = writeln!(out, "See the changes: jitterscope tune plan {options}");
-        let _ = writeln!(out, "Make them:       sudo jitterscope tune apply {options}");
+        let options = options(plan, run.id, left_out);
+        let _ = writeln!(out, "See the changes: {} tune plan {options}", run.program);
+        let _ = writeln!(out, "Make them:       {} tune apply {options}", run.as_root);
     }
     out.into_text()
 }
@@ -338,8 +349,11 @@ mod tests {
             );
         }
         let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false).unwrap();
-        let advice = advice(&audit, &plan, "r1", None, 3, Style::default());
-        assert!(advice.ends_with("sudo jitterscope tune apply --run r1\n"), "{advice}");
+        let run =
+            NamedRun { id: "r1", program: "jitterscope --runs a", as_root: "sudo jitterscope --runs b" };
+        let advice = advice(&audit, &plan, &run, None, 3, Style::default());
+        assert!(advice.contains(": jitterscope --runs a tune plan --run r1\n"), "{advice}");
+        assert!(advice.ends_with("sudo jitterscope --runs b tune apply --run r1\n"), "{advice}");
         assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
     }
 

@@ -3,5 +3,5 @@
 mod audit;
 mod plan;
 
-pub use audit::{advice, audit, explanation, first_step, won};
+pub use audit::{NamedRun, advice, audit, explanation, first_step, won};
 pub use plan::{applied, how_to_apply, interrupts, plan, refused, rolled_back, status};

@@ -134,6 +134,10 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let mut out = Lines::new(style);
     let merged = if report.merged { " (added to what was applied before)" } else { "" };
     match counts.as_slice() {
+        // Why not stands in the plan, and in the error where it was asked for by name.
+        [] if plan.skipped.iter().any(|skipped| skipped.because.is_denial()) => {
+            out.wrapped("", &format!("Nothing was applied for {cpus}."));
+        }
         [] => out.wrapped("", &format!("Nothing was applied for {cpus}: there was nothing to change.")),
         _ => out.wrapped("", &format!("Changes for {cpus}: {}{merged}", counts.join(", "))),
     }

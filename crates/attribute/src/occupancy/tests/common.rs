@@ -3,7 +3,7 @@
 
 use crate::occupancy::{Class, Machine, NameTable, Record, Window};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, TaskRef, TickRate, Ticks,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -192,7 +192,7 @@ impl Paper {
         let function = KernelAddr(1000 + which % 4);
         match self.stack.last().map(|open| open.class) {
             Some(Class::LocalTimer) => {
-                let kind = EventKind::HrtimerEntry { hrtimer: which, function };
+                let kind = EventKind::HrtimerEntry { hrtimer: which, function, now: Nanos::ZERO };
                 self.enter(Class::HrtimerFunction, which, kind);
             }
             Some(Class::Softirq) => {

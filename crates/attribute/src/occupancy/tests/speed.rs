@@ -4,7 +4,7 @@
 use super::common::*;
 use super::older::Timeline;
 use crate::occupancy::{Record, Window};
-use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, Name};
+use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, Name, Nanos};
 use jitterscope_model::{Stall, StallId, ThreadRef, TickRate, Ticks};
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// A tick with its functions and a softirq, a worker with an item, a device: 17 records.
 fn disturbance(at: u64) -> Vec<KernelEvent> {
     let [entry, exit] = tick(at + 10, at + 90, VICTIM);
-    let timer = |n| EventKind::HrtimerEntry { hrtimer: n, function: KernelAddr(1000 + n) };
+    let timer = |n| EventKind::HrtimerEntry { hrtimer: n, function: KernelAddr(1000 + n), now: Nanos(n) };
     let worker = |time, kind| super::common::at(time, 50, kind);
     let victim = |time, kind| super::common::at(time, VICTIM, kind);
     vec![

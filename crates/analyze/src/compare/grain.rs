@@ -1,0 +1,204 @@
+//! How finely a figure can be known, however alike its runs are.
+//!
+//! Three events in each of six runs scatter not at all, and their rate is far from exact. What runs differ by is thus
+//! never the whole of what is not known: an interval is at least as wide as the counts leave it that a figure rests
+//! on, or as the buckets are that it is read from.
+
+use super::distribution::{normal_quantile, poisson_bounds};
+use super::poisson::{Count, rate_ratio};
+use super::{Interval, Margin, Scale};
+
+/// What the figure of one run rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Basis {
+    /// Many lengths, measured to a tick of the clock each: no two runs are alike unless the figure is.
+    Lengths,
+    /// So many events. Also of the time that they took: it is not known better than their number, for lengths that
+    /// differ only add to what it scatters by.
+    Events(Count),
+    /// A percentile, read from a bucket that is as wide as this share of it.
+    Bucket(f64),
+}
+
+/// What the figure of two arms rests on: what their runs do, taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Grain {
+    /// What scatters it shows in its runs.
+    #[default]
+    Fine,
+    /// So many events of each arm.
+    Counted([Count; 2]),
+    /// It is read from buckets; the widest, as a share of the figure.
+    Buckets(f64),
+}
+
+impl Grain {
+    /// That of the runs of two arms. Of runs that do not all rest on the same kind of thing nothing more is known
+    /// than what they show.
+    #[must_use]
+    pub fn of(arms: [&[Basis]; 2]) -> Grain {
+        let mut counts = [Count { events: 0, seconds: 0.0 }; 2];
+        let (mut counted, mut widest, mut buckets, mut all) = (0, 0.0f64, 0, 0);
+        for (arm, count) in arms.iter().zip(&mut counts) {
+            for basis in *arm {
+                all += 1;
+                match *basis {
+                    Basis::Lengths => {}
+                    Basis::Events(more) => {
+                        counted += 1;
+                        count.events = count.events.saturating_add(more.events);
+                        count.seconds += more.seconds;
+                    }
+                    Basis::Bucket(share) => {
+                        buckets += 1;
+                        widest = widest.max(share);
+                    }
+                }
+            }
+        }
+        match all {
+            0 => Grain::Fine,
+            all if counted == all => Grain::Counted(counts),
+            all if buckets == all => Grain::Buckets(widest),
+            _ => Grain::Fine,
+        }
+    }
+
+    /// The narrowest interval of the change between figures of these middles: of a rate ratio given the sum of both
+    /// counts (Clopper and Pearson), of a difference from the exact bounds of each count (Garwood) put together as
+    /// Zou and Donner do. `None` where runs tell by themselves.
+    pub(super) fn interval(self, scale: Scale, first: f64, second: f64, level: f64) -> Option<Interval> {
+        let told = match (self, scale) {
+            (Grain::Fine, _) => return None,
+            (Grain::Counted([a, b]), Scale::Ratio) => {
+                let ratio = rate_ratio(a, b, level)?;
+                // About the figure itself: time that was stolen is in no fixed proportion to a count.
+                let factor = second / first / (b.rate() / a.rate());
+                (ratio.low * factor - 1.0, ratio.high * factor - 1.0)
+            }
+            (Grain::Counted([a, b]), Scale::Difference) => {
+                let (low, high) = difference([(first, a), (second, b)], level)?;
+                (low, high)
+            }
+            (Grain::Buckets(share), Scale::Ratio) => {
+                let ratio = second / first;
+                (ratio / (1.0 + share) - 1.0, ratio * (1.0 + share) - 1.0)
+            }
+            (Grain::Buckets(share), Scale::Difference) => {
+                let (change, step) = (second - first, share * first.max(second));
+                (change - step, change + step)
+            }
+        };
+        let (low, high) = told;
+        (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
+    }
+
+    /// Whether two arms that are alike could be told to be so by counts that are this many times as large.
+    pub(super) fn could_hold(self, times: f64, margin: Margin, scale: Scale, middle: f64) -> bool {
+        let larger = |count: Count| Count {
+            events: (count.events as f64 * times).round() as u64,
+            seconds: count.seconds * times,
+        };
+        let grain = match self {
+            Grain::Counted(counts) => Grain::Counted(counts.map(larger)),
+            other => other,
+        };
+        let narrowest = grain.interval(scale, middle, middle, EQUIVALENCE);
+        narrowest.is_none_or(|narrowest| margin.holds(&narrowest, scale, middle))
+    }
+
+    /// The standard deviation on the scale, of one pair or one run of each arm, that would make an interval of this
+    /// many as wide as the narrowest. `None` where runs tell by themselves, or more of them make it no narrower.
+    pub(super) fn deviation(self, scale: Scale, first: f64, second: f64, runs: usize) -> Option<f64> {
+        let Grain::Counted(_) = self else { return None };
+        let Interval { low, high, .. } = self.interval(scale, first, second, EQUIVALENCE)?;
+        let width = match scale {
+            Scale::Ratio => high.ln_1p() - low.ln_1p(),
+            Scale::Difference => high - low,
+        };
+        let error = width / 2.0 / normal_quantile(0.5 + EQUIVALENCE / 2.0);
+        (error.is_finite()).then(|| error * (runs as f64).sqrt())
+    }
+}
+
+/// The level at which equivalence is told.
+const EQUIVALENCE: f64 = 0.9;
+
+/// The bounds of the difference of two figures, each with the count that it rests on.
+fn difference([first, second]: [(f64, Count); 2], level: f64) -> Option<(f64, f64)> {
+    let (a, b) = (first.1, second.1);
+    if a.seconds <= 0.0 || b.seconds <= 0.0 || a.events.saturating_add(b.events) == 0 {
+        return None;
+    }
+    // What one event a second comes to; where an arm has none, as in the other.
+    let unit = |(figure, count): (f64, Count)| (count.events > 0).then(|| figure / count.rate());
+    let bounds = |of: (f64, Count), other: (f64, Count)| {
+        let unit = unit(of).or(unit(other)).unwrap_or(1.0);
+        let (low, high) = poisson_bounds(of.1.events, level);
+        (low / of.1.seconds * unit, high / of.1.seconds * unit)
+    };
+    let ((low_a, high_a), (low_b, high_b)) = (bounds(first, second), bounds(second, first));
+    let change = second.0 - first.0;
+    Some((
+        change - (second.0 - low_b).hypot(high_a - first.0),
+        change + (high_b - second.0).hypot(first.0 - low_a),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(events: u64) -> Count {
+        Count { events, seconds: 16.0 }
+    }
+
+    #[test]
+    fn what_runs_rest_on_adds_up() {
+        let run = Basis::Events(Count { events: 3, seconds: 8.0 });
+        assert_eq!(Grain::of([&[run, run], &[run, run]]), Grain::Counted([count(6), count(6)]));
+        assert_eq!(Grain::of([&[Basis::Bucket(0.001)], &[Basis::Bucket(0.02)]]), Grain::Buckets(0.02));
+        assert_eq!(Grain::of([&[Basis::Lengths], &[Basis::Lengths]]), Grain::Fine);
+        assert_eq!(Grain::of([&[], &[]]), Grain::Fine);
+    }
+
+    #[test]
+    fn an_interval_lies_about_the_figure_as_its_counts_leave_it() {
+        let counted = Grain::Counted([count(10), count(40)]);
+        let of = |first, second| counted.interval(Scale::Ratio, first, second, 0.95).unwrap();
+        let rate = of(10.0 / 16.0, 40.0 / 16.0);
+        assert!(rate.low > 0.9 && rate.low < 1.1 && rate.high > 7.5 && rate.high < 8.5, "{rate:?}");
+        // Each took half as long, and that is as uncertain.
+        let stolen = of(2e-6, 4e-6);
+        assert!((stolen.high + 1.0 - (rate.high + 1.0) / 2.0).abs() < 1e-9, "{stolen:?}");
+        assert_eq!(Grain::Fine.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
+    }
+
+    #[test]
+    fn a_difference_from_none_has_the_bounds_of_each_count() {
+        // 8 and 0: 3.454 to 15.763, and up to 3.689 (tables of exact Poisson bounds at 95 %).
+        let counted = Grain::Counted([count(8), count(0)]);
+        let found = counted.interval(Scale::Difference, 0.5, 0.0, 0.95).unwrap();
+        let low = (-8.0 - (15.763f64 - 8.0)) / 16.0;
+        let high = (-8.0 + 3.689f64.hypot(8.0 - 3.454)) / 16.0;
+        assert!((found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3, "{found:?}");
+        let nothing = Grain::Counted([count(0), count(0)]);
+        assert_eq!(nothing.interval(Scale::Difference, 0.0, 0.0, 0.95), None);
+    }
+
+    #[test]
+    fn buckets_are_as_wide_as_they_are() {
+        let found = Grain::Buckets(0.01).interval(Scale::Ratio, 200.0, 200.0, 0.95).unwrap();
+        assert!((found.high - 0.01).abs() < 1e-12 && found.low < -0.0099, "{found:?}");
+        let zero = Grain::Buckets(0.01).interval(Scale::Difference, 0.0, 100.0, 0.95).unwrap();
+        assert_eq!((zero.low, zero.high), (99.0, 101.0));
+    }
+
+    #[test]
+    fn few_events_could_never_tell_that_arms_are_alike_and_many_could() {
+        let could =
+            |events| Grain::Counted([count(events); 2]).could_hold(2.0, Margin::default(), Scale::Ratio, 1.0);
+        assert!(!could(50) && could(500));
+        assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0));
+    }
+}

@@ -1,0 +1,223 @@
+//! Interrupts that came later than they were due: what shows that a host kept a virtual CPU from running.
+//!
+//! A thread that spins runs with interrupts enabled, so an interrupt that is due comes at once; if the thread did not
+//! get on with its work and the interrupt did not come either, the CPU did not run this kernel at all. Exceptions
+//! without a record, such as debug traps, keep interrupts away for no more than their own first microseconds.
+//!
+//! Of an interrupt that another CPU sent it is recorded when. The tick is due on a grid: its timer is set forward
+//! by whole periods, from an instant that does not change. The kernel's record of the timer has the kernel's clock
+//! at the interrupt, not the expiry; but a timer never fires early, so of all ticks the one that came earliest
+//! in its period is the closest to when they are due. All others are late by what they came later than that one. Where
+//! that lies at a whole number of periods of the clock, ticks are due at just that: kernels since 6.4 align them so
+//! (unless `skew_tick` moves those of other CPUs).
+
+use crate::lexicon::Lexicon;
+use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, TickRate, Ticks};
+use std::collections::VecDeque;
+
+/// The timer function that is the tick, by kernel version.
+const TICK: [&str; 3] = ["tick_nohz_handler", "tick_nohz_highres_handler", "tick_sched_timer"];
+/// The periods that a kernel can be built with (`HZ`), nanoseconds.
+const PERIODS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
+/// Ticks from which the period is known, and which in a row must disagree with the grid to make it a wrong one.
+const ENOUGH: u32 = 8;
+/// A tick is near the grid within this part of the period.
+const NEAR: u64 = 8;
+/// The earliest tick comes no later than this after a whole number of periods where ticks are due at that. By chance
+/// another grid lies so in one case of 200 at HZ=250, and is then believed to be earlier by up to this.
+const ALIGNED: u64 = 20_000;
+/// Timers kept a CPU until their stall is attributed.
+const MOST: usize = 4096;
+
+/// A timer that ran its function.
+#[derive(Clone, Copy, Debug)]
+struct Expiry {
+    at: Ticks,
+    function: KernelAddr,
+    /// The kernel's clock when the timer's interrupt came.
+    now: Nanos,
+}
+
+/// The timers of one CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expiries {
+    /// Those of stalls still to come.
+    pending: VecDeque<Expiry>,
+    grid: TickGrid,
+}
+
+impl Expiries {
+    /// Takes note of a record of this CPU, if it is one of a timer.
+    pub(crate) fn note(&mut self, event: &KernelEvent) {
+        let EventKind::HrtimerEntry { function, now, .. } = event.kind else { return };
+        if self.pending.len() >= MOST {
+            self.pending.pop_front();
+        }
+        self.pending.push_back(Expiry { at: event.time, function, now });
+    }
+
+    /// Timers of before are not asked for any more.
+    pub(crate) fn forget(&mut self, before: Ticks) {
+        while self.pending.front().is_some_and(|expiry| expiry.at < before) {
+            self.pending.pop_front();
+        }
+    }
+
+    /// Since when the tick was due that came between two times, after the CPU had stood still since `from`: not
+    /// earlier than that, and perhaps as late as it came. `None` where that is not known.
+    pub(crate) fn tick_due(
+        &mut self,
+        from: Ticks,
+        came: (Ticks, Ticks),
+        lexicon: &dyn Lexicon,
+        rate: TickRate,
+    ) -> Option<Ticks> {
+        let within = self.pending.iter().filter(|expiry| came.0 <= expiry.at && expiry.at <= came.1);
+        let mut ticks = within.filter(|expiry| TICK.contains(&&*lexicon.function(expiry.function)));
+        let tick = *ticks.next()?;
+        let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;
+        // The clock was read a little before the record was written: due is told too late by that, not too early.
+        Some((tick.at - rate.ticks(late)).max(from))
+    }
+}
+
+/// When the tick of one CPU is due.
+#[derive(Clone, Debug, Default)]
+struct TickGrid {
+    last: Option<Nanos>,
+    /// Intervals between ticks, by the period that they are near to.
+    votes: [u32; PERIODS.len()],
+    /// A tick that came as early in its period as any.
+    earliest: Option<Nanos>,
+    /// Ticks in a row that cannot be of this grid.
+    strangers: u32,
+}
+
+impl TickGrid {
+    /// Takes in a tick: the kernel's clock when it came, and for how long the CPU had stood still then. How late
+    /// it was, at least, and no more than that long; `None` where that is not known.
+    fn tick(&mut self, now: Nanos, stood: Nanos) -> Option<Nanos> {
+        let period = self.period(now)?;
+        let near = period / NEAR;
+        let Some(earliest) = self.earliest else {
+            // Where it is the long way off, it is not known how far.
+            self.earliest = (stood.0 < near).then_some(now);
+            return None;
+        };
+        let after = now.0.wrapping_sub(earliest.0) % period;
+        let earliest = if stood.0 < near && period - after < near { now } else { earliest };
+        self.earliest = Some(earliest);
+        let beyond = earliest.0 % period;
+        let due = if beyond <= ALIGNED { earliest.0 - beyond } else { earliest.0 };
+        let late = now.0.wrapping_sub(due) % period;
+        if late > stood.0 && late >= near {
+            // It would have come before the CPU stood still.
+            self.strangers += 1;
+            if self.strangers >= ENOUGH {
+                *self = TickGrid { votes: self.votes, last: self.last, ..TickGrid::default() };
+            }
+            return None;
+        }
+        self.strangers = 0;
+        if late > stood.0 {
+            return Some(stood);
+        }
+        // Of several ticks that were due meanwhile the first.
+        Some(Nanos(late + (stood.0 - late) / period * period))
+    }
+
+    /// The period, once it is known.
+    fn period(&mut self, now: Nanos) -> Option<u64> {
+        if let Some(last) = self.last.replace(now) {
+            let elapsed = now.saturating_sub(last).0;
+            let is = |period: &u64| elapsed.abs_diff(*period) < period / NEAR;
+            if let Some(which) = PERIODS.iter().position(is) {
+                self.votes[which] = self.votes[which].saturating_add(1);
+            }
+        }
+        let (votes, period) = self.votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
+        (*votes >= ENOUGH).then_some(period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const US: u64 = 1000;
+
+    /// Where ticks are due in every four milliseconds.
+    const DUE: u64 = 1_234_567;
+
+    /// A grid that has seen ticks of two microseconds' delay, and how many.
+    fn grid() -> (TickGrid, u64) {
+        let mut grid = TickGrid::default();
+        for n in 0..20 {
+            grid.tick(Nanos(DUE + n * 4 * MS + 2 * US), Nanos(3 * US));
+        }
+        (grid, 20)
+    }
+
+    #[test]
+    fn a_tick_is_late_by_what_it_came_after_the_earliest() {
+        let (mut grid, mut n) = grid();
+        for (late, stood, told) in [
+            (2 * US, 3 * US, Some(0)),
+            (502 * US, 600 * US, Some(500 * US)),
+            // A millisecond's standstill whose tick was due at its very end.
+            (3 * US, 1000 * US, Some(US)),
+            // The first of two that were due.
+            (5002 * US, 6 * MS, Some(5 * MS)),
+            // It was due before the standstill began, and had not come.
+            (32 * US, 10 * US, Some(10 * US)),
+            // No thread runs for a millisecond beside an interrupt that is due.
+            (1002 * US, 10 * US, None),
+            // Earlier than any before: the others were later than was thought.
+            (US, 2 * US, Some(0)),
+            (502 * US, 600 * US, Some(501 * US)),
+        ] {
+            n += 2;
+            let now = Nanos(DUE + n * 4 * MS + late);
+            assert_eq!(grid.tick(now, Nanos(stood)), told.map(Nanos), "{late} late, stood {stood}");
+        }
+    }
+
+    #[test]
+    fn ticks_that_come_at_whole_periods_are_due_at_those() {
+        for (delay, told) in [(7 * US, 30 * US), (21 * US, 9 * US)] {
+            let mut grid = TickGrid::default();
+            for n in 1..20 {
+                grid.tick(Nanos(n * 4 * MS + delay), Nanos(9 * US));
+            }
+            let late = Nanos(20 * 4 * MS + 30 * US);
+            assert_eq!(grid.tick(late, Nanos(50 * US)), Some(Nanos(told)), "{delay}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_before_the_period_is_known_nor_from_a_long_standstill() {
+        let mut grid = TickGrid::default();
+        for n in 0..8 {
+            assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS), Nanos(2 * US)), None);
+        }
+        // The ninth makes eight intervals, but was too late to say where the grid is.
+        assert_eq!(grid.tick(Nanos(DUE + 8 * 4 * MS), Nanos(MS)), None);
+        assert_eq!(grid.earliest, None);
+        assert_eq!(grid.tick(Nanos(DUE + 9 * 4 * MS), Nanos(2 * US)), None);
+        assert_eq!(grid.tick(Nanos(DUE + 10 * 4 * MS), Nanos(2 * US)), Some(Nanos::ZERO));
+    }
+
+    #[test]
+    fn a_grid_that_ticks_no_longer_agree_with_is_given_up() {
+        let (mut grid, n) = grid();
+        let shifted = |n: u64| Nanos(DUE + n * 4 * MS + 2 * MS);
+        for n in n..n + u64::from(ENOUGH) {
+            assert_eq!(grid.tick(shifted(n), Nanos(2 * US)), None);
+        }
+        let n = n + u64::from(ENOUGH);
+        assert_eq!(grid.tick(shifted(n), Nanos(2 * US)), None);
+        assert_eq!(grid.tick(shifted(n + 1), Nanos(2 * US)), Some(Nanos::ZERO));
+        assert_eq!(grid.tick(shifted(n + 2) + Nanos(40 * US), Nanos(50 * US)), Some(Nanos(40 * US)));
+    }
+}

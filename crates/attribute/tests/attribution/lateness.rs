@@ -1,0 +1,134 @@
+//! Time before an interrupt on a virtual machine: the host's only from when the interrupt is known to have been due.
+
+use crate::common::*;
+use jitterscope_attribute::{Attributor, OutsideHints};
+use jitterscope_model::{
+    Confidence, CpuId, EventKind, Evidence, ExecutionContext, Gap, KernelAddr, KernelEvent, Nanos, Ticks,
+};
+
+const MS: u64 = 1_000_000;
+const PERIOD: u64 = 4 * MS;
+/// Where in it ticks are due.
+const DUE: u64 = 1_234_567;
+
+/// A tick that came `late`, in a stall that had begun `stood` before, the `n`th of its CPU.
+fn tick(attributor: &mut Attributor, n: u64, late: u64, stood: u64) -> Vec<String> {
+    let came = n * PERIOD + DUE + late;
+    let events = [
+        enter(came, "local_timer"),
+        hrtimer(came + 200, 1),
+        hrtimer_exit(came + 900),
+        exit(came + 1000, "local_timer"),
+    ];
+    shown(&attribute(attributor, &stall(came - stood, came + 1000), &events))
+}
+
+/// One that has seen twenty ticks a microsecond late, of which the first half of each was granted to the tick.
+fn settled(virtual_machine: bool) -> (Attributor, u64) {
+    let mut attributor = attributor(virtual_machine);
+    for n in 1..=20 {
+        tick(&mut attributor, n, 1000, 500);
+    }
+    (attributor, 21)
+}
+
+#[test]
+fn a_tick_is_late_from_when_it_was_due_and_what_was_before_is_nobodys() {
+    let (mut attributor, n) = settled(true);
+    // The host had the CPU before and after.
+    assert_eq!(
+        tick(&mut attributor, n, 301_000, 400_000),
+        [
+            "unresolved/before first event 100200",
+            "hypervisor/late interrupt 299300",
+            "timer/tick_nohz_handler 1500"
+        ]
+    );
+    // And of a tick that was due when the CPU stood still: its delivery alone took the host so long. When it was due is
+    // known to within the delay of the earliest.
+    assert_eq!(
+        tick(&mut attributor, n + 1, 11_000, 10_300),
+        [
+            "unresolved/before first event 500",
+            "hypervisor/late interrupt 9300",
+            "timer/tick_nohz_handler 1500"
+        ]
+    );
+}
+
+#[test]
+fn a_trap_before_a_tick_that_comes_in_time_is_not_the_hosts() {
+    // Uprobes: each takes the thread two microseconds, with interrupts enabled, and some tick comes within.
+    let (mut attributor, n) = settled(true);
+    assert_eq!(
+        tick(&mut attributor, n, 1000, 2000),
+        ["unresolved/before first event 1500", "timer/tick_nohz_handler 1500"]
+    );
+}
+
+#[test]
+fn without_a_host_nothing_is_late() {
+    let (mut attributor, n) = settled(false);
+    assert_eq!(
+        tick(&mut attributor, n, 301_000, 400_000),
+        ["unresolved/before first event 399500", "timer/tick_nohz_handler 1500"]
+    );
+}
+
+#[test]
+fn an_interrupt_that_another_cpu_sent_is_late_from_when_it_was_sent() {
+    let call = |send: Option<u64>| {
+        let mut attributor = attributor(true);
+        let (csd, function) = (0x77, KernelAddr(3));
+        if let Some(time) = send {
+            let kind = EventKind::CsdQueued { target: CPU, function, csd, callsite: KernelAddr(9) };
+            let (cpu, context) = (CpuId(0), ExecutionContext::Thread);
+            attributor.sender_event(&KernelEvent { time: Ticks(time), cpu, tid: 7, context, kind });
+        }
+        let vector = "call_function_single";
+        let events = [
+            enter(90_000, vector),
+            at(90_100, EventKind::CsdEntry { function, csd }),
+            at(90_900, EventKind::CsdExit { function, csd }),
+            exit(91_000, vector),
+        ];
+        let got = attribute(&mut attributor, &stall(50_000, 91_000), &events);
+        let first = got.parts.iter().find(|part| part.culprit.kind().as_str() == "hypervisor");
+        if let Some(late) = first {
+            assert_eq!((late.confidence, &late.evidence), (Confidence::Medium, &Evidence::LateInterruptInVm));
+        }
+        shown(&got)
+    };
+    assert_eq!(
+        call(Some(60_000)),
+        ["unresolved/before first event 10000", "hypervisor/late interrupt 30000", "ipi/ipi_mb 1000"]
+    );
+    // On its way when the CPU stood still.
+    assert_eq!(call(Some(49_000)), ["hypervisor/late interrupt 40000", "ipi/ipi_mb 1000"]);
+    // Not that one: the CPU would have had it long before.
+    for sent in [None, Some(20_000)] {
+        assert_eq!(call(sent), ["unresolved/before first event 40000", "ipi/ipi_mb 1000"]);
+    }
+}
+
+#[test]
+fn before_a_device_s_interrupt_only_stolen_time_tells_of_the_host() {
+    let device = |stolen| {
+        let mut attributor = attributor(true);
+        let action = "virtio0-input.0".into();
+        let start = 10 * MS;
+        let events = [
+            at(start + 2 * MS, EventKind::IrqEntry { irq: 25, action }),
+            at(start + 2 * MS + 5000, EventKind::IrqExit { irq: 25 }),
+        ];
+        for event in with_current(&events) {
+            attributor.event(event);
+        }
+        let stall = stall(start, start + 2 * MS + 5000);
+        attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
+        let hints = OutsideHints { stolen: Nanos(stolen), ..OutsideHints::default() };
+        shown(&attributor.attribute(&stall, &hints, &Names))
+    };
+    assert_eq!(device(0), ["unresolved/before first event 2000000", "irq/virtio0-input.0 5000"]);
+    assert_eq!(device(10 * MS), ["hypervisor/before first event 2000000", "irq/virtio0-input.0 5000"]);
+}

@@ -1,0 +1,50 @@
+//! What a change is to remove.
+
+use jitterscope_analyze::gate::is_meant;
+use jitterscope_model::Subject;
+use std::fmt;
+
+/// By what it is known what a change is to remove. Shown, it is what a user would write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Predicted {
+    /// A knob of this id, which declares it.
+    Knob(String),
+    /// The user, who gave a name or kind of culprits, with `*` for anything.
+    Pattern(String),
+}
+
+impl Predicted {
+    /// Whether a culprit is meant, where `answers` says whether a knob declares that it removes one.
+    #[must_use]
+    pub fn removes(&self, culprit: &Subject, answers: &dyn Fn(&str, &Subject) -> bool) -> bool {
+        match self {
+            Predicted::Knob(id) => answers(id, culprit),
+            Predicted::Pattern(pattern) => is_meant(pattern, culprit),
+        }
+    }
+}
+
+impl fmt::Display for Predicted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Predicted::Knob(id) => f.write_str(id),
+            Predicted::Pattern(pattern) => write!(f, "--removes {pattern}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Task;
+
+    #[test]
+    fn a_pattern_that_is_called_like_a_knob_is_none() {
+        let culprit = Subject::Thread(Task { comm: "vmstat".into(), ..Task::default() });
+        let answers = |_: &str, _: &Subject| false;
+        let [knob, pattern] = [Predicted::Knob("vmstat".into()), Predicted::Pattern("vmstat".into())];
+        assert!(!knob.removes(&culprit, &answers) && pattern.removes(&culprit, &answers));
+        assert_eq!((knob.to_string(), pattern.to_string()), ("vmstat".into(), "--removes vmstat".to_owned()));
+        assert!(knob.removes(&culprit, &|id, _| id == "vmstat"));
+    }
+}
