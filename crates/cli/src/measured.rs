@@ -128,7 +128,7 @@ pub fn unlike_the_run_before(path: &Path, summary: &RunSummary) -> Option<String
     let kind = ProbeKind::from_word(&summary.probe.kind);
     let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else { return None };
     let (mut runs, _) = jitterscope_store::list(path.parent()?).unwrap_or_default();
-    let this = runs.iter().position(|run| run.head.id.to_string() == summary.run.id);
+    let this = runs.iter().position(|run| run.head.id == summary.run.id);
     let cpus = this.map(|at| runs[at].head.figures.cpus.clone())?;
     runs.retain(|run| run.head.started_realtime_ns < summary.run.started_realtime_ns);
     newest(&cpus, kind, &runs).map(|before| {
