@@ -2,36 +2,14 @@
 
 mod common;
 
+use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, late, part, sent_by};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
-use jitterscope_store::{RunReader, RunWriter};
 use jitterscope_testing::SplitMix64;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Gain, Setting};
-use jitterscope_view::{Drawn, Wanted, load_drawn};
-use std::path::{Path, PathBuf};
-
-const ALL: Wanted = Wanted { worst: 20, effort: Effort::BRIEF, stalls: 100_000, redact: false };
-
-fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
-    let manifest = &scenario.manifest;
-    let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
-    writer.begin(manifest.clock_start, manifest.rate).unwrap();
-    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
-        writer.stall(stall).unwrap();
-        writer.attribution(attribution).unwrap();
-    }
-    for row in &scenario.intervals {
-        writer.interval(row).unwrap();
-    }
-    writer.finish(manifest.clone()).unwrap()
-}
-
-fn drawn(scenario: &Scenario, wanted: Wanted) -> Drawn {
-    let dir = tempfile::tempdir().unwrap();
-    load_drawn(&RunReader::open(&store(scenario, dir.path())).unwrap(), wanted).unwrap()
-}
+use jitterscope_view::{Drawn, Wanted};
 
 fn page(run: &Drawn) -> String {
     html::render(&html::Page { run, frames: &[], settings: &[], list: None }).html
@@ -416,8 +394,7 @@ fn a_run_without_stalls_says_so_once() {
 
 #[test]
 fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
-    let mut run = load_drawn(&RunReader::open(&fixture).unwrap(), ALL).unwrap();
+    let mut run = pipeline();
     let told = |run: &Drawn| {
         [ChartKind::Series, ChartKind::Outliers, ChartKind::Culprits, ChartKind::Histograms]
             .map(|kind| chart::svg(kind, &[run]).unwrap())

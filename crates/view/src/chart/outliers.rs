@@ -40,6 +40,7 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         return Err(nothing(ChartKind::Outliers));
     }
     let shown = &shared.shown;
+    let series_of = shown.of_run(run);
     let mut svg = Svg::new(WIDTH, HEIGHT);
     plot::heading(
         &mut svg,
@@ -56,7 +57,7 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         .iter()
         .map(|stall| {
             let x = area.x(x.scale.share(stall.start.as_secs_f64()));
-            (shown.series(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
+            (series_of.stall(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
         })
         .collect();
     let mut marks = vec![String::new(); shown.names.len()];
@@ -94,6 +95,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         return Err(nothing(ChartKind::Series));
     }
     let shown = &shared.shown;
+    let series_of = shown.of_run(run);
     let mut longest = vec![0u64; picture.lanes.len()];
     for stall in &picture.stalls {
         longest[stall.lane] = longest[stall.lane].max(stall.length.0);
@@ -139,7 +141,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         for (_, stall) in sticks {
             let x = area.x(x_scale.share(stall.start.as_secs_f64()));
             let y = area.y(y_scale.share(stall.length.0 as f64));
-            let series = shown.series(run, stall);
+            let series = series_of.stall(run, stall);
             let top = tops.entry((series, (x / MARK_APART) as i32)).or_insert([x, y]);
             if y < top[1] {
                 *top = [x, y];

@@ -6,7 +6,7 @@ use super::svg::{Px, Svg};
 use super::theme::{SERIES, WIDTH};
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
-use jitterscope_analyze::picture::Curve;
+use jitterscope_analyze::picture::{Curve, CurveOf};
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
@@ -18,7 +18,8 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
     let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let what = words::measured(curves[0].1.of);
+    let first = curves[0].1.of;
+    let what = if runs.len() > 1 { words::compared(first) } else { words::measured(first) };
     plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
     let names: Vec<String> = curves.iter().map(|(name, _)| name.clone()).collect();
     let end = plot::key(&mut svg, &names, Sample::Line);
@@ -64,14 +65,21 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
         let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(curve.of), curve)).collect();
         return if all.is_empty() { Err(none()) } else { Ok(all) };
     }
-    // Runs of several CPUs are compared by all of them, others by what they measured first.
-    let lead = own.into_iter().next().ok_or_else(none)?;
-    let same = |run: &&'r Drawn| {
-        let found =
-            run.picture.curves.iter().find(|curve| words::measured(curve.of) == words::measured(lead.of));
-        let label = crate::style::fit(&run.summary.run.label, 32);
-        let what = words::measured(lead.of);
-        found.map(|curve| (label.clone(), curve)).ok_or(ChartError::NotAlike { label, what })
+    // Runs of several CPUs are compared by all of them, pipelines by what nothing that came late is left out of,
+    // others by what they measured first.
+    let all: Vec<&Curve> = own.collect();
+    let intended = all.iter().find(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
+    let lead = intended.or(all.first()).ok_or_else(none)?.of;
+    let labels = words::labels(runs);
+    let same = |(run, label): (&&'r Drawn, String)| {
+        let curves = &run.picture.curves;
+        let alike = || curves.iter().find(|curve| words::compared(curve.of) == words::compared(lead));
+        let Some(curve) = curves.iter().find(|curve| curve.of == lead).or_else(alike) else {
+            return Err(ChartError::NotAlike { label, what: words::compared(lead) });
+        };
+        let messages = matches!(curve.of, CurveOf::FromIntended(_) | CurveOf::Transit(_));
+        let name = if messages { format!("{label}: {}", words::curve(curve.of)) } else { label };
+        Ok((name, curve))
     };
-    runs.iter().take(SERIES).map(same).collect()
+    runs.iter().zip(labels).take(SERIES).map(same).collect()
 }

@@ -6,9 +6,8 @@ use super::scale::Scale;
 use super::theme::SERIES;
 use super::words;
 use crate::drawn::Drawn;
-use jitterscope_analyze::picture::DrawnStall;
-use jitterscope_model::Subject;
-use std::cmp::Reverse;
+use jitterscope_analyze::picture::{DrawnCulprit, DrawnStall};
+use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use std::collections::HashMap;
 
 /// Of runs that are shown beside one another, or of one alone.
@@ -19,6 +18,8 @@ pub(super) struct Shared {
     pub(super) shown: Shown,
     /// The largest share of its run's time that a culprit has.
     stolen: f64,
+    /// Whether there is more than one.
+    pub(super) several: bool,
     /// Times of messages.
     pub(super) messages: Scale,
     /// How many messages a bar stands for.
@@ -41,6 +42,7 @@ impl Shared {
             lengths: Scale::decades(stalls().map(|stall| stall.length.0 as f64)),
             shown: Shown::of(runs),
             stolen: runs.iter().map(culprits).fold(0.0, f64::max),
+            several: runs.len() > 1,
             messages: times,
             // From one half, so that a single message shows.
             bars: Scale::Log(0.5, 10f64.powf((most as f64).log10().ceil().max(1.0))),
@@ -55,52 +57,88 @@ impl Shared {
     }
 }
 
-/// Runs may be of different lengths.
-fn of_its_time(run: &Drawn, time: u64) -> f64 {
-    time as f64 / run.picture.duration.0.max(1) as f64
+/// Runs may be of different lengths and of different numbers of CPUs: a share as `diff` has it.
+pub(super) fn of_its_time(run: &Drawn, time: u64) -> f64 {
+    time as f64 / run.picture.measured.0.max(1) as f64
 }
 
 /// Which series each culprit is: the largest have their own, the last is everybody else's.
 pub(super) struct Shown {
-    series: HashMap<Option<Subject>, usize>,
+    series: HashMap<Option<CulpritKey>, usize>,
     pub(super) names: Vec<String>,
 }
 
 impl Shown {
     /// The culprits that are the largest part of most of the stalls' time.
     fn of(runs: &[&Drawn]) -> Shown {
-        let mut sums: HashMap<Option<&Subject>, u64> = HashMap::new();
+        // By what runs are compared by: one knows more of the same culprit than another.
+        let mut sums: HashMap<Option<CulpritKey>, (Option<Subject>, u64)> = HashMap::new();
         for run in runs {
+            let keys = Keys::of(run);
             for stall in &run.picture.stalls {
-                let sum = sums.entry(leader(run, stall)).or_default();
+                let leader = leader(run, stall);
+                let key = leader.map(|culprit| keys.0[culprit].clone());
+                let (subject, sum) = sums.entry(key).or_default();
                 *sum = sum.saturating_add(stall.length.0);
+                let found = leader.map(|culprit| &run.picture.culprits[culprit].subject);
+                match (subject.as_mut(), found) {
+                    (Some(known), Some(found)) => known.meet(found),
+                    _ => *subject = found.cloned(),
+                }
             }
         }
-        let mut leads: Vec<(Option<&Subject>, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
-        leads.sort_by_key(|(subject, sum)| (Reverse(*sum), *subject));
+        let mut leads: Vec<_> = sums.into_iter().filter(|(_, (_, sum))| *sum > 0).collect();
+        leads.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
-        let name = |subject: &Option<&Subject>| match subject {
+        let name = |subject: &Option<Subject>| match subject {
             Some(subject) => words::culprit(subject, 34),
             None if leads.len() == 1 => "stalls".into(),
             None => "not attributed".into(),
         };
-        let mut names: Vec<String> = leads.iter().take(own).map(|(subject, _)| name(subject)).collect();
+        let mut names: Vec<String> = leads.iter().take(own).map(|(_, (subject, _))| name(subject)).collect();
         if leads.len() > own {
             names.push(format!("{} others", leads.len() - own));
         }
-        let series = leads.iter().take(own).enumerate().map(|(at, (subject, _))| (subject.cloned(), at));
+        let series = leads.into_iter().take(own).enumerate().map(|(at, (key, _))| (key, at));
         Shown { series: series.collect(), names }
     }
 
-    /// The series of a stall: that of its largest part.
-    pub(super) fn series(&self, run: &Drawn, stall: &DrawnStall) -> usize {
+    /// The series of each culprit of a run.
+    pub(super) fn of_run(&self, run: &Drawn) -> SeriesOf {
         let last = self.names.len().saturating_sub(1);
-        self.series.get(&leader(run, stall).cloned()).copied().unwrap_or(last)
+        let series = |key: Option<CulpritKey>| self.series.get(&key).copied().unwrap_or(last);
+        SeriesOf {
+            culprits: Keys::of(run).0.into_iter().map(|key| series(Some(key))).collect(),
+            none: series(None),
+        }
     }
 }
 
-/// Whose the largest part of a stall is; `None` where it was only counted.
-fn leader<'r>(run: &'r Drawn, stall: &DrawnStall) -> Option<&'r Subject> {
-    let culprit = run.picture.sorts[stall.largest()?.sort].culprit;
-    Some(&run.picture.culprits[culprit].subject)
+/// Which series the culprits of one run are, by their indices.
+pub(super) struct SeriesOf {
+    culprits: Vec<usize>,
+    /// That of stalls that were only counted.
+    none: usize,
+}
+
+impl SeriesOf {
+    /// The series of a stall: that of its largest part.
+    pub(super) fn stall(&self, run: &Drawn, stall: &DrawnStall) -> usize {
+        leader(run, stall).map_or(self.none, |culprit| self.culprits[culprit])
+    }
+}
+
+/// The keys of a run's culprits, as runs are compared.
+struct Keys(Vec<CulpritKey>);
+
+impl Keys {
+    fn of(run: &Drawn) -> Keys {
+        let key = |culprit: &DrawnCulprit| CulpritKey::of(&culprit.subject, KeyLevel::Program);
+        Keys(run.picture.culprits.iter().map(key).collect())
+    }
+}
+
+/// Whose the largest part of a stall is, an index; `None` where it was only counted.
+fn leader(run: &Drawn, stall: &DrawnStall) -> Option<usize> {
+    Some(run.picture.sorts[stall.largest()?.sort].culprit)
 }
