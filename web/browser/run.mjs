@@ -468,10 +468,26 @@ try {
   await check("the theme can be chosen, and a page prints on white", async () => {
     const { page } = await open(browser, small, { colorScheme: "light" });
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await paper();
+    const canvases = ["#timeline .canvas canvas", ...["series", "outliers"].map((chart) => `[data-chart="${chart}"] .plot > canvas`)];
+    const pixels = () => page.evaluate((all) => all.map((of) => document.querySelector(of).toDataURL()), canvases);
+    await settled(page);
+    const [light, onLight] = [await paper(), await pixels()];
     await page.locator("button.theme").click();
-    const dark = await paper();
+    await settled(page);
+    const [dark, onDark] = [await paper(), await pixels()];
     assert.notEqual(dark, light);
+    // Pixels follow no style sheet: they are drawn for paper before it is printed, and for the screen after.
+    const event = (name) => page.evaluate((name) => void window.dispatchEvent(new Event(name)), name);
+    await event("beforeprint");
+    const printed = await pixels();
+    await event("afterprint");
+    const after = await pixels();
+    assert.equal(await paper(), dark);
+    canvases.forEach((of, at) => {
+      assert.ok(onDark[at] !== onLight[at], `${of} follows the theme`);
+      assert.ok(printed[at] === onLight[at], `${of} is printed as it is on white`);
+      assert.ok(after[at] === onDark[at], `${of} is dark again`);
+    });
     await page.reload();
     await ready(page);
     assert.equal(await paper(), dark, "a reload keeps the theme");

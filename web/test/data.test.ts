@@ -3,7 +3,7 @@ import { deflateRawSync } from "node:zlib";
 import test from "node:test";
 import { column, having, load, parse } from "../src/data.js";
 import { framesOf } from "../src/frames.js";
-import { aligned, bars, lanes, leftOut, next, nines } from "../src/pick.js";
+import { aligned, bars, lanes, leftOut, namesOfSeries, next, nines, shade, shades } from "../src/pick.js";
 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 
@@ -134,4 +134,29 @@ test("between a line's end and its longest there is nothing, whatever points ano
   assert.deepEqual(xs, [0, 1, 2, 2.5, 2.75, 3, 3.125, 3.5]);
   assert.deepEqual(lines[0], [10, undefined, 20, null, null, 90, undefined, undefined]);
   assert.deepEqual(lines[1], [10, 15, undefined, undefined, 30, null, null, 95]);
+});
+
+test("a key names what is drawn, and nothing else", () => {
+  const run = parse(plain());
+  // The second is the first's, the first the second's, the third was only counted.
+  const all = namesOfSeries(run, having(run, null), [0, 1]);
+  assert.deepEqual(all, [{ series: 0, name: "a, not attributed" }, { series: 1, name: "b" }].sort((a, b) => a.series - b.series));
+  assert.deepEqual(namesOfSeries(run, Uint8Array.from([1, 0, 0]), [0, 1]).length, 1);
+  assert.deepEqual(namesOfSeries(run, new Uint8Array(3), [0, 1]), []);
+});
+
+test("shades part all numbers between them, and the key has those in use", () => {
+  for (const most of [6, 40, 1_000, 123_456]) {
+    const counts = Array.from({ length: Math.min(most, 2_000) }, (_, at) => at + 1).concat(most);
+    const used = shades(counts, most);
+    let next = used[0]?.from ?? 0;
+    assert.equal(next, 1);
+    for (const { shade: of, from, to } of used) {
+      assert.ok(from >= next && from <= to, `${of} of ${most}`);
+      for (const n of [from, to]) assert.equal(shade(n, most), of, `${n} of ${most}`);
+      next = to + 1;
+    }
+    assert.equal(next, most + 1);
+  }
+  assert.deepEqual(shades([0, 0], 6), []);
 });
