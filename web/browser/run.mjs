@@ -392,7 +392,7 @@ try {
       assert.ok(await page.locator(`#${section}`).isVisible(), section);
     }
     assert.ok((await page.locator("svg.chart").count()) >= 5);
-    for (const link of await page.locator("nav a:visible").all()) {
+    for (const link of await page.locator('nav a:visible, main a[href^="#"]').all()) {
       const to = await link.getAttribute("href");
       assert.equal(await page.locator(to).count(), 1, `${to} leads nowhere`);
     }

@@ -14,7 +14,7 @@ export interface Part {
 export class App {
   readonly lanes: Lanes;
   readonly series: Int32Array;
-  /** The same by the culprit's name, which frames have too. */
+  /** The same by the culprit's name, which frames have that do not say whose they are. */
   readonly seriesOfName: Map<string, number>;
   look: Look;
   state: State = NOTHING;

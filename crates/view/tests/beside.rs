@@ -4,7 +4,7 @@ mod common;
 
 use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, part};
-use jitterscope_model::CulpritKind;
+use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_view::Drawn;
 use jitterscope_view::chart::{self, ChartKind};
 
@@ -85,4 +85,38 @@ fn bars_beside_one_another_say_the_share_that_they_are() {
     assert!(two.picture.measured.0 > 19 * one.picture.measured.0 / 10, "two CPUs have twice the time");
     // One alone is of what was stolen.
     assert!(chart::svg(ChartKind::Culprits, &[&one]).unwrap().contains(">100.0 %, "));
+}
+
+#[test]
+fn runs_of_different_lengths_have_one_time_axis_and_one_unit() {
+    let [short, long] = [4, 20].map(|seconds: u64| {
+        let mut scenario = Scenario::new(&[0]);
+        scenario.manifest.probe.duration_ns = Nanos(seconds * 1_000_000_000);
+        for at in 0..20 {
+            scenario.stall(0, 150_000 * at, vec![part(CulpritKind::Thread, "rival", "pid 3", 1_000_000)]);
+        }
+        drawn(&scenario.finish(), ALL)
+    });
+    assert!(short.picture.duration.0 * 2 < long.picture.duration.0);
+    for kind in [ChartKind::Series, ChartKind::Outliers, ChartKind::Offsets] {
+        let svg = chart::svg(kind, &[&short, &long]).unwrap();
+        // Where each mark of the axis across stands, by its label.
+        let across = |image: &str| -> Vec<(String, String)> {
+            let marks = image.lines().filter(|line| line.contains("text-anchor=\"middle\""));
+            let of = |line: &str| {
+                let x = line.split(" x=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+                (x, texts(line)[0].to_owned())
+            };
+            marks.filter(|line| line.contains("num")).map(of).collect()
+        };
+        let images: Vec<_> = svg.split("<g transform").skip(1).map(across).collect();
+        assert!(images[0].len() > 3, "{kind}: {images:?}");
+        assert_eq!(images[0], images[1], "{kind}");
+        let first = svg.split("<g transform").nth(1).unwrap();
+        assert!(first.contains("after the end"), "{kind}: what is behind the end of the shorter one is said");
+    }
+    let svg = chart::svg(ChartKind::Offsets, &[&short, &long]).unwrap();
+    assert_eq!(svg.matches("When within each 1 s stalls begin").count(), 2, "{:?}", texts(&svg));
+    let alone = chart::svg(ChartKind::Offsets, &[&short]).unwrap();
+    assert!(alone.contains("When within each 100 ms stalls begin"));
 }

@@ -36,24 +36,36 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     };
     plot::axes(&mut svg, area, &x, &y);
     for (series, line) in lines.iter().enumerate() {
-        let mut path = String::new();
-        let mut drawn: Option<[f64; 2]> = None;
-        for (at, (nines, value)) in line.iter().enumerate() {
-            let command = if at == 0 { 'M' } else { 'L' };
-            let [x, y] = [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))];
-            // What no eye tells apart is one point; the last stays.
-            let near = drawn.is_some_and(|[dx, dy]| (dx - x).abs() < 1.0 && (dy - y).abs() < 1.0);
-            if !near || at + 1 == line.len() {
-                let _ = write!(path, "{command}{} {}", Px(x), Px(y));
-                drawn = Some([x, y]);
-            }
-        }
+        let path = steps(
+            line.iter().map(|(nines, value)| [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))]),
+        );
         svg.path(&plot::line_class(series), &path);
         let (nines, value) = longest[series];
         let at = [area.x(x.scale.share(nines)), area.y(y.scale.share(value))];
         svg.path(&format!("mark s{}", series % SERIES), &plot::mark(series, at[0], at[1]));
     }
     Ok(svg)
+}
+
+/// A line through places, each of which holds until the next: no value between two of them was measured.
+fn steps(places: impl Iterator<Item = [f64; 2]>) -> String {
+    let mut path = String::new();
+    let mut drawn: Option<[f64; 2]> = None;
+    let mut places = places.peekable();
+    while let Some([x, y]) = places.next() {
+        let Some([dx, dy]) = drawn else {
+            let _ = write!(path, "M{} {}", Px(x), Px(y));
+            drawn = Some([x, y]);
+            continue;
+        };
+        // What no eye tells apart is one point; the last stays.
+        let near = (dx - x).abs() < 1.0 && (dy - y).abs() < 1.0;
+        if !near || places.peek().is_none() {
+            let _ = write!(path, "H{}V{}", Px(x), Px(y));
+            drawn = Some([x, y]);
+        }
+    }
+    path
 }
 
 /// The lines of the chart, by name.
@@ -82,4 +94,15 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
         Ok((name, curve))
     };
     runs.iter().zip(labels).take(SERIES).map(same).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_holds_until_the_next_one() {
+        let places = [[0.0, 100.0], [50.0, 80.0], [50.4, 79.8], [90.0, 79.8]];
+        assert_eq!(steps(places.into_iter()), "M0 100H50V80H90V79.8");
+    }
 }

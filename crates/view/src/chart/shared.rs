@@ -2,12 +2,14 @@
 //! culprit is the same series.
 
 use super::histograms;
+use super::offsets;
 use super::scale::Scale;
 use super::theme::SERIES;
 use super::words;
 use crate::drawn::Drawn;
-use jitterscope_analyze::picture::{DrawnCulprit, DrawnStall};
-use jitterscope_model::{CulpritKey, KeyLevel, Subject};
+use jitterscope_analyze::picture::{DrawnCulprit, DrawnStall, OffsetMap};
+use jitterscope_model::{CulpritKey, KeyLevel, Nanos, Subject};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Of runs that are shown beside one another, or of one alone.
@@ -24,6 +26,12 @@ pub(super) struct Shared {
     pub(super) messages: Scale,
     /// How many messages a bar stands for.
     pub(super) bars: Scale,
+    /// The longest of them: time is as wide in all.
+    pub(super) longest: Nanos,
+    /// The longest that a map of offsets is, which ends with a whole column.
+    pub(super) across: Nanos,
+    /// Maps of offsets of one unit, in the order of the runs, where all are long enough for it.
+    unit: Option<Nanos>,
     /// The most stalls in a field of the map of offsets.
     pub(super) offsets: u64,
 }
@@ -33,27 +41,49 @@ impl Shared {
         let stalls = || runs.iter().flat_map(|run| &run.picture.stalls);
         let messages = || runs.iter().flat_map(|run| histograms::of_messages(run));
         let times = Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
-        let most = messages().flat_map(|curve| histograms::bars(curve, times)).max().unwrap_or(1).max(1);
+        let highest = messages().flat_map(|curve| histograms::bars(curve, times)).max().unwrap_or(1).max(1);
         let culprits = |run: &&Drawn| {
             let largest = run.picture.culprits.iter().map(|culprit| culprit.total.0).max();
             of_its_time(run, largest.unwrap_or(0))
         };
+        // The largest unit, where each run has enough of it to show a period: of a smaller one no map is made.
+        let largest = runs.iter().map(|run| run.picture.offsets.unit).max();
+        let unit =
+            largest.filter(|unit| runs.iter().all(|run| offsets::has_periods(run.picture.duration, *unit)));
+        let across = |run: &&Drawn| offsets::across(&in_unit(run, unit));
+        let most = |run: &&Drawn| in_unit(run, unit).counts.iter().copied().max();
         Shared {
+            longest: runs.iter().map(|run| run.picture.duration).max().unwrap_or_default(),
+            across: runs.iter().map(across).max().unwrap_or_default(),
+            unit,
             lengths: Scale::decades(stalls().map(|stall| stall.length.0 as f64)),
             shown: Shown::of(runs),
             stolen: runs.iter().map(culprits).fold(0.0, f64::max),
             several: runs.len() > 1,
             messages: times,
             // From one half, so that a single message shows.
-            bars: Scale::Log(0.5, 10f64.powf((most as f64).log10().ceil().max(1.0))),
-            offsets: runs.iter().flat_map(|run| &run.picture.offsets.counts).copied().max().unwrap_or(0),
+            bars: Scale::Log(0.5, 10f64.powf((highest as f64).log10().ceil().max(1.0))),
+            offsets: runs.iter().filter_map(most).max().unwrap_or(0),
         }
+    }
+
+    /// When within a unit of time the run's stalls began, which is the same of all where they are long enough.
+    pub(super) fn map<'r>(&self, run: &'r Drawn) -> Cow<'r, OffsetMap> {
+        in_unit(run, self.unit)
     }
 
     /// A time that a culprit of the run took, as a share of its run's, beside the largest such share of all.
     pub(super) fn of_the_largest(&self, run: &Drawn, time: u64) -> f64 {
         let share = of_its_time(run, time) / self.stolen;
         if share.is_finite() { share } else { 0.0 }
+    }
+}
+
+fn in_unit(run: &Drawn, unit: Option<Nanos>) -> Cow<'_, OffsetMap> {
+    let own = &run.picture.offsets;
+    match unit.and_then(|unit| own.in_unit(unit)) {
+        Some(coarser) => Cow::Owned(coarser),
+        None => Cow::Borrowed(own),
     }
 }
 
