@@ -138,11 +138,12 @@ impl Command {
         match self {
             Command::Record(_)
             | Command::Attach(_)
-            | Command::Experiment(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)
             | Command::Workshop(_)
             | Command::Selftest(_) => true,
+            // A dry run changes nothing, nor does it put anything back.
+            Command::Experiment(args) => !args.dry_run(),
             Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)

@@ -6,11 +6,14 @@ use crate::exit::UsageError;
 use crate::output;
 use crate::places::Places;
 use anyhow::Context;
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuList, CpuSet, Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus};
 use jitterscope_recording::Observer;
 use jitterscope_store::RunEntry;
 use jitterscope_tune::{NowIs, Status, status};
+use jitterscope_view::cpus_text;
+use std::path::Path;
 
 /// The CPUs to measure. `option` is what names them on the command line.
 ///
@@ -101,13 +104,40 @@ impl Observer for Remarks {
 
 /// What to say when the newest run of the kind measured other CPUs: what differs then may be the CPUs.
 fn unlike_the_last(cpus: &CpuSet, kind: ProbeKind, runs: &[RunEntry]) -> Option<String> {
+    let last = newest(cpus, kind, runs)?;
+    let before = &last.head.figures.cpus;
+    Some(format!(
+        "warning: the last run ({}) measured {}, this one measures {}: what differs between them may be the \
+         CPUs'. The same again: --cpus {before}",
+        last.head.id,
+        cpus_text(before),
+        cpus_text(cpus)
+    ))
+}
+
+/// The newest run of the kind, where it measured other CPUs.
+fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'r RunEntry> {
     let last = runs.iter().rev().find(|run| run.head.probe.kind() == Some(kind))?;
     let before = &last.head.figures.cpus;
-    (before != cpus && !before.is_empty()).then(|| {
+    (before != cpus && !before.is_empty()).then_some(last)
+}
+
+/// The same of a stored run whose CPUs were chosen for the user, for its report: what was said when it began has left
+/// the screen.
+pub fn unlike_the_run_before(path: &Path, summary: &RunSummary) -> Option<String> {
+    let kind = ProbeKind::from_word(&summary.probe.kind);
+    let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else { return None };
+    let (mut runs, _) = jitterscope_store::list(path.parent()?).unwrap_or_default();
+    let this = runs.iter().position(|run| run.head.id == summary.run.id);
+    let cpus = this.map(|at| runs[at].head.figures.cpus.clone())?;
+    runs.retain(|run| run.head.started_realtime_ns < summary.run.started_realtime_ns);
+    newest(&cpus, kind, &runs).map(|before| {
+        let theirs = &before.head.figures.cpus;
         format!(
-            "warning: the last run ({}) measured CPU {before}, this one measures CPU {cpus}: what differs between \
-             them may be the CPUs'. The same again: --cpus {before}",
-            last.head.id
+            "The run before, {}, measured {}, this one {}: what differs may be the CPUs' (--cpus {theirs})",
+            before.head.id,
+            cpus_text(theirs),
+            cpus_text(&cpus)
         )
     })
 }

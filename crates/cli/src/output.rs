@@ -49,6 +49,7 @@ pub fn style() -> Style {
     Style {
         color: true,
         width: width(),
+        height: height(),
         unicode: unicode && io::stdout().is_terminal(),
         all_cpus: false,
         periods: false,
@@ -64,6 +65,12 @@ const COLUMNS: usize = 80;
 fn width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stdout());
     terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0).max(COLUMNS))
+}
+
+/// Lines of the terminal that stdout is; of a file or a pipe none, so that the least that screens are made for is
+/// used.
+fn height() -> usize {
+    terminal_size::terminal_size_of(io::stdout()).map_or(0, |(_, height)| usize::from(height.0))
 }
 
 /// Columns of the terminal that talk goes to; as many as every screen is made for where it is none.
@@ -109,12 +116,43 @@ pub fn script(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// stdout is closed or full.
 pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
-    let printed = answer.print().and_then(|()| io::stdout().flush());
     if answer.use_stderr() {
+        let text = answer.render().ansi().to_string();
+        let terminal = terminal_size::terminal_size_of(io::stderr());
+        // As our own errors: files and pipes get the lines whole, for programs.
+        let text = match terminal {
+            Some((width, _)) => text.lines().map(|line| broken(line, usize::from(width.0)) + "\n").collect(),
+            None => text,
+        };
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
         return Ok(Exit::Usage);
     }
+    let printed = answer.print().and_then(|()| io::stdout().flush());
     printed.context("standard output cannot be written to")?;
     Ok(Exit::Ok)
+}
+
+/// A line broken between words to `width` columns, the others two columns further in than the first; colours take none.
+fn broken(line: &str, width: usize) -> String {
+    let columns = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start().len();
+    let (mut out, mut used) = (line[..indent].to_owned(), indent);
+    for (at, word) in line.split_whitespace().enumerate() {
+        let more = columns(word);
+        if at > 0 && used + 1 + more > width {
+            out += &format!("\n{}", " ".repeat(indent + 2));
+            used = indent + 2;
+        } else if at > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += word;
+        used += more;
+    }
+    out
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
@@ -231,6 +269,15 @@ pub fn error_text(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
     use jitterscope_model::{SourceReport, SourceStatus};
+
+    #[test]
+    fn long_lines_of_the_parser_are_broken_between_words() {
+        let red = "a".red().to_string();
+        let line = format!("  {red} bb ccc dddd eeeee");
+        assert_eq!(broken(&line, 40), line);
+        assert_eq!(broken(&line, 10), format!("  {red} bb ccc\n    dddd\n    eeeee"));
+        assert_eq!(broken("aaaaaaaaaaaa", 5), "aaaaaaaaaaaa");
+    }
 
     #[test]
     fn our_colours_pass_and_nothing_else_does() {

@@ -97,8 +97,21 @@ fn of_number(error: &clap::Error) -> Option<clap::Error> {
     Some(clap::Error::raw(ErrorKind::ValueValidation, text))
 }
 
+/// Commands that are for ourselves are offered to nobody.
+fn without_hidden(error: &mut clap::Error) {
+    let cli = Cli::command();
+    let hidden = |name: &String| cli.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
+        if let Some(ContextValue::Strings(names)) = error.get(kind) {
+            let shown: Vec<String> = names.iter().filter(|name| !hidden(name)).cloned().collect();
+            error.insert(kind, ContextValue::Strings(shown));
+        }
+    }
+}
+
 /// `error` in our own words where those of the parser help nobody.
-fn reworded(given: &[OsString], error: clap::Error) -> clap::Error {
+fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
+    without_hidden(&mut error);
     let told = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
     told.or_else(|| of_number(&error)).unwrap_or(error)
 }
@@ -119,6 +132,23 @@ pub fn told(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> 
             let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
             let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
             Err(Cli::command().error(ErrorKind::InvalidValue, text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_our_own_are_not_offered() {
+        for given in [vec!["jitterscope", "--color", "never"], vec!["jitterscope", "disturbe"]] {
+            let given: Vec<OsString> = given.into_iter().map(OsString::from).collect();
+            let error = Cli::try_parse_from(&given).unwrap_err();
+            let text = told(&given, error).unwrap_err().to_string();
+            for hidden in ["disturb,", "'disturb'", "experiment-guard", "end-now"] {
+                assert!(!text.contains(hidden), "{text}");
+            }
         }
     }
 }

@@ -69,6 +69,25 @@ fn nothing_is_passed_or_failed_by_culprits_of_a_run_that_fails_its_own_proof() {
     );
 }
 
+/// Of ten seconds a stall of four: the percentiles above it rest on less than ten such waits.
+#[test]
+fn a_percentile_that_rests_on_too_little_is_no_shorter_than_a_lower_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = Scenario::new(&[1]);
+    for n in 0..180u64 {
+        let rival = part(CulpritKind::Thread, "rival", "pid 99", 30_000_000);
+        scenario.stall(1, 10_000 + n * 50_000, vec![rival]);
+    }
+    let mut run = scenario.finish();
+    run.manifest.label = "RUN".into();
+    store(&run, dir.path());
+    holds(
+        dir.path(),
+        &["report", "RUN"],
+        &[("wait.p99.9>50us", 3, "exceeded"), ("wait.p99.9>1h", 4, "rests on")],
+    );
+}
+
 #[test]
 fn what_a_missing_source_would_have_shown_is_not_kept() {
     let plain = stored_with(|_| {});

@@ -363,7 +363,8 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
         vec![
             of(&format!("report found --worst {rank}"), "EVIL\\x1b[2J\\nFORG"),
             of(&format!("report found --worst {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
-            of(&format!("report found --list {rank}"), "EVIL\\x1b[2J\\nFORG"),
+            // By program it goes by its process's name everywhere.
+            of(&format!("report found --list {rank} --threads"), "EVIL\\x1b[2J\\nFORG"),
             of("export found --to csv://-", "EVIL\\x1b[2J\\nFORG"),
             of("audit --run found", ""),
             of("tune plan --run found", ""),

@@ -428,11 +428,14 @@ impl Engine<'_> {
             .collect();
         let totals: Vec<(Option<Verdict>, bool)> =
             against.totals().map(|(what, of)| (decided(Asked::Total(what)), of.not_worse())).collect();
-        let total_worse = totals.iter().any(|(verdict, _)| *verdict == Some(Verdict::Worse));
+        // Beyond the margin: a direction that is certain may still be of no matter.
+        let is_worse =
+            |(verdict, not_worse): &(Option<Verdict>, bool)| *verdict == Some(Verdict::Worse) && !not_worse;
+        let total_worse = totals.iter().any(is_worse);
         let total_fine = !totals.is_empty()
-            && totals.iter().all(|(verdict, not_worse)| match verdict {
-                Some(verdict) => *verdict != Verdict::Worse,
-                None => *not_worse,
+            && totals.iter().all(|of| match of.0 {
+                Some(_) => !is_worse(of),
+                None => of.1,
             });
         let missed = |v: &Option<Verdict>| matches!(v, Some(Verdict::Worse | Verdict::Equivalent));
         if predicted.is_empty() {

@@ -176,6 +176,32 @@ fn a_pair_of_which_a_run_names_nobody_is_void() {
 }
 
 #[test]
+fn a_pair_of_which_a_command_failed_is_void() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 11), session());
+    bench.failing = vec![3];
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.pairs, outcome.void.len()), (8, 1), "{:?}", outcome.void);
+    assert!(outcome.void[0].contains("its COMMAND failed with"), "{:?}", outcome.void);
+    // A failure that is quick is no gain.
+    let (mut bench, mut session) = (Bench::of(&machine, 11), self::session());
+    bench.failing = (0..100).collect();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs), (Ended::Void, 0));
+}
+
+#[test]
+fn a_total_that_is_worse_by_less_than_the_margin_denies_nothing() {
+    let mut machine = Fake::new();
+    let (mut bench, mut session) = (Bench::of(&machine, 2), session());
+    bench.costs = 1.05;
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    let total = outcome.decisions.iter().find(|d| d.what == Asked::Total("total".into()));
+    assert_eq!(total.map(|total| total.verdict), Some(Verdict::Worse), "else nothing was tried");
+    assert_eq!(outcome.verified, Verified::Yes);
+}
+
+#[test]
 fn what_each_knob_removes_must_be_back() {
     let mut machine = Fake { knobs: vec!["vmstat", "drain"], ..Fake::new() };
     let (mut bench, mut session) = (Bench::of(&machine, 12), session());

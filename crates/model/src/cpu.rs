@@ -103,6 +103,16 @@ impl CpuSet {
 }
 
 impl CpuSet {
+    /// As a sentence has it: `CPU 1`, `CPUs 1-3`, `CPUs none`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self.len() {
+            0 => "CPUs none".into(),
+            1 => format!("CPU {self}"),
+            _ => format!("CPUs {self}"),
+        }
+    }
+
     /// Reads the kernel's hexadecimal mask ([`CpuSet::to_mask`]); `None` when it is none.
     #[must_use]
     pub fn from_mask(text: &str) -> Option<CpuSet> {

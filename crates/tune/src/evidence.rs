@@ -5,6 +5,7 @@ use crate::catalogue;
 use crate::knob::Knob;
 use jitterscope_model::{Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, StallId, Subject};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// One culprit of a run, over the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,10 @@ pub struct RunEvidence {
     pub measured_ns: Nanos,
     /// Its culprits.
     pub culprits: Vec<MeasuredCulprit>,
+    /// Which culprits took part in the same stalls, by their places in `culprits` in ascending order, and in how many
+    /// stalls: a stall of two counts once for a knob that answers both.
+    #[serde(skip)]
+    pub together: Vec<(Vec<u32>, u64)>,
 }
 
 /// What a knob could win back of what was measured.
@@ -36,7 +41,8 @@ pub struct Win {
     pub effect: Effect,
     /// Time of the culprits that it answers: the most it can win back.
     pub total_ns: Nanos,
-    /// How often they caused a stall: the stalls of each, added up.
+    /// The stalls in which any of them took part, each once: waits, messages and stretches where threads were
+    /// followed. At least, where those of a run were too many different to be told apart.
     pub count: u64,
     /// How often in a second of measured time, times 1000.
     pub per_second_milli: u64,
@@ -55,18 +61,64 @@ impl MeasuredCulprit {
 /// Culprits told apart; the rest share a row a kind.
 const MOST_CULPRITS: usize = 4096;
 
+/// Sets of culprits told apart; the stalls of others count for the largest of their culprits alone.
+const MOST_SETS: usize = 65_536;
+
 #[derive(Default)]
 struct Sum {
     total: Nanos,
     count: u64,
     /// The stall that was counted last: a culprit may have several parts of one.
     last: Option<StallId>,
+    /// Which it is, in order of appearance.
+    number: Option<u32>,
+}
+
+/// Counts in how many stalls culprits took part together.
+#[derive(Default)]
+struct Sets {
+    /// Culprits that have a number.
+    numbered: u32,
+    stalls: HashMap<Vec<u32>, u64>,
+}
+
+impl Sets {
+    /// The number of a culprit.
+    fn number(&mut self, sum: &mut Sum) -> u32 {
+        *sum.number.get_or_insert_with(|| {
+            self.numbered += 1;
+            self.numbered - 1
+        })
+    }
+
+    /// A stall of these, the largest first.
+    fn add(&mut self, mut culprits: Vec<u32>) {
+        let largest = culprits.first().copied();
+        culprits.sort_unstable();
+        culprits.dedup();
+        if self.stalls.len() >= MOST_SETS && !self.stalls.contains_key(&culprits) {
+            culprits = largest.into_iter().collect();
+        }
+        *self.stalls.entry(culprits).or_default() += 1;
+    }
+
+    /// By the places of the culprits instead of their numbers.
+    fn by_place(self, places: &HashMap<u32, u32>) -> Vec<(Vec<u32>, u64)> {
+        let placed = |(numbers, stalls): (Vec<u32>, u64)| {
+            let mut set: Vec<u32> = numbers.iter().filter_map(|number| places.get(number).copied()).collect();
+            set.sort_unstable();
+            (set, stalls)
+        };
+        let mut sets: Vec<(Vec<u32>, u64)> = self.stalls.into_iter().map(placed).collect();
+        sets.sort_unstable();
+        sets
+    }
 }
 
 impl RunEvidence {
-    /// What a run measured, by program. `attributions` are the run's rows; they are asked for only where they
-    /// tell: messages that queue up behind one stall share its time, so that what ran in the stead of threads
-    /// that were followed is counted once a thread, as what each of them lost.
+    /// What a run measured, by program. `attributions` are the run's rows, and stalls are counted by them. Of
+    /// threads that were followed the time is not: messages that queue up behind one stall share its time, so that
+    /// what ran in their stead is counted once a thread, as what each of them lost.
     ///
     /// # Errors
     /// Those of the rows.
@@ -75,22 +127,27 @@ impl RunEvidence {
         attributions: impl FnOnce() -> Result<R, E>,
     ) -> Result<RunEvidence, E> {
         let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
-        if manifest.threads.is_empty() {
-            for attribution in attributions()? {
-                let Attribution { stall, parts } = attribution?;
-                for part in parts {
-                    let sum = sums.of((), &part.culprit.subject);
-                    sum.total += part.net;
-                    sum.count += u64::from(sum.last.replace(stall) != Some(stall));
-                }
+        let mut sets = Sets::default();
+        let timed = manifest.threads.is_empty();
+        for attribution in attributions()? {
+            let Attribution { stall, mut parts } = attribution?;
+            parts.sort_by_key(|part| std::cmp::Reverse(part.net));
+            let mut culprits = Vec::with_capacity(parts.len());
+            for part in parts {
+                let sum = sums.of((), &part.culprit.subject);
+                sum.total += if timed { part.net } else { Nanos::ZERO };
+                sum.count += u64::from(sum.last.replace(stall) != Some(stall));
+                culprits.push(sets.number(sum));
             }
+            sets.add(culprits);
         }
         for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
-            let sum = sums.of((), &ran.subject);
-            sum.total += ran.total_ns;
-            sum.count += ran.count;
+            sums.of((), &ran.subject).total += ran.total_ns;
         }
-        let culprits = sums.into_rows().into_iter().map(|row| MeasuredCulprit {
+        let rows = sums.into_rows();
+        let places = rows.iter().zip(0u32..).filter_map(|(row, place)| Some((row.value.number?, place)));
+        let together = sets.by_place(&places.collect());
+        let culprits = rows.into_iter().map(|row| MeasuredCulprit {
             subject: row.subject,
             total_ns: row.value.total,
             count: row.value.count,
@@ -99,28 +156,40 @@ impl RunEvidence {
             run: format!("{} ({})", manifest.id, manifest.label),
             measured_ns: manifest.measured_time(),
             culprits: culprits.collect(),
+            together,
         })
+    }
+
+    /// Stalls in which any of these took part, by their places: each once.
+    fn stalls_of(&self, places: &[u32]) -> u64 {
+        let any = |set: &[u32]| set.iter().any(|place| places.contains(place));
+        let together = self.together.iter().filter(|(set, _)| any(set)).map(|(_, stalls)| stalls);
+        // Evidence that was not gathered from rows knows no more than how many each has.
+        let each = places.iter().filter_map(|place| self.culprits.get(*place as usize)).map(|c| c.count);
+        together.sum::<u64>().max(each.max().unwrap_or(0))
     }
 
     /// What `knob` could win back; `None` when nothing that was measured is its business.
     #[must_use]
     pub fn win(&self, knob: &Knob) -> Option<Win> {
-        let mut answered: Vec<(&MeasuredCulprit, Effect)> =
-            self.culprits.iter().filter_map(|c| Some((c, knob.answers(&c.subject)?))).collect();
-        let effect = answered.iter().map(|(_, e)| *e).min()?;
+        let mut answered: Vec<(&MeasuredCulprit, Effect, u32)> = (self.culprits.iter().zip(0u32..))
+            .filter_map(|(c, place)| Some((c, knob.answers(&c.subject)?, place)))
+            .collect();
+        let effect = answered.iter().map(|(_, e, _)| *e).min()?;
         // A knob that surely removes one thing is not credited with another that it only perhaps caused.
         if effect != Effect::Perhaps {
-            answered.retain(|(_, e)| *e != Effect::Perhaps);
+            answered.retain(|(_, e, _)| *e != Effect::Perhaps);
         }
-        answered.sort_by_key(|(c, _)| std::cmp::Reverse(c.total_ns));
-        let total_ns: Nanos = answered.iter().map(|(c, _)| c.total_ns).sum();
-        let count: u64 = answered.iter().map(|(c, _)| c.count).fold(0, u64::saturating_add);
+        answered.sort_by_key(|(c, ..)| std::cmp::Reverse(c.total_ns));
+        let total_ns: Nanos = answered.iter().map(|(c, ..)| c.total_ns).sum();
+        let places: Vec<u32> = answered.iter().map(|(.., place)| *place).collect();
+        let count = self.stalls_of(&places);
         let per_second_milli = match self.measured_ns.0 {
             0 => 0,
             ns => u64::try_from(u128::from(count) * 1_000_000_000_000 / u128::from(ns)).unwrap_or(u64::MAX),
         };
         let mut culprits: Vec<String> = Vec::new();
-        for (c, _) in &answered {
+        for (c, ..) in &answered {
             let name = c.label();
             if !culprits.contains(&name) {
                 culprits.push(name);
@@ -158,6 +227,7 @@ mod tests {
                 culprit(Subject::verdict(Verdict::OutsideThisKernel), 7_000_000, 100),
                 culprit(Subject::verdict(Verdict::TraceDataLost), 1, 1),
             ],
+            together: Vec::new(),
         };
         let win = evidence.win(catalogue::find("vmstat").unwrap()).unwrap();
         assert_eq!((win.total_ns, win.count, win.per_second_milli), (Nanos(50_000), 10, 1000));
@@ -167,5 +237,32 @@ mod tests {
         // Exclusion is no proof: it is marked as such.
         assert_eq!(evidence.win(catalogue::find("governor").unwrap()).unwrap().effect, Effect::Perhaps);
         assert_eq!(evidence.unanswered().len(), 1);
+    }
+
+    #[test]
+    fn a_stall_of_several_culprits_counts_once_for_the_knob_that_answers_them() {
+        let knob = catalogue::all()
+            .find(|knob| ["a", "b"].iter().all(|name| knob.answers(&thread(name)).is_some()))
+            .unwrap();
+        // Three stalls: one of both, in several parts; one of each.
+        let mut evidence = RunEvidence {
+            measured_ns: Nanos(1_000_000_000),
+            culprits: vec![culprit(thread("a"), 900, 2), culprit(thread("b"), 800, 2)],
+            ..RunEvidence::default()
+        };
+        let mut sets = Sets::default();
+        for stall in [vec![0, 1, 0, 1, 1], vec![0], vec![1]] {
+            sets.add(stall);
+        }
+        let places = [(0, 0), (1, 1)].into_iter().collect();
+        evidence.together = sets.by_place(&places);
+        assert_eq!(evidence.win(knob).map(|win| win.count), Some(3));
+        // What knows no more than each one's says no more than that holds.
+        evidence.together.clear();
+        assert_eq!(evidence.win(knob).map(|win| win.count), Some(2));
+    }
+
+    fn thread(name: &str) -> Subject {
+        Subject::Thread(jitterscope_model::Task { comm: name.into(), ..jitterscope_model::Task::default() })
     }
 }

@@ -289,7 +289,7 @@ impl<'a> Inspection<'a> {
                         let current = "not at boot; a cpuset does the same for now".to_owned();
                         return Examination { current, wanted, ..Examination::new(KnobState::Fine) };
                     }
-                    let shown = if set.is_empty() { "no CPU".into() } else { format!("CPUs {set}") };
+                    let shown = if set.is_empty() { "no CPU".into() } else { set.in_words() };
                     (if covers { KnobState::Fine } else { KnobState::Wrong }, shown)
                 }
             },

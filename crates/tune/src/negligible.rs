@@ -40,7 +40,7 @@ mod tests {
             count: 1,
         };
         let culprits = times.iter().map(culprit).collect();
-        RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits }
+        RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits, together: Vec::new() }
     }
 
     #[test]

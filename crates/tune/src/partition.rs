@@ -126,7 +126,7 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     .collect();
     let use_it =
         format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs");
-    let wanted = format!("an isolated partition of CPUs {}", goal.isolated);
+    let wanted = format!("an isolated partition of {}", goal.isolated.in_words());
     if goal.isolated.difference(&held).is_empty() {
         // Isolated by others, or at boot: then whoever wants to run there pins itself.
         let use_it = if state.is_some() { use_it } else { pin_yourself(goal) };
@@ -194,7 +194,7 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         .filter(|g| !cpus_in(machine, &format!("{g}/cpuset.cpus")).intersection(&goal.isolated).is_empty())
         .collect();
     if balancing.is_empty() {
-        let current = format!("no cpuset balances CPUs {}", goal.isolated);
+        let current = format!("no cpuset balances {}", goal.isolated.in_words());
         return Partition { current, wanted, ops: Vec::new(), use_it };
     }
     let mut ops = Vec::new();

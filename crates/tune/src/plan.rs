@@ -227,11 +227,15 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
             for knob in catalogue::all() {
                 let Some(win) = evidence.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
                 let why = format!(
-                    "measured: {} took {}, {} {}",
+                    "measured: {} took {}{}",
                     win.culprits.iter().take(3).cloned().collect::<Vec<_>>().join(", "),
                     win.total_ns,
-                    win.count,
-                    if win.count == 1 { "time" } else { "times" }
+                    match win.count {
+                        // Each was too short to be kept one by one.
+                        0 => String::new(),
+                        1 => ", 1 time".into(),
+                        n => format!(", {n} times"),
+                    }
                 );
                 if evidence.is_negligible(win.total_ns) {
                     skipped.push(Skipped { knob: knob.id, because: Because::Negligible, why });

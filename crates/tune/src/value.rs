@@ -58,11 +58,7 @@ impl ValueKind {
         let text = match self {
             ValueKind::Choice => self.canonical(raw),
             ValueKind::CpuMask => match CpuSet::from_mask(raw) {
-                Some(cpus) => format!(
-                    "{} (CPUs {})",
-                    raw.trim(),
-                    if cpus.is_empty() { "none".into() } else { cpus.to_string() }
-                ),
+                Some(cpus) => format!("{} ({})", raw.trim(), cpus.in_words()),
                 None => raw.trim().to_owned(),
             },
             _ => raw.trim().to_owned(),
@@ -151,6 +147,7 @@ mod tests {
     fn a_value_is_shown_in_one_line() {
         assert_eq!(ValueKind::Choice.shown("always [madvise] never\n"), "madvise");
         assert_eq!(ValueKind::CpuMask.shown("f\n"), "f (CPUs 0-3)");
+        assert_eq!(ValueKind::CpuMask.shown("1\n"), "1 (CPU 0)");
         assert_eq!(ValueKind::CpuMask.shown("0\n"), "0 (CPUs none)");
         assert_eq!(ValueKind::CpuMask.shown("what\n"), "what");
         assert_eq!(ValueKind::Text.shown(" a\nb\n"), "a b");

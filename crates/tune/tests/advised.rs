@@ -44,7 +44,12 @@ fn what_is_negligible_is_left_out_and_named() {
     let dir = folder();
     let machine = build(dir.path(), Cgroups::V1);
     let culprits = vec![work("vmstat_update", 40_000_000), work("wb_workfn", 6_670)];
-    let evidence = RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits };
+    let evidence = RunEvidence {
+        run: "r".into(),
+        measured_ns: Nanos(10_000_000_000),
+        culprits,
+        ..RunEvidence::default()
+    };
     let plan = plan(&machine, &goal(&machine), &Select::RunEvidence(evidence), &[], false).unwrap();
     assert!(plan.changes.iter().all(|c| c.knob == "vmstat"), "{:?}", plan.changes);
     assert!(!plan.changes.is_empty());

@@ -74,22 +74,53 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
     let mut text = Lines::new(style);
     text.wrapped("", &verdict(sources));
     text.push_str("\n");
-    for source in sources {
-        let tone = match source.status {
-            SourceStatus::Available => Tone::Good,
-            SourceStatus::Degraded => Tone::Warning,
-            SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => Tone::Bad,
-        };
-        let status = style.paint(tone, &format!("{:<10}", visible(source.status.as_str())));
-        let name = style.paint(Tone::Strong, &format!("{:<12}", visible(&source.name)));
-        let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
-        for (what, value) in [("why", &source.reason), ("lost", &source.loses), ("fix", &source.fix)] {
+    for alike in alike(sources) {
+        for source in &alike {
+            line(&mut text, source, style);
+        }
+        // What several have in common is told once.
+        let Some(first) = alike.first() else { continue };
+        let mut loses: Vec<&str> = Vec::new();
+        for source in &alike {
+            let lost = source.loses.as_str();
+            if !lost.is_empty() && !loses.contains(&lost) {
+                loses.push(lost);
+            }
+        }
+        for (what, value) in [("why", &first.reason), ("lost", &loses.join("; ")), ("fix", &first.fix)] {
             if !value.is_empty() {
                 text.wrapped(&format!("{:>17} ", format!("{what}:")), value);
             }
         }
     }
     text.into_text()
+}
+
+/// Sources that lack the same for the same reason together, in order of the first of them.
+fn alike(sources: &[SourceReport]) -> Vec<Vec<&SourceReport>> {
+    let mut groups: Vec<Vec<&SourceReport>> = Vec::new();
+    for source in sources {
+        let same = |group: &&mut Vec<&SourceReport>| {
+            let known = group.first().map(|known| (&known.reason, &known.fix));
+            !source.reason.is_empty() && known == Some((&source.reason, &source.fix))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(source),
+            None => groups.push(vec![source]),
+        }
+    }
+    groups
+}
+
+fn line(text: &mut Lines, source: &SourceReport, style: Style) {
+    let tone = match source.status {
+        SourceStatus::Available => Tone::Good,
+        SourceStatus::Degraded => Tone::Warning,
+        SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => Tone::Bad,
+    };
+    let status = style.paint(tone, &format!("{:<10}", visible(source.status.as_str())));
+    let name = style.paint(Tone::Strong, &format!("{:<12}", visible(&source.name)));
+    let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
 }
 
 /// What a source is for.
@@ -133,6 +164,29 @@ mod tests {
         );
         let smi = verdict(&[source("tsc", there.clone()), source("tracefs", there), source("smi", not)]);
         assert!(smi.contains("causes named; one source is not all that there could be: smi."), "{smi}");
+    }
+
+    #[test]
+    fn what_several_lack_for_one_reason_is_told_once() {
+        let source = |name: &str, reason: &str, loses: &str| SourceReport {
+            name: name.into(),
+            status: SourceStatus::Denied,
+            reason: reason.into(),
+            loses: loses.into(),
+            fix: "mount it".into(),
+            lost: 0,
+        };
+        let all = [
+            source("tracefs", "not mounted", "who"),
+            source("symbols", "hidden", "names"),
+            source("senders", "not mounted", "who sent"),
+        ];
+        let text = render(&all, Style::default());
+        let why = format!("{:>17} not mounted\n", "why:");
+        assert_eq!(text.matches(&why).count(), 1, "{text}");
+        assert!(text.contains("lost: who; who sent\n"), "{text}");
+        assert_eq!(text.matches("fix: mount it").count(), 2, "{text}");
+        assert!(text.contains("denied     tracefs") && text.contains("denied     senders"), "{text}");
     }
 
     #[test]

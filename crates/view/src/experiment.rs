@@ -150,7 +150,10 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             Verdict::Inconclusive => "inconclusive",
             Verdict::NotSeen => "not seen in either arm",
         };
-        say(format!("{}: {verdict}, after {}.", decision.what.title(), counted(decision.pairs, "pair")));
+        let made = counted(decision.pairs, "pair");
+        let made =
+            if of.interleaved { made } else { format!("{} of each arm", counted(decision.pairs, "run")) };
+        say(format!("{}: {verdict}, after {made}.", decision.what.title()));
     }
     let total_decided = of.decisions.iter().any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {

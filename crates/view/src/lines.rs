@@ -68,7 +68,7 @@ impl fmt::Write for Lines {
 /// `CPU 1`, `CPUs 1-3`.
 #[must_use]
 pub fn cpus_text(cpus: &CpuSet) -> String {
-    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
+    cpus.in_words()
 }
 
 /// The same; of a list too long for a sentence the beginning.

@@ -2,6 +2,7 @@
 
 use crate::number;
 use crate::style::{Style, Tone, fit, pad};
+use crate::words;
 use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{Problem, RunEntry, StoreError};
@@ -53,7 +54,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 "{}  {}  {}  {}  {} {:>8} {:>7} {:>7}\n",
                 pad(&line.id, 6),
                 started.get(..16).unwrap_or(&started),
-                pad(&line.probe, 8),
+                pad(&words::probe(&line.probe), 8),
                 pad(&line.label, label_width),
                 pad(&if line.cpus.is_empty() { "-".into() } else { line.cpus.to_string() }, 6),
                 number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },

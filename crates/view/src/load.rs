@@ -71,7 +71,11 @@ pub fn load_stall(
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     let reader = RunReader::open(path)?;
     let mut redactor = redact.then(Redactor::new);
-    let (manifest, machine) = facts(&reader, &mut redactor)?;
+    let (mut manifest, machine) = facts(&reader, &mut redactor)?;
+    // A stall of the idle control is shown to who asks for it.
+    if let Some(wakeup) = &mut manifest.probe.wakeup {
+        wakeup.idle_control = None;
+    }
     let mut builder = SummaryBuilder::new(&manifest).machine(machine).only(stall);
     if !redact {
         builder = builder.path(path);

@@ -109,6 +109,11 @@ pub fn utc(realtime_ns: u64) -> String {
     }
 }
 
+/// `once`, `12 times`.
+pub(crate) fn times(n: u64) -> String {
+    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

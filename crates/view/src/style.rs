@@ -3,6 +3,9 @@
 use owo_colors::{OwoColorize, Style as Ansi};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// The least that every screen is made for.
+const LINES: usize = 24;
+
 /// How a text is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
@@ -10,6 +13,8 @@ pub struct Style {
     pub color: bool,
     /// Columns to use: at least 72, at most 120 are used.
     pub width: usize,
+    /// Lines of the screen: at least 24 are used.
+    pub height: usize,
     /// Whether the terminal shows block characters; all else is ASCII, but for names.
     pub unicode: bool,
     /// Whether periods were asked for: then all are told, and none too.
@@ -22,9 +27,20 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, unicode: false, all_cpus: false, periods: false, all_records: false }
+        Style {
+            color: false,
+            width: 80,
+            height: LINES,
+            unicode: false,
+            all_cpus: false,
+            periods: false,
+            all_records: false,
+        }
     }
 }
+
+/// What stands for words that were left out.
+const CUT: &str = " ..";
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +57,11 @@ impl Style {
     /// Columns used.
     pub(crate) fn columns(self) -> usize {
         self.width.clamp(72, 120)
+    }
+
+    /// Lines used by what is to fit on a screen.
+    pub(crate) fn lines(self) -> usize {
+        self.height.max(LINES)
     }
 
     /// Prose over the whole width, line by line.
@@ -104,6 +125,27 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, |word| fit(word, width))
 }
 
+/// The beginning of a text in at most so many lines, cut between words; a cut shows as `..`.
+pub(crate) fn shortened(text: &str, width: usize, lines: usize) -> Vec<String> {
+    let mut all = wrap(text, width);
+    if all.len() <= lines {
+        return all;
+    }
+    all.truncate(lines);
+    let Some(last) = all.last_mut() else { return all };
+    let mut kept = last.as_str();
+    while kept.width() + CUT.len() > width {
+        let Some(at) = kept.rfind(' ') else {
+            // One word as wide as the line.
+            *last = fit(&format!("{last}{CUT}"), width);
+            return all;
+        };
+        kept = &kept[..at];
+    }
+    *last = format!("{}{CUT}", kept.trim_end_matches([',', ';', ':']));
+    all
+}
+
 /// Words, made safe for a terminal, put into lines of at most `width` columns; one that is too long for a line is
 /// left whole, for it is often a path to be copied.
 #[must_use]
@@ -144,6 +186,16 @@ mod tests {
         assert_eq!(fit("\u{4e2d}\u{6587}\u{5b57}", 5), "\u{4e2d}..");
         assert_eq!(pad("\u{4e2d}", 4), "\u{4e2d}  ");
         assert_eq!(fit("abc", 1), ".");
+    }
+
+    #[test]
+    fn what_is_left_out_is_cut_between_words() {
+        assert_eq!(shortened("one two three", 7, 2), ["one two", "three"]);
+        assert_eq!(shortened("one two three", 7, 1), ["one .."]);
+        assert_eq!(shortened("one, two three four", 13, 1), ["one, two .."]);
+        assert_eq!(shortened("one, two three", 8, 1), ["one .."]);
+        assert_eq!(shortened("enormous words", 8, 1), ["enormo.."]);
+        assert!(shortened("one two", 7, 0).is_empty());
     }
 
     #[test]

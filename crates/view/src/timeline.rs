@@ -3,7 +3,7 @@
 mod fold;
 
 use crate::number::{count, moment, percent, utc};
-use crate::style::{Style, Tone, fit, pad, wrap};
+use crate::style::{Style, Tone, fit, pad, shortened as shortened_to, wrap};
 use crate::words;
 use fold::{Line, fold};
 use jitterscope_model::{CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineRow};
@@ -82,6 +82,8 @@ const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
 const NOTE: usize = 25;
 /// Lines of frames that are read at all: with more, the shortest are counted together.
 const MOST_LINES: usize = 60;
+/// Lines that short ones take.
+const SHORT_LINES: usize = 2;
 /// Nesting shown by indentation; deeper frames are indented as much.
 const DEEPEST: usize = 8;
 
@@ -129,10 +131,19 @@ pub fn render(view: &TimelineView, style: Style) -> String {
             Line::Short { rows, depth, start, total, most } => {
                 let indent = " ".repeat(2 * depth.min(DEEPEST));
                 let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
-                let (what, times) = most;
-                let text = format!("{indent}{} short records, {times} of them {what}", count(rows as u64));
-                let text = fit(&text, style.columns().saturating_sub(BEFORE_LABEL));
-                line(&style.paint(Tone::Dim, &format!("{numbers} {}{text}", " ".repeat(BAR + 3))));
+                let room = style.columns().saturating_sub(BEFORE_LABEL + indent.len());
+                let named = most.iter().map(|(what, time, times)| match times {
+                    1 => format!("{what} {time}"),
+                    times => format!("{what} {time} ({} times)", count(*times as u64)),
+                });
+                let text =
+                    format!("{} short records: {}", count(rows as u64), named.collect::<Vec<_>>().join(", "));
+                for (at, text) in shortened_to(&text, room, SHORT_LINES).into_iter().enumerate() {
+                    let numbers = if at == 0 { numbers.clone() } else { " ".repeat(11 + 1 + 11) };
+                    line(
+                        &style.paint(Tone::Dim, &format!("{numbers} {}{indent}{text}", " ".repeat(BAR + 3))),
+                    );
+                }
                 shortened = true;
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What limits a run, in words, each with what to do about it.
 
-use crate::number::count;
+use crate::number::{count, times};
 use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
 
 /// One or two sentences: what happened and what to do.
@@ -33,8 +33,9 @@ pub fn warning(warning: &Warning) -> String {
             ),
         },
         Warning::NobodyBelongs { cpus, look_ns } => format!(
-            "No thread but the kernel's own had CPU {cpus} in the look of {look_ns} before the measurement, so \
-             nothing counts as stolen there. Name what belongs there with --for."
+            "No thread but the kernel's own had {} in the look of {look_ns} before the measurement, so \
+             nothing counts as stolen there. Name what belongs there with --for.",
+            cpus.in_words()
         ),
         Warning::NobodyMet { whom, watching: true } => {
             format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen.")
@@ -48,11 +49,12 @@ pub fn warning(warning: &Warning) -> String {
         }
         Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
         Warning::UnrecordedSwitches { count, cpus } => format!(
-            "The kernel did not record {} on CPU {cpus}: it traces nothing of some threads there \
+            "The kernel did not record {} on {}: it traces nothing of some threads there \
              (often the idle thread). The time from the last record of one thread to the first of another is \
              shown as an unrecorded switch; where the scheduler charged the other one for its running, that \
              much of it is its.",
-            if *count == 1 { "1 switch".into() } else { format!("{count} switches") }
+            if *count == 1 { "1 switch".to_owned() } else { format!("{} switches", crate::number::count(*count)) },
+            cpus.in_words()
         ),
         Warning::Folded { time_ns } => format!(
             "In {time_ns} of stalled time more happened than is kept in order: who took how much of it is exact, \
@@ -72,14 +74,14 @@ pub fn warning(warning: &Warning) -> String {
         Warning::FrequencyChanged { cpu, times, lowest_khz, highest_khz } => {
             let (low, high) = (mhz(*lowest_khz), mhz(*highest_khz));
             let range = if low == high { format!("to {high}") } else { format!("between {low} and {high}") };
-            let times = if *times == 1 { "once".into() } else { format!("{times} times") };
+            let often = self::times(*times);
             format!(
-                "CPU {cpu} changed its frequency {times}, {range}: the same work took another time then. The knobs \
+                "CPU {cpu} changed its frequency {often}, {range}: the same work took another time then. The knobs \
                  governor and freq-floor hold it."
             )
         }
         Warning::CpuOffline { cpus } => {
-            format!("CPU {cpus} went offline meanwhile; what ran there from then on was not seen.")
+            format!("{} went offline meanwhile; what ran there from then on was not seen.", cpus.in_words())
         }
         Warning::IdleControlShared { cpu } => format!(
             "CPU {cpu}, the idle control, also runs our own threads, for no other CPU is free: wake-ups that \
@@ -171,12 +173,14 @@ pub fn warning(warning: &Warning) -> String {
              is kept. {why}."
         ),
         Warning::JournalWaits { waits } => format!(
-            "The journaller waited {waits} times for room in its file, which shows in its times. A longer --period \
-             or a CPU more for our own thread prevents it."
+            "The journaller waited {} for room in its file, which shows in its times. A longer --period \
+             or a CPU more for our own thread prevents it.",
+            times(*waits)
         ),
         Warning::RingFull { waits, waited_ns } => format!(
-            "The producer found the ring full {waits} times and waited {waited_ns} in all, which shows in the times \
-             from the intended publication alone. Raise --ring, or --period where the consumers cannot keep up."
+            "The producer found the ring full {} and waited {waited_ns} in all, which shows in the times \
+             from the intended publication alone. Raise --ring, or --period where the consumers cannot keep up.",
+            times(*waits)
         ),
         Warning::Disordered { role, disordered } => {
             format!("{disordered} messages reached the {role} out of order or were lost: this is a bug.")

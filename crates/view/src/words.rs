@@ -3,9 +3,17 @@
 use crate::style::tame;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{
-    About, Culprit, CulpritKind, Meanwhile, Phase, SchedClass, Subject, SumRow, Task, TimelineItem,
-    TimerSource, Verdict, Work,
+    About, Culprit, CulpritKind, Meanwhile, Phase, ProbeKind, SchedClass, Subject, SumRow, Task,
+    TimelineItem, TimerSource, Verdict, Work,
 };
+
+/// What a kind of recording is called where it is typed, `record none`, whatever stored runs call it.
+pub(crate) fn probe(kind: &str) -> String {
+    match ProbeKind::from_word(kind) {
+        Some(ProbeKind::Passive) => "none".into(),
+        _ => tame(kind),
+    }
+}
 
 /// `thread bash`.
 pub(crate) fn kind_and_name(subject: &Subject) -> String {
@@ -72,9 +80,20 @@ fn individual(tid: Option<i32>, threads: u64, noun: &str) -> Option<String> {
     }
 }
 
-/// `pid 12`, `pid 12, 4 threads`, `4 pids`.
+/// `pid 12` of a process, or of a thread of which no more is known; `tid 13` of a thread that is not its process's
+/// first.
+pub(crate) fn id(tid: i32, process: Option<i32>) -> String {
+    let noun = if process.is_some_and(|process| process != tid) { "tid" } else { "pid" };
+    format!("{noun} {tid}")
+}
+
+/// `pid 12`, `tid 13 of make, pid 12`, `pid 12, 4 threads`, `4 pids`.
 fn process(task: &Task, threads: u64) -> Option<String> {
     match (task.tid, task.tgid) {
+        (Some(tid), Some(process)) if tid != process => {
+            let of = task.process.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            Some(format!("tid {tid}{of}, pid {process}"))
+        }
         (None, Some(process)) if threads > 1 => Some(format!("pid {process}, {} threads", number(threads))),
         (tid, process) => individual(tid.or(process), threads, "pid"),
     }
@@ -116,7 +135,11 @@ fn timer(source: &TimerSource) -> &str {
 }
 
 fn one_or_many(task: &Task, threads: u64) -> String {
-    if threads > 1 { format!("{} threads", number(threads)) } else { task.comm.to_string() }
+    match task.tid {
+        _ if threads > 1 => format!("{} threads", number(threads)),
+        Some(tid) => format!("{} ({})", task.comm, id(tid, task.tgid)),
+        None => task.comm.to_string(),
+    }
 }
 
 fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
@@ -223,10 +246,10 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
             (kind_and_name(&culprit.subject), tame(&frame_note(culprit, *ended, *named_inside)))
         }
         TimelineItem::Wakes { comm, tid, target_cpu } => {
-            told("wakes", format!("{comm} (pid {tid}) for CPU {target_cpu}"))
+            told("wakes", format!("{comm} (tid {tid}) for CPU {target_cpu}"))
         }
         TimelineItem::Migrates { comm, tid, from_cpu, to_cpu } => {
-            told("migrates", format!("{comm} (pid {tid}) from CPU {from_cpu} to CPU {to_cpu}"))
+            told("migrates", format!("{comm} (tid {tid}) from CPU {from_cpu} to CPU {to_cpu}"))
         }
         TimelineItem::QueuesWork { function, workqueue } => {
             told("queues work", format!("{function} on workqueue {workqueue}"))
@@ -252,7 +275,11 @@ fn frame_note(culprit: &Culprit, ended: bool, named_inside: bool) -> String {
     if let Some(sender) = &culprit.sender {
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         let who = sender.who();
-        let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
+        let pid = if sender.involves_thread() {
+            format!(" ({})", id(sender.tid, sender.tgid))
+        } else {
+            String::new()
+        };
         parts.push(format!("triggered by {who}{pid} on CPU {}{via}", sender.cpu));
     }
     if !ended {

@@ -34,7 +34,7 @@ fn one_screen(summary: &RunSummary) -> String {
         arguments: "tune plan --run 7k2m1q".into(),
         purpose: "vmstat: up to 1.40 s, 4 more knobs than fit into this line".into(),
     };
-    let next = text::Next { program: "jitterscope".into(), advice: Some(advice) };
+    let next = text::Next { program: "jitterscope".into(), advice: Some(advice), ..text::Next::default() };
     let brief = text::brief(&summary, &next, Style::default());
     assert!(brief.lines().count() <= 23, "{} lines:\n{brief}", brief.lines().count());
     assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");

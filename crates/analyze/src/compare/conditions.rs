@@ -32,6 +32,11 @@ fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
 pub(super) struct Conditions(Vec<(&'static str, String, bool)>);
 
 impl Conditions {
+    /// Whether it measured threads wherever they ran, not CPUs.
+    pub(super) fn follows_threads(&self) -> bool {
+        self.0.iter().any(|(what, value, _)| *what == PROBE && value == ProbeKind::Attach.as_str())
+    }
+
     pub(super) fn of(manifest: &RunManifest) -> Conditions {
         let probe = &manifest.probe;
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();

@@ -119,8 +119,13 @@ pub(super) fn culprit_hypotheses(
         [events, of(&|figures| (figures.total.as_secs_f64(), figures.behind))]
     };
     let all = subjects.into_iter().map(|(key, subject)| {
-        let [events, stolen] = pair(&key);
-        CulpritHypotheses { predicted: predicted(&subject), subject, events, stolen }
+        let ([mut events, stolen], predicted) = (pair(&key), predicted(&subject));
+        if !predicted {
+            // How runs of one setting differ is just what one run of each cannot show: a hog's turns come evenly
+            // within a run, and in the next one there is no hog. What a change is to remove is asked all the same.
+            events.counts = None;
+        }
+        CulpritHypotheses { predicted, subject, events, stolen }
     });
     Some(all.collect())
 }

@@ -9,7 +9,7 @@ use crate::gate::Unseen;
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
     Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
-    RunManifest, Stall, Subject, Ticks, Verdict,
+    RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
 /// Culprits told apart.
@@ -43,6 +43,8 @@ pub struct ComparedRun {
     pub lost: u64,
     /// What its verdicts on culprits fail by: nobody is named then.
     pub doubts: Vec<Doubt>,
+    /// How a COMMAND that was started and followed ended, where it failed: its time is that of a failure.
+    pub failed: Option<String>,
     /// Where the stolen share of this very run lies, from its blocks; `None` where no probe spun, or it has
     /// too few.
     pub within_run: Option<Interval>,
@@ -259,8 +261,13 @@ impl<'m> ComparedRunBuilder<'m> {
         // More than all cannot be stolen.
         let share = |interval: Interval| Interval { high: interval.high.min(1.0), ..interval };
         let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten().map(share);
+        let failed = manifest.warnings.iter().find_map(|warning| match warning {
+            Warning::CommandFailed { status } => Some(status.clone()),
+            _ => None,
+        });
         ComparedRun {
             within_run: within,
+            failed,
             id: manifest.id.clone(),
             label: manifest.label.clone(),
             path: self.path,

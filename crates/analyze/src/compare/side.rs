@@ -39,8 +39,9 @@ pub enum PoolError {
     /// They were measured or set differently.
     #[error(
         "{name} has runs of different settings, which are no sample of either: {what} (runs {first} and {other}){}; \
-         name by id the runs that belong together",
-        and_more(*more)
+         name by id the runs that belong together{}",
+        and_more(*more),
+        if what.starts_with("threshold") { ", or record with one --threshold" } else { "" }
     )]
     Different {
         /// What the user called it.
@@ -107,7 +108,8 @@ impl Side {
                 .into_iter()
                 .map(|ConditionDifference { what, before, after, .. }| format!("{what}: {before}, {after}"))
                 .collect();
-            if first.cpus != run.cpus {
+            // Where threads go that were followed is an outcome, not a setting.
+            if first.cpus != run.cpus && !run.conditions.follows_threads() {
                 differences.push(format!("CPUs: {}, {}", first.cpus, run.cpus));
             }
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());

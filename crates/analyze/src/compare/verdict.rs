@@ -93,9 +93,9 @@ impl Comparison {
     pub fn not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
+            // Chance may be excluded where what it differs by does not matter.
             Verdict::Worse | Verdict::Inconclusive => {
-                self.verdict == Verdict::Inconclusive
-                    && self.interval_90.is_some_and(|interval| interval.high <= self.margin)
+                self.interval_90.is_some_and(|interval| interval.high <= self.margin)
             }
         }
     }

@@ -80,8 +80,18 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Wait(percentile) => {
             let wait = told(&total.instant_percentiles_ns, *percentile, "no probe spun")?;
             // The time that lies above it holds this many such waits.
-            let waits = total.measured_ns.0 as f64 * percentile.above() / wait.max(1.0);
-            supported(wait, waits, "waits")
+            let waits_above = |wait: f64, above: f64| total.measured_ns.0 as f64 * above / wait.max(1.0);
+            let told = supported(wait, waits_above(wait, percentile.above()), "waits");
+            // Where it rests on too few, it is no shorter than a lower one that does not.
+            let lower = total.instant_percentiles_ns.iter().filter_map(|(name, wait)| {
+                let (of, wait) = (name.parse::<f64>().ok()? / 100.0, (*wait)?.0);
+                let below = 1.0 - of >= percentile.above();
+                (below && waits_above(wait, 1.0 - of) >= SUPPORT as f64).then_some(wait)
+            });
+            match (told, lower.reduce(f64::max)) {
+                (Err(why), Some(lower)) => least(lower, Some(why)),
+                (told, _) => told,
+            }
         }
         Quantity::Stall(percentile) => {
             let few = "fewer than ten stalls lie above it";

@@ -107,7 +107,8 @@ impl PeriodSearch {
         let mut seen: Vec<((CulpritKind, Name), u64)> = Vec::new();
         for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
             let subject = &part.culprit.subject;
-            let culprit = (subject.kind(), Name::from(subject.name()));
+            // By what the tables call it: a period is that of a program, not of one of its threads.
+            let culprit = (subject.kind(), Name::from(subject.of_process().name()));
             // The cost of a switch goes with whoever was switched to; loss is nobody; what is unresolved
             // between a culprit's events is in step with that culprit.
             let nobody = match culprit.0 {

@@ -1,6 +1,6 @@
 //! Which settings of this machine answer what a run measured.
 
-use super::scope::evidence_of;
+use super::scope::{evidence_of, of_interest};
 use crate::output;
 use crate::places::{program, program_as_root};
 use jitterscope_analyze::RunSummary;
@@ -57,7 +57,7 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
         return Ok(None);
     }
     let run = RunReader::open(path)?;
-    let cpus = &run.manifest().probe.cpus;
+    let cpus = &of_interest(run.manifest());
     // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
     let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());

@@ -27,6 +27,9 @@ const THRESHOLD: Nanos = Nanos(50_000);
 
 /// Arguments of `attach`.
 #[derive(Args, Debug)]
+#[command(mut_arg("threshold", |arg| {
+    arg.help("The shortest wait or interruption that is kept one by one; sums have them all [default: 50us]")
+}))]
 #[command(after_help = "\
 Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (behind whom), slept \
 and were interrupted (by what), where they ran, and their worst stalls, each decomposed. It disturbs them \

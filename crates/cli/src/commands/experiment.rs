@@ -147,6 +147,13 @@ fn assignment(text: &str) -> Result<String, String> {
     }
 }
 
+impl ExperimentArgs {
+    /// Whether it only tells what it would do.
+    pub fn dry_run(&self) -> bool {
+        self.dry_run
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors

@@ -181,7 +181,7 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
         output::json_text(&json::render(&summary)?)?;
     } else {
         if formats.is_empty() && !args.full {
-            let next = Next { program: program(path), advice: step(path, &summary)? };
+            let next = Next { program: program(path), advice: step(path, &summary)?, unlike_the_last: None };
             output::result(&brief(&summary, &next, output::style()))?;
         } else {
             // As `report --full` prints it.

@@ -6,6 +6,7 @@ use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
 use crate::completion;
 use crate::exit::{Exit, UsageError};
+use crate::measured;
 use crate::moment::Moment;
 use crate::output;
 use crate::places::{Places, program};
@@ -18,7 +19,7 @@ use jitterscope_model::KeyLevel;
 use jitterscope_recording::reattributed;
 use jitterscope_store::resolve;
 use jitterscope_view::text::Next;
-use jitterscope_view::{Style, json, load_by, load_periods, load_redacted, text};
+use jitterscope_view::{Style, json, load_by, load_periods, load_redacted, text, wrap_whole};
 use std::path::Path;
 
 /// The worst stalls listed unless said otherwise.
@@ -30,8 +31,8 @@ pub struct ReportArgs {
     /// The run: its id, its label (the newest with it), 'latest', or its folder
     #[arg(default_value = "latest", add = completion::runs())]
     pub run: String,
-    /// Print all that is known, on as many lines as it takes; also what the options below ask for does. Of a
-    /// stall: every record
+    /// Print all that is known, on as many lines as it takes; --periods, --list, --all-cpus, --reattribute and
+    /// --redact do so too. Of a stall: every record
     #[arg(long)]
     pub full: bool,
     /// Show a stall as a timeline, by the number that reports, tables and databases show
@@ -66,7 +67,7 @@ pub struct ReportArgs {
     /// by program always [default: program]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub by: Option<Level>,
-    /// Tell threads apart: short for --by thread
+    /// Tell threads apart, in the brief report and in --full: short for --by thread
     #[arg(long, conflicts_with = "by")]
     pub threads: bool,
     /// Print JSON
@@ -150,7 +151,7 @@ impl ReportArgs {
     }
 
     fn form(&self) -> Form {
-        let more = self.periods || self.all_cpus || self.list.is_some() || self.level().is_some();
+        let more = self.periods || self.all_cpus || self.list.is_some();
         Form::of(self.json, self.full || more)
     }
 }
@@ -192,9 +193,19 @@ pub fn print_run(path: &Path, form: Form) -> anyhow::Result<RunSummary> {
 fn print_summary(path: &Path, summary: &RunSummary, style: Style, form: Form) -> anyhow::Result<()> {
     match form {
         Form::Json => output::json_text(&json::render(summary)?),
-        Form::Full => output::result(&advice::with_advice(text::render(summary, style), path, summary)?),
+        Form::Full => {
+            let mut text = advice::with_advice(text::render(summary, style), path, summary)?;
+            if let Some(unlike) = measured::unlike_the_run_before(path, summary) {
+                text += &format!("\n{}\n", wrap_whole(&format!("! {unlike}"), 80).join("\n  "));
+            }
+            output::result(&text)
+        }
         Form::Brief => {
-            let next = Next { program: program(path), advice: advice::step(path, summary)? };
+            let next = Next {
+                program: program(path),
+                advice: advice::step(path, summary)?,
+                unlike_the_last: measured::unlike_the_run_before(path, summary),
+            };
             output::result(&text::brief(summary, &next, style))
         }
     }

@@ -24,7 +24,8 @@ pub fn check(sources: &[SourceReport], names: &[String]) -> anyhow::Result<()> {
             return Err(UsageError(text).into());
         };
         if source.status != SourceStatus::Available {
-            let fix = if source.fix.is_empty() { String::new() } else { format!(". {}", source.fix) };
+            let fix =
+                if source.fix.is_empty() { String::new() } else { format!("; to have it: {}", source.fix) };
             let text = format!("{name} is {}: {}{fix}", source.status.as_str(), source.reason);
             return Err(UnavailableError(text).into());
         }

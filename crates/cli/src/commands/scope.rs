@@ -5,10 +5,11 @@ use crate::exit::{UnavailableError, UsageError};
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{CpuList, CpuSet, doubts_text};
+use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId, doubts_text};
 use jitterscope_platform::Machine;
-use jitterscope_store::{RunReader, resolve};
+use jitterscope_store::{RunReader, StoreError, resolve};
 use jitterscope_tune::{Goal, RunEvidence, online_cpus};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Which CPUs and which run.
@@ -59,7 +60,7 @@ impl Scope {
             );
             return Err(UnavailableError(text).into());
         }
-        let (run, cpus) = (manifest.id.to_string(), manifest.probe.cpus.clone());
+        let (run, cpus) = (manifest.id.to_string(), of_interest(manifest));
         Ok(Some(Measured { run, evidence: evidence_of(&reader)?, cpus }))
     }
 
@@ -92,10 +93,25 @@ impl Scope {
     }
 }
 
-/// What a run measured, by culprit.
+/// The CPUs that a run was for: an idle control is only there to be compared with.
+pub fn of_interest(manifest: &RunManifest) -> CpuSet {
+    manifest.probe.cpus.difference(&manifest.idle_control().into_iter().collect())
+}
+
+/// What a run measured, by culprit; on an idle control nothing.
 ///
 /// # Errors
 /// The run cannot be read.
 pub fn evidence_of(reader: &RunReader) -> anyhow::Result<RunEvidence> {
-    Ok(RunEvidence::gather(reader.manifest(), || reader.attributions())?)
+    let mut of_control: HashSet<StallId> = HashSet::new();
+    if let Some(control) = reader.manifest().idle_control() {
+        for stall in reader.stalls()? {
+            let stall = stall?;
+            of_control.extend(Some(stall.id).filter(|_| stall.cpu == control));
+        }
+    }
+    Ok(RunEvidence::gather(reader.manifest(), || {
+        let counts = move |row: &Attribution| !of_control.contains(&row.stall);
+        Ok::<_, StoreError>(reader.attributions()?.filter(move |row| row.as_ref().map_or(true, &counts)))
+    })?)
 }

@@ -17,6 +17,9 @@ use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
+#[command(mut_arg("threshold", |arg| {
+    arg.help("The shortest stall [default: 300ns, or what the clock allows if that is more]")
+}))]
 pub struct SelftestArgs {
     /// The CPU to disturb and to measure; one [default: one that tune keeps undisturbed, else an isolated one,
     /// else the highest]

@@ -140,6 +140,10 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
     let mut best: Option<(u64, Reverse<u64>, StallId, bool)> = None;
     for stall in run.stalls()? {
         let stall = stall?;
+        // What the control did is no answer to what the measured CPUs suffered.
+        if manifest.idle_control() == Some(stall.cpu) {
+            continue;
+        }
         let (from, to) = (manifest.realtime_ns(stall.start), manifest.realtime_ns(stall.end));
         let away = from.saturating_sub(span.end.saturating_sub(1)).max(span.start.saturating_sub(to));
         let this = (away, Reverse(stall.length().0), stall.id, from >= span.end);

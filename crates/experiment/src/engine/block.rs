@@ -32,7 +32,7 @@ impl Engine<'_> {
                 let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
                     return Ok(self.outcome(Ended::Stopped, false, None));
                 };
-                let void = self.names_nobody(arm, &run);
+                let void = self.run_is_void(arm, &run);
                 self.of.session.add_run(arm, PathBuf::from(&run.path), void.clone())?;
                 match void {
                     Some(why) => {

@@ -6,9 +6,16 @@ use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_model::{Subject as Culprit, doubts_text};
 
 impl Engine<'_> {
-    /// Why a run cannot say what became of what is predicted; `None` where it can, or nothing is predicted: the
-    /// total needs no names.
-    pub(super) fn names_nobody(&self, arm: Arm, run: &ComparedRun) -> Option<String> {
+    /// Why a run does not count: what it measured failed, or it cannot say what became of what is predicted. `None`
+    /// where it can, or nothing is predicted: the total needs no names.
+    pub(super) fn run_is_void(&self, arm: Arm, run: &ComparedRun) -> Option<String> {
+        let which = match arm {
+            Arm::A => "without",
+            Arm::B => "with",
+        };
+        if let Some(status) = &run.failed {
+            return Some(format!("its COMMAND failed {which} the change: {status}"));
+        }
         if self.of.change.predicted().is_empty() || run.events_of(&|_| true).is_some() {
             return None;
         }
@@ -16,17 +23,13 @@ impl Engine<'_> {
             [] => "no kernel events were recorded".to_owned(),
             doubts => doubts_text(doubts),
         };
-        let which = match arm {
-            Arm::A => "without",
-            Arm::B => "with",
-        };
         Some(format!("its run {which} the change names no culprits: {why}"))
     }
 
-    /// Why a pair does not count: a run of it names nobody, or what is predicted to go was there without the change
+    /// Why a pair does not count: a run of it is void, or what is predicted to go was there without the change
     /// before and is not back. Then the undoing is not in force.
     pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<String> {
-        let unnamed = self.names_nobody(Arm::A, a).or_else(|| self.names_nobody(Arm::B, b));
+        let unnamed = self.run_is_void(Arm::A, a).or_else(|| self.run_is_void(Arm::B, b));
         let missing = || {
             let gone = |what: &&Predicted| {
                 self.runs[0].iter().any(|run| self.has(run, what) == Some(true))

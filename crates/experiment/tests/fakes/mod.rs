@@ -7,7 +7,7 @@ use jitterscope_experiment::{
     Arm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules, SESSION_VERSION,
     Session, Subject, run,
 };
-use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit};
+use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit, Warning};
 use jitterscope_testing::SplitMix64;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -103,6 +103,8 @@ pub struct Bench {
     pub drained: Option<Vec<usize>>,
     /// Runs of either arm of which most kernel events were lost, by number.
     pub lost: Vec<usize>,
+    /// Runs of either arm whose COMMAND failed, by number.
+    pub failing: Vec<usize>,
     /// How much longer other stalls are in a run, as it comes.
     pub swings: bool,
     /// Whether what the knob should remove stays with it, and is longer in one run than in the next.
@@ -125,6 +127,7 @@ impl Bench {
             missing: Vec::new(),
             drained: None,
             lost: Vec::new(),
+            failing: Vec::new(),
             swings: false,
             stays: false,
             of_a: 0,
@@ -173,6 +176,9 @@ impl Subject for Bench {
         let mut scenario = scenario.finish();
         if self.lost.contains(&(self.arms.len() - 1)) {
             scenario.manifest.sources[0].lost = scenario.manifest.events_in_gaps.events + 1_000;
+        }
+        if self.failing.contains(&(self.arms.len() - 1)) {
+            scenario.manifest.warnings.push(Warning::CommandFailed { status: "exit status: 1".into() });
         }
         let path = format!("run-{}", self.made.len());
         let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(&path));

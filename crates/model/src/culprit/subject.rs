@@ -161,7 +161,8 @@ impl Subject {
     }
 
     /// As a row of processes has it: a thread that is not its process's first goes by that.
-    pub(super) fn of_process(&self) -> Cow<'_, Subject> {
+    #[must_use]
+    pub fn of_process(&self) -> Cow<'_, Subject> {
         let threads = self.task().is_some_and(|task| task.process.is_some());
         match self {
             Subject::Thread(task) if threads => Cow::Owned(Subject::Thread(task.of_process())),

@@ -22,7 +22,8 @@ impl Scale {
 
     #[inline(always)]
     pub(super) fn nanos(self, ticks: u64) -> u64 {
-        ((u128::from(ticks) * u128::from(self.0)) >> PLACES) as u64
+        // What no u64 holds must not read as a short time.
+        u64::try_from((u128::from(ticks) * u128::from(self.0)) >> PLACES).unwrap_or(u64::MAX)
     }
 }
 
@@ -119,6 +120,12 @@ mod tests {
         assert_eq!(times.mean_ns(), (4_000_000_000_000 + 123_457 + 7) / 4);
         times.reset();
         assert_eq!(times.count(), 0);
+    }
+
+    #[test]
+    fn a_time_that_no_number_holds_is_the_longest() {
+        let rate = TickRate { hz: 1_000_000, error_ppb: 0, source: RateSource::Cpuid };
+        assert_eq!(Scale::new(rate).nanos(18_446_744_073_709_552), u64::MAX);
     }
 
     proptest! {

@@ -28,7 +28,9 @@ pub enum ReplayError {
     #[error("the run's trace cannot be decoded: {0}")]
     Context(#[from] ContextError),
     /// The run was recorded without kernel events.
-    #[error("this run has no kernel events: it was recorded without tracefs")]
+    #[error(
+        "this run has no kernel events: it was recorded with --no-trace, or where tracefs could not be used"
+    )]
     NoTrace,
     /// Whoever takes the stalls takes no more.
     #[error(transparent)]

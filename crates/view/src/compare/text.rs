@@ -186,12 +186,13 @@ impl Page {
         }
         let level = against.figures.iter().find_map(|row| row.comparison.as_ref()).map(|c| 1.0 - c.alpha);
         if let Some(level) = level {
+            let level = format!("{:.4}", level * 100.0);
             let text = format!(
-                "interval: of the change, at {:.4} %; noise: what two samples of one setting would seem to \
-                 differ by. Less is better everywhere. Figures without a verdict are shown only.",
-                level * 100.0
+                "interval: of the change, at {} %; noise: what two samples of one setting would seem to differ by. \
+                 Less is better everywhere. Figures without a verdict are shown only.",
+                level.trim_end_matches('0').trim_end_matches('.')
             );
-            self.wrapped(Tone::Dim, &text.replace(".0000 %", " %"));
+            self.wrapped(Tone::Dim, &text);
         }
         for row in against.figures.iter().filter(|row| row.is_total) {
             let Some(comparison) = &row.comparison else { continue };

@@ -73,9 +73,12 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
             body.raw(if checked { " checked></td>" } else { "></td>" });
         }
         body.raw("<td><a href=\"/run/").text(&run.id).raw("\">").text(&label).raw("</a></td>");
-        for text in
-            [tame(&run.id), utc(run.started_realtime_ns), tame(&run.probe.kind), figures.cpus.to_string()]
-        {
+        for text in [
+            tame(&run.id),
+            utc(run.started_realtime_ns),
+            crate::words::probe(&run.probe.kind),
+            figures.cpus.to_string(),
+        ] {
             body.element("<td class=\"when\">", &text, "</td>");
         }
         let number = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".into());

@@ -165,7 +165,7 @@ fn header(body: &mut Markup, page: &Page<'_>) {
     body.raw("</p>\n").element("<h1>", &label(&run.label), "</h1>\n");
     let mut facts = vec![
         tame(&run.id),
-        tame(&page.run.summary.probe.kind),
+        crate::words::probe(&page.run.summary.probe.kind),
         format!("{} UTC", utc(run.started_realtime_ns)),
         span(run.duration_ns),
     ];

@@ -13,12 +13,23 @@ use crate::style::Style;
 use crate::text::Page;
 use jitterscope_analyze::{PipelineSummary, RunSummary};
 
+/// The whole report in our own order: the headline first, the ancestor's tables last.
+#[must_use]
+pub(crate) fn full(summary: &RunSummary, pipeline: &PipelineSummary, style: Style) -> String {
+    format!("{}\n{}", own(summary, pipeline, style), ancestor::render(pipeline, &[Format::Long]))
+}
+
 /// The whole report: the ancestor's formats as asked for, then our own part.
 #[must_use]
 pub fn render(summary: &RunSummary, pipeline: &PipelineSummary, formats: &[Format], style: Style) -> String {
+    format!("{}{}", ancestor::render(pipeline, formats), own(summary, pipeline, style))
+}
+
+/// All but the ancestor's tables.
+fn own(summary: &RunSummary, pipeline: &PipelineSummary, style: Style) -> String {
     let mut page = Page::new(style);
     text::render(&mut page, summary, pipeline);
     crate::text::periods::render(&mut page, summary);
     page.warnings(summary);
-    format!("{}{}", ancestor::render(pipeline, formats), page.into_text())
+    page.into_text()
 }

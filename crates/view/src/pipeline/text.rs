@@ -1,9 +1,9 @@
 //! What the ancestor did not tell of a pipeline: lateness, waits, threads, the slowest messages.
 
 use crate::lines::cpus_text;
-use crate::number::{bytes, count, moment, percent, span, thousands, utc};
+use crate::number::{bytes, count, moment, percent, span, thousands, times, utc};
 use crate::style::{Tone, fit, pad, tame};
-use crate::text::Page;
+use crate::text::{Page, message_headline};
 use crate::words;
 use jitterscope_analyze::{
     ConsumerSummary, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, RunSummary, TimesSummary,
@@ -16,6 +16,8 @@ const NAMES: usize = 15;
 /// Everything below the ancestor's tables.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     title(page, summary, pipeline);
+    page.line("");
+    message_headline(page, summary, pipeline);
     crate::text::headline::doubts(page, summary);
     latency(page, pipeline);
     omission(page, pipeline);
@@ -120,7 +122,7 @@ fn ring(page: &mut Page, pipeline: &PipelineSummary) {
         page.prose(None, 2, "The ring was never full.");
         return;
     }
-    let times = if *full_waits == 1 { "once".into() } else { format!("{} times", count(*full_waits)) };
+    let times = times(*full_waits);
     let text = format!(
         "The producer found the ring full {times} and waited {full_waited_ns} in all, {full_longest_ns} at the \
          longest."

@@ -95,9 +95,11 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, is_told: bool) {
     // What an unexplained class is, its phrase says.
     let told = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
-    let beside = told && used + width + 2 <= room;
+    // Of small shares nothing follows: there a cut detail tells rows apart.
+    let left = room.saturating_sub(used + 2);
+    let beside = told && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
     if beside {
-        line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
+        line += &page.style.paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
     page.line(&line);
     if row.share < EXPLAINED_FROM {

@@ -38,8 +38,8 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
     let mut facts = vec![
         match cpus.is_empty() {
-            true => tame(&summary.probe.kind),
-            false => format!("{} on {}", tame(&summary.probe.kind), short_cpus_text(cpus)),
+            true => words::probe(&summary.probe.kind),
+            false => format!("{} on {}", words::probe(&summary.probe.kind), short_cpus_text(cpus)),
         },
         match &summary.wakeup {
             Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),

@@ -16,6 +16,7 @@ mod unattributed;
 mod wakeup;
 mod worst;
 
+pub(crate) use brief::message_headline;
 pub use brief::{Next, Step, brief};
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
@@ -39,7 +40,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
         _ => {}
     }
     if let Some(pipeline) = &summary.pipeline {
-        return crate::pipeline::render(summary, pipeline, &[crate::pipeline::Format::Long], style);
+        return crate::pipeline::full(summary, pipeline, style);
     }
     let mut page = Page::new(style);
     headline::render(&mut page, summary);
@@ -69,6 +70,7 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     headline::title(&mut page, summary, &CpuSet::new());
     page.line("");
     threads::headline(&mut page, summary);
+    brief::longest(&mut page, summary);
     headline::doubts(&mut page, summary);
     threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {

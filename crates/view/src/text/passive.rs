@@ -199,8 +199,9 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
     }
     if cpu.stretches > 0 {
         let text = format!(
-            "Taken from it in {} stretches, the worst of {}; {} of {} or longer:",
+            "Taken from it in {} stretch{}, the worst of {}; {} of {} or longer:",
             count(cpu.stretches),
+            if cpu.stretches == 1 { "" } else { "es" },
             cpu.longest_ns,
             count(cpu.stalls),
             summary.probe.threshold_ns

@@ -1,7 +1,7 @@
 //! Threads that were followed: what became of their time, and who ran in their stead.
 
 use super::Page;
-use crate::number::{count, percent, percent_cell, span};
+use crate::number::{count, percent, percent_cell, span, times};
 use crate::style::{Style, Tone, fit, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
@@ -25,8 +25,14 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
     page.heading(heading, "shares of the time that each was followed");
     page.line(&head(page.style));
+    let all = threads.len();
+    // One line for those that never wanted a CPU: there is nothing to say of each.
+    threads.retain(|thread| !idle(thread));
     for thread in threads.iter().take(ROWS) {
         row(page, thread);
+    }
+    if all > threads.len() {
+        page.prose(Some(Tone::Dim), 2, &format!("{} that never ran", all - threads.len()));
     }
     if threads.len() > ROWS {
         let text = format!("{} more threads, which lost less (--json lists them)", threads.len() - ROWS);
@@ -68,6 +74,11 @@ pub(super) fn head(style: Style) -> String {
 /// Time in which it was runnable and did not get on.
 pub(super) fn lost(thread: &ThreadAccount) -> Nanos {
     thread.waiting_ns + thread.interrupted_ns
+}
+
+/// Whether it never wanted a CPU.
+pub(super) fn idle(thread: &ThreadAccount) -> bool {
+    thread.running_ns.0 == 0 && lost(thread).0 == 0
 }
 
 fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
@@ -186,10 +197,6 @@ pub(crate) fn stopped(time: Nanos, several: bool) -> Option<String> {
             "A signal or a tracer kept {them} stopped for {time}: {they} neither waited for a CPU nor slept then."
         )
     })
-}
-
-fn times(n: u64) -> String {
-    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
 }
 
 fn plural(n: u64, noun: &str) -> String {

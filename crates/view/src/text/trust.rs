@@ -1,6 +1,7 @@
 //! How far to trust the report.
 
 use super::Page;
+use crate::lines::cpus_text;
 use crate::number::{bytes, count, percent, percent_down, rate};
 use crate::style::{Tone, wrap};
 use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
@@ -198,9 +199,9 @@ fn noise(trust: &Trust) -> String {
     let place = if trust.helper_cpus.is_empty() {
         "no CPU was free for our helper threads, they ran on measured ones".to_owned()
     } else if trust.helpers_on_measured {
-        format!("our helper threads ran on CPU {}, of which some is measured", trust.helper_cpus)
+        format!("our helper threads ran on {}, of which some is measured", cpus_text(&trust.helper_cpus))
     } else {
-        format!("our helper threads kept to CPU {}", trust.helper_cpus)
+        format!("our helper threads kept to {}", cpus_text(&trust.helper_cpus))
     };
     let mut text = place;
     if trust.helper_cpu_ns > Nanos::ZERO {

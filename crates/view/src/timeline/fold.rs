@@ -37,10 +37,15 @@ pub(super) enum Line<'a> {
         start: Nanos,
         /// Lengths of the outermost.
         total: Nanos,
-        /// What most of the outermost are, and how many.
-        most: (String, usize),
+        /// What took most of that time, the longest first: what it is, how long, how many. At most [`NAMED`].
+        most: Vec<(String, Nanos, usize)>,
     },
 }
+
+/// Names that are told of short ones.
+const NAMED: usize = 3;
+/// No line of short ones stands for more than one of these of the stall: what matters within is to be seen.
+const LARGEST: u64 = 8;
 
 /// A frame is short if it takes less than one of these of the stall. They are tried in turn until the lines are
 /// few enough.
@@ -51,7 +56,7 @@ const SHORT: [u64; 6] = [3000, 1000, 300, 100, 30, 10];
 pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<'_>> {
     let lines_with = |short: Nanos| {
         let mut lines = Vec::new();
-        level(rows, short, &mut lines);
+        level(rows, Limits { short, together: Nanos(stall.0 / LARGEST) }, &mut lines);
         lines
     };
     let mut lines = lines_with(Nanos::ZERO);
@@ -64,17 +69,35 @@ pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<
     lines
 }
 
+/// What may be counted together.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Only what takes less than this.
+    short: Nanos,
+    /// Only so much time in a line.
+    together: Nanos,
+}
+
+/// How many from the first on are short, in one place, and together no more than a line may stand for.
+fn brief(groups: &[&[TimelineRow]], limits: Limits) -> usize {
+    let mut total = Nanos::ZERO;
+    let fits = |group: &&&[TimelineRow]| {
+        total += length(&group[0]);
+        length(&group[0]) < limits.short
+            && same_place_as(&groups[0][0], &group[0])
+            && total <= limits.together.max(limits.short)
+    };
+    groups.iter().take_while(fits).count()
+}
+
 /// Rows of one depth, each followed by what is nested in it.
-fn level<'a>(rows: &'a [TimelineRow], short: Nanos, lines: &mut Vec<Line<'a>>) {
+fn level<'a>(rows: &'a [TimelineRow], limits: Limits, lines: &mut Vec<Line<'a>>) {
     let groups = groups(rows);
     let shapes: Vec<Vec<(usize, String)>> = groups.iter().map(|group| shape(group)).collect();
     let same_place = |a: usize, b: usize| same_place_as(&groups[a][0], &groups[b][0]);
     let mut at = 0;
     while at < groups.len() {
-        let brief = groups[at..]
-            .iter()
-            .take_while(|group| length(&group[0]) < short && same_place_as(&groups[at][0], &group[0]))
-            .count();
+        let brief = brief(&groups[at..], limits);
         if brief >= FEWEST {
             lines.push(together(&groups[at..at + brief], &shapes[at..at + brief]));
             at += brief;
@@ -95,7 +118,7 @@ fn level<'a>(rows: &'a [TimelineRow], short: Nanos, lines: &mut Vec<Line<'a>>) {
         let (times, period) = best.unwrap_or((1, 1));
         for group in &groups[at..at + period] {
             lines.push(Line::Row(&group[0]));
-            level(&group[1..], short, lines);
+            level(&group[1..], limits, lines);
         }
         if times > 1 {
             let left_out = &groups[at + period..at + period * times];
@@ -123,17 +146,23 @@ fn length(row: &TimelineRow) -> Nanos {
 
 /// Neighbours that are short as one line.
 fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> Line<'a> {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, what) in shapes.iter().filter_map(|shape| shape.first()) {
-        *kinds.entry(what.as_str()).or_default() += 1;
+    let mut kinds: BTreeMap<&str, (Nanos, usize)> = BTreeMap::new();
+    for (group, shape) in groups.iter().zip(shapes) {
+        if let Some((_, what)) = shape.first() {
+            let kind = kinds.entry(what.as_str()).or_default();
+            *kind = (kind.0 + length(&group[0]), kind.1 + 1);
+        }
     }
-    let most = kinds.into_iter().max_by_key(|(_, times)| *times);
+    let mut most: Vec<(String, Nanos, usize)> =
+        kinds.into_iter().map(|(what, (time, times))| (what.to_owned(), time, times)).collect();
+    most.sort_by_key(|(_, time, times)| std::cmp::Reverse((*time, *times)));
+    most.truncate(NAMED);
     Line::Short {
         rows: groups.iter().map(|group| group.len()).sum(),
         depth: groups[0][0].depth,
         start: groups[0][0].start,
         total: groups.iter().map(|group| length(&group[0])).sum(),
-        most: most.map(|(what, times)| (what.to_owned(), times)).unwrap_or_default(),
+        most,
     }
 }
 
@@ -228,15 +257,51 @@ mod tests {
         rows.push(TimelineRow { end: Some(Nanos(1700)), ..row(0, 0, 1100, -1) });
         rows.push(row(0, 1, 1200, 7));
         rows.extend((0..100).map(|n| called(2000 + 10 * n, n)));
-        let all = fold(&rows, Nanos(3000), usize::MAX);
+        let all = fold(&rows, Nanos(6000), usize::MAX);
         assert_eq!(all.len(), rows.len());
-        let lines = fold(&rows, Nanos(3000), 20);
+        let lines = fold(&rows, Nanos(6000), 20);
+        // Squares modulo 7 are 0, 1, 2 and 4, and 0 half as often.
+        let Line::Short { most, .. } = &lines[0] else { panic!("{lines:?}") };
+        assert_eq!(most.len(), 3);
+        assert!(most.iter().all(|(what, time, times)| !what.ends_with("f0") && time.0 == 5 * *times as u64));
         let short = |start| {
-            let most = (words::timeline_item(&rows[1].item).0, 29);
+            let most = most.clone();
             Line::Short { rows: 100, depth: 0, start: Nanos(start), total: Nanos(500), most }
         };
         let expected = [short(0), Line::Row(&rows[100]), Line::Row(&rows[101]), short(2000)];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_took_the_time_is_named_before_what_came_often_and_long_stretches_are_split() {
+        // Of two neighbours one is ten times as long, and one comes three times as often.
+        let rows: Vec<TimelineRow> = (0..400)
+            .map(|n| {
+                let (what, length) = if n % 4 == 0 {
+                    (Subject::Call("long".into()), 40)
+                } else {
+                    (Subject::Call(format!("often{}", n % 4).into()), 4)
+                };
+                let item = TimelineItem::Frame {
+                    culprit: Culprit { subject: what, sender: None },
+                    ended: true,
+                    named_inside: false,
+                };
+                TimelineRow { item, end: Some(Nanos(50 * n + length)), ..row(0, 0, 50 * n, 0) }
+            })
+            // Not the same again and again.
+            .enumerate()
+            .filter(|(at, _)| at % 7 != 3)
+            .map(|(_, row)| row)
+            .collect();
+        let lines = fold(&rows, Nanos(6000), 20);
+        assert!(lines.len() > 1 && lines.len() <= 20, "{lines:?}");
+        for line in &lines {
+            let Line::Short { total, most, .. } = line else { continue };
+            assert!(total.0 <= 6000 / LARGEST, "{line:?}");
+            assert!(most[0].0.contains("long"), "{line:?}");
+        }
+        assert!(lines.iter().any(|line| matches!(line, Line::Short { .. })));
     }
 
     proptest! {

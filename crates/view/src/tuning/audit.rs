@@ -228,11 +228,13 @@ fn amount(win: &Win) -> String {
 #[must_use]
 pub fn won(win: &Win) -> String {
     let much = amount(win);
-    format!(
-        "{much}, {}, {}/s",
-        counted(usize::try_from(win.count).unwrap_or(usize::MAX), "time"),
-        number::rate(win.per_second_milli as f64 / 1000.0)
-    )
+    let times = match win.count {
+        // Each was too short to be kept one by one.
+        0 => return much,
+        1 => "1 time".to_owned(),
+        n => format!("{} times", number::count(n)),
+    };
+    format!("{much}, {times}, {}/s", number::rate(win.per_second_milli as f64 / 1000.0))
 }
 
 fn others<'a>(
@@ -334,6 +336,7 @@ mod tests {
                 total_ns: Nanos(123_456),
                 count: 10,
             }],
+            ..RunEvidence::default()
         };
         let audit = audit(&machine, &goal, Some(&evidence));
         assert_eq!(audit.knobs[0].id, "vmstat");

@@ -3,7 +3,7 @@
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
 use crate::style::Style;
-use jitterscope_model::visible;
+use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
     ApplyReport, Because, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
     RollbackReport, Skipped, Status, Undoing, called,
@@ -103,7 +103,7 @@ fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str
     let mut first = true;
     for (what, why) in items {
         if first {
-            let _ = write!(out, "\n{title}\n");
+            out.wrapped("\n", title);
             first = false;
         }
         out.wrapped("  - ", &format!("{what}: {why}"));
@@ -156,9 +156,13 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
         let _ = writeln!(out, "  {knob:<17}{good} of {all}");
     }
     let pending = report.applied.iter().filter_map(|a| match &a.outcome {
-        Outcome::Pending { effective } => {
-            Some((a.path.clone(), format!("still CPUs {effective}, until it next fires")))
-        }
+        Outcome::Pending { effective } => Some((
+            a.path.clone(),
+            format!(
+                "still on {}, until it next fires",
+                effective.parse::<CpuSet>().map_or_else(|_| effective.clone(), |cpus| cpus_text(&cpus))
+            ),
+        )),
         _ => None,
     });
     let pending: Vec<(String, String)> = pending.collect();

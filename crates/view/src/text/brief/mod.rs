@@ -7,6 +7,8 @@ mod ranking;
 mod trust;
 mod watched;
 
+pub(crate) use pipeline::headline as message_headline;
+
 use super::{Page, headline, short_cpus_text, unattributed, wakeup};
 use crate::number::{moment, percent, span, utc};
 use crate::style::{Style, Tone, fit, tame};
@@ -15,8 +17,31 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos};
 use ranking::Ranking;
 
-/// Lines of a screen but one, for the prompt.
-const LINES: usize = 23;
+/// What is given up for the five largest culprits where not all fits on the screen.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// Rows of threads or CPUs; without any their table is left out.
+    rows: usize,
+    /// Lines of a warning; without any they are counted.
+    warning_lines: usize,
+    /// Whether blank lines go as far as they must.
+    squeezed: bool,
+    /// Whether it is said how CPUs and the threshold were chosen and how times are meant.
+    remarks: bool,
+}
+
+/// From the most generous one on; the first in which the culprits have room is taken.
+const LAYOUTS: [Layout; 9] = [
+    Layout { rows: 3, warning_lines: 2, squeezed: false, remarks: true },
+    Layout { rows: 3, warning_lines: 1, squeezed: false, remarks: true },
+    Layout { rows: 3, warning_lines: 1, squeezed: true, remarks: true },
+    Layout { rows: 2, warning_lines: 1, squeezed: true, remarks: true },
+    Layout { rows: 1, warning_lines: 1, squeezed: true, remarks: true },
+    Layout { rows: 0, warning_lines: 1, squeezed: true, remarks: true },
+    Layout { rows: 0, warning_lines: 1, squeezed: true, remarks: false },
+    Layout { rows: 0, warning_lines: 0, squeezed: true, remarks: true },
+    Layout { rows: 0, warning_lines: 0, squeezed: true, remarks: false },
+];
 
 /// What the reader could do next, beside what every report offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +50,8 @@ pub struct Next {
     pub program: String,
     /// A command that changes something, and what it could win.
     pub advice: Option<Step>,
+    /// What hinders a comparison with the run before.
+    pub unlike_the_last: Option<String>,
 }
 
 /// A command.
@@ -36,35 +63,67 @@ pub struct Step {
     pub purpose: String,
 }
 
-/// The report on one screen; explanations of culprits are left out where they would not fit.
+/// The report on one screen. The five largest culprits are always there; what else would not fit beside them
+/// is left out, their explanations first.
 #[must_use]
 pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
+    // A line is for the prompt.
+    let screen = style.lines().saturating_sub(1);
+    let mut last = String::new();
+    for layout in LAYOUTS {
+        let (head, ranking) = head(summary, style, layout);
+        let foot = foot(summary, next, style, layout);
+        let taken = |text: &str| text.lines().filter(|line| !layout.squeezed || !line.is_empty()).count();
+        let room = screen.saturating_sub(taken(&head) + taken(&foot));
+        let needed = ranking.as_ref().map_or(0, |ranking| ranking.needed(!layout.squeezed));
+        let given = if layout.squeezed { room.min(needed) } else { room };
+        let ranking =
+            ranking.map_or_else(String::new, |ranking| ranking.text(given, !layout.squeezed, style));
+        last = squeezed(&format!("{head}{ranking}{foot}"), screen);
+        if room >= needed {
+            break;
+        }
+    }
+    last
+}
+
+/// Without as many blank lines as there are too many lines.
+fn squeezed(text: &str, lines: usize) -> String {
+    let mut over = text.lines().count().saturating_sub(lines);
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        if over > 0 && line.is_empty() {
+            over -= 1;
+            continue;
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+/// What was measured, and who took it.
+fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<Ranking<'_>>) {
     let mut head = Page::new(style);
-    title(&mut head, summary);
+    title(&mut head, summary, layout);
     head.line("");
     let ranking = match (&summary.pipeline, summary.threads.is_empty()) {
-        (Some(measured), _) => pipeline::render(&mut head, summary, measured),
-        (None, false) => followed::render(&mut head, summary),
-        (None, true) if !summary.passive.is_empty() => watched::render(&mut head, summary),
+        (Some(measured), _) => pipeline::render(&mut head, summary, measured, layout),
+        (None, false) => followed::render(&mut head, summary, layout.rows),
+        (None, true) if !summary.passive.is_empty() => watched::render(&mut head, summary, layout.rows),
         (None, true) => measured(&mut head, summary),
     };
     headline::doubts(&mut head, summary);
-    let ranking = ranking.filter(|_| summary.trust.doubts.is_empty());
-    let head = head.into_text();
-    let needed = ranking.as_ref().map_or(0, Ranking::needed);
-    let foot = |lines_of_a_warning: usize| {
-        let mut foot = Page::new(style);
-        foot.line("");
-        trust::render(&mut foot, summary, lines_of_a_warning);
-        what_next(&mut foot, summary, next);
-        foot.into_text()
-    };
-    let room = |foot: &str| LINES.saturating_sub(head.lines().count() + foot.lines().count());
-    // Warnings say less where the answer would not fit beside them.
-    let foots = [2, 1].into_iter().map(foot);
-    let foot = foots.into_iter().find(|foot| room(foot) >= needed).unwrap_or_else(|| foot(0));
-    let room = room(&foot);
-    format!("{head}{}{foot}", ranking.map_or_else(String::new, |ranking| ranking.text(room, style)))
+    (head.into_text(), ranking.filter(|_| summary.trust.doubts.is_empty()))
+}
+
+/// Whether to trust it, and what to do next.
+fn foot(summary: &RunSummary, next: &Next, style: Style, layout: Layout) -> String {
+    let mut foot = Page::new(style);
+    foot.line("");
+    trust::render(&mut foot, summary, next.unlike_the_last.as_deref(), layout.warning_lines);
+    what_next(&mut foot, summary, next);
+    foot.into_text()
 }
 
 /// What a probe measured, and who took it.
@@ -92,7 +151,7 @@ fn cpus(summary: &RunSummary) -> CpuSet {
 }
 
 /// The worst that happened to a thread, and what most of it was.
-fn longest(page: &mut Page, summary: &RunSummary) {
+pub(in crate::text) fn longest(page: &mut Page, summary: &RunSummary) {
     let Some(worst) = summary.worst.first() else { return };
     let mut text = format!(
         "The longest, {}, was that of {}, {} after the start",
@@ -132,28 +191,35 @@ fn several(page: &mut Page, summary: &RunSummary) {
 
 /// What was recorded where, for how long, and under which name; in a line, or two where the CPUs were chosen
 /// for the user or the recording ended early.
-fn title(page: &mut Page, summary: &RunSummary) {
+fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
     let run = &summary.run;
     let cpus = cpus(summary);
     let on = if cpus.is_empty() { String::new() } else { format!(" on {}", short_cpus_text(&cpus)) };
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
     let rest = format!(
         "   {}{on}, {}; {} UTC",
-        tame(&summary.probe.kind),
+        words::probe(&summary.probe.kind),
         span(run.duration_ns),
         utc(run.started_realtime_ns)
     );
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
-    if let Some(because) = &summary.probe.cpus_chosen_because {
+    if let Some(because) = summary.probe.cpus_chosen_because.as_ref().filter(|_| layout.remarks) {
         page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(&cpus)));
     }
-    if let Some(why) = headline::unusual(summary) {
+    if let Some(why) = headline::unusual(summary).filter(|_| layout.remarks) {
         page.prose(Some(Tone::Dim), 0, &format!("stalls from {}{why}", summary.probe.threshold_ns));
     }
     if run.interrupted {
         page.prose(Some(Tone::Warning), 0, "ended before its time");
     }
+}
+
+/// How long the worst took, whether it was kept as a row or not.
+fn longest_of_all(summary: &RunSummary) -> Nanos {
+    let messages = summary.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+    let messages = messages.map(|consumer| consumer.from_intended.max_ns);
+    messages.chain(summary.probe.total.max_ns).max().unwrap_or_default()
 }
 
 fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
@@ -165,7 +231,9 @@ fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
     let step = |arguments: String, purpose: &str| Step { arguments, purpose: purpose.to_owned() };
     let mut steps = Vec::new();
     if let Some(worst) = summary.worst.iter().find(|stall| !stall.parts.is_empty()) {
-        steps.push(step(format!("report {id} --stall {}", worst.stall.0), "the worst, moment by moment"));
+        let all = longest_of_all(summary) <= worst.duration_ns;
+        let what = if all { "the worst, moment by moment" } else { "the longest that was kept" };
+        steps.push(step(format!("report {id} --stall {}", worst.stall.0), what));
     }
     steps.extend(next.advice.clone());
     steps.push(step(format!("report {id} --full"), "everything that was measured"));

@@ -1,6 +1,7 @@
 //! Messages through the ring: how long they took, and who held up the slow ones.
 
-use super::Ranking;
+use super::{Layout, Ranking};
+use crate::number::count;
 use crate::pipeline::told_of;
 use crate::style::Tone;
 use crate::text::Page;
@@ -11,8 +12,46 @@ pub(super) fn render<'a>(
     page: &mut Page,
     summary: &RunSummary,
     pipeline: &'a PipelineSummary,
+    layout: Layout,
 ) -> Option<Ranking<'a>> {
-    headline(page, pipeline);
+    headline(page, summary, pipeline);
+    page.line("");
+    if layout.rows > 0 {
+        table(page, pipeline);
+        if layout.remarks {
+            page.prose(None, 0, &omission(pipeline));
+        }
+    }
+    if pipeline.producer.full_waits > 0 {
+        let text = format!("The ring was full for {} in all.", pipeline.producer.full_waited_ns);
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+    if summary.attribution.is_none() && pipeline.blame.is_empty() {
+        page.prose(Some(Tone::Warning), 0, "Who held them up is not known: no kernel events were recorded.");
+        return None;
+    }
+    let consumer = slowest(pipeline)?;
+    let blame = told_of(pipeline, consumer.role)?;
+    let text = match blame.longer_than_ns {
+        Nanos::ZERO => format!("What the time of the messages of the {} was made of:", consumer.role),
+        longest => {
+            format!(
+                "What the messages of the {} that took longer than {longest} were made of:",
+                consumer.role
+            )
+        }
+    };
+    page.prose(None, 0, &text);
+    Ranking::of_blame(blame)
+}
+
+/// The consumer whose last message came latest.
+fn slowest(pipeline: &PipelineSummary) -> Option<&ConsumerSummary> {
+    pipeline.consumers.iter().max_by_key(|consumer| consumer.from_intended.max_ns)
+}
+
+/// How long the messages of each consumer took.
+fn table(page: &mut Page, pipeline: &PipelineSummary) {
     let cells = |cells: [&str; 5]| {
         let [name, columns @ ..] = cells;
         columns.iter().fold(format!("{name:<32}"), |line, cell| line + &format!("{cell:>10}"))
@@ -28,35 +67,11 @@ pub(super) fn render<'a>(
         let line = cells([&name, &at("50"), &at("99"), &at("99.99"), &times.max_ns.to_string()]);
         page.line(&page.style.paint(Tone::Strong, &line));
     }
-    page.prose(None, 0, &omission(pipeline));
-    if pipeline.producer.full_waits > 0 {
-        let text = format!("The ring was full for {} in all.", pipeline.producer.full_waited_ns);
-        page.prose(Some(Tone::Warning), 0, &text);
-    }
-    if summary.attribution.is_none() && pipeline.blame.is_empty() {
-        page.prose(Some(Tone::Warning), 0, "Who held them up is not known: no kernel events were recorded.");
-        return None;
-    }
-    let slowest = |consumer: &&ConsumerSummary| consumer.from_intended.max_ns;
-    let consumer = pipeline.consumers.iter().max_by_key(slowest)?;
-    let blame = told_of(pipeline, consumer.role)?;
-    let text = match blame.longer_than_ns {
-        Nanos::ZERO => format!("What the time of the messages of the {} was made of:", consumer.role),
-        longest => {
-            format!(
-                "What the messages of the {} that took longer than {longest} were made of:",
-                consumer.role
-            )
-        }
-    };
-    page.prose(None, 0, &text);
-    Ranking::of_blame(blame)
 }
 
-/// How long the messages of the slowest consumer took, in a sentence.
-fn headline(page: &mut Page, pipeline: &PipelineSummary) {
-    let slowest = pipeline.consumers.iter().max_by_key(|consumer| consumer.from_intended.max_ns);
-    let Some(consumer) = slowest else { return };
+/// How long the messages of the slowest consumer took, in a sentence, and whether more is known of the last.
+pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
+    let Some(consumer) = slowest(pipeline) else { return };
     let times = &consumer.from_intended;
     let within = |percentile: &str| {
         let time = times.supported(percentile)?;
@@ -75,7 +90,17 @@ fn headline(page: &mut Page, pipeline: &PipelineSummary) {
         ),
     };
     page.prose(Some(Tone::Strong), 0, &text);
-    page.line("");
+    let dropped: u64 = pipeline.consumers.iter().map(|consumer| consumer.slow_dropped).sum();
+    if let Some(worst) = summary.worst.first().filter(|worst| worst.duration_ns < times.max_ns && dropped > 0)
+    {
+        let text = format!(
+            "That one came too fast behind others to be kept, as {} slow messages in all; the longest that was \
+             kept took {}.",
+            count(dropped),
+            worst.duration_ns
+        );
+        page.prose(None, 0, &text);
+    }
 }
 
 /// From which moment these times count.

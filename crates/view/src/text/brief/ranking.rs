@@ -1,7 +1,7 @@
 //! The five largest culprits in one ranking, wherever they belong.
 
 use crate::number::{count, percent_cell};
-use crate::style::{Style, Tone, fit, tame, wrap};
+use crate::style::{Style, Tone, fit, tame};
 use crate::text::Page;
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, Blame, CulpritRow, RunSummary};
@@ -64,6 +64,14 @@ impl<'a> Ranking<'a> {
 
     fn of(time: &str, times: &str, mut rows: Vec<Row<'a>>) -> Option<Ranking<'a>> {
         rows.sort_by_key(|row| std::cmp::Reverse(row.total));
+        // What alike rows are told apart by; otherwise the explanation of such a class says what it is.
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+        for row in &mut rows {
+            let alone = names.iter().filter(|name| **name == row.name).count() == 1;
+            if alone && !row.subject.kind().is_explained() && !row.phrase.is_empty() {
+                row.detail.clear();
+            }
+        }
         let rest = rows.split_off(ROWS.min(rows.len()));
         let share = rest.iter().map(|row| row.share).sum();
         let total = rest.iter().map(|row| row.total).sum();
@@ -71,19 +79,25 @@ impl<'a> Ranking<'a> {
         (!rows.is_empty()).then_some(Ranking { head, rows, rest: (rest.len(), share, total) })
     }
 
-    /// Lines that it takes without explanations.
-    pub(super) fn needed(&self) -> usize {
-        2 + self.rows.len() + usize::from(self.rest.0 > 0)
+    /// Lines that it takes without explanations, with a blank line above or without.
+    pub(super) fn needed(&self, blank: bool) -> usize {
+        usize::from(blank) + 1 + self.rows.len() + usize::from(self.rest.0 > 0)
     }
 
     /// At most so many lines, four at least: explanations go first, then the smallest culprits join what is
     /// left.
-    pub(super) fn text(&self, lines: usize, style: Style) -> String {
+    pub(super) fn text(&self, lines: usize, blank: bool, style: Style) -> String {
         let mut page = Page::new(style);
-        page.line("");
+        if blank {
+            page.line("");
+        }
         page.line(&style.paint(Tone::Dim, &self.head));
-        let mut spare = lines.saturating_sub(self.needed());
-        let shown = if lines < self.needed() { lines.saturating_sub(3).max(1) } else { self.rows.len() };
+        let mut spare = lines.saturating_sub(self.needed(blank));
+        let shown = if lines < self.needed(blank) {
+            lines.saturating_sub(2 + usize::from(blank)).max(1)
+        } else {
+            self.rows.len()
+        };
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
         let mut told = HashSet::new();
         for row in rows {
@@ -91,13 +105,8 @@ impl<'a> Ranking<'a> {
             if !told.insert(&row.phrase) {
                 continue;
             }
-            let phrase = wrap(&row.phrase, style.columns() - NAME).into_iter().next();
-            if let Some(phrase) = phrase.filter(|_| spare > 0 && row.share >= EXPLAINED_FROM) {
-                let phrase = if phrase.len() < row.phrase.len() {
-                    fit(&row.phrase, style.columns() - NAME)
-                } else {
-                    phrase
-                };
+            if spare > 0 && row.share >= EXPLAINED_FROM && !row.phrase.is_empty() {
+                let phrase = fit(&row.phrase, style.columns() - NAME);
                 page.line(&format!("{}{}", " ".repeat(NAME), style.paint(Tone::Dim, &phrase)));
                 spare -= 1;
             }
@@ -121,12 +130,7 @@ fn of_culprit(row: &CulpritRow) -> Row<'_> {
         max: row.max_ns,
         subject: &row.subject,
         name: words::kind_and_name(&row.subject),
-        detail: if row.subject.kind().is_explained() {
-            words::detail(&row.subject, row.threads)
-        } else {
-            // What such a class is, its explanation says.
-            String::new()
-        },
+        detail: words::detail(&row.subject, row.threads),
         phrase: row.explanation.clone(),
     }
 }
@@ -145,8 +149,11 @@ fn row_line(page: &mut Page, row: &Row<'_>) {
     let mut line = format!("{numbers}{}", page.style.paint(tone, &name));
     let width = unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = tame(&row.detail);
-    if !detail.is_empty() && width + 2 + unicode_width::UnicodeWidthStr::width(detail.as_str()) <= room {
-        line += &page.style.paint(Tone::Dim, &format!("  {detail}"));
+    let left = room.saturating_sub(width + 2);
+    let fits = unicode_width::UnicodeWidthStr::width(detail.as_str()) <= left;
+    // A detail that alone tells rows apart is cut rather than left out.
+    if !detail.is_empty() && (fits || (!row.subject.kind().is_explained() && left > 8)) {
+        line += &page.style.paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
     page.line(&line);
 }

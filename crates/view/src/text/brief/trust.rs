@@ -1,7 +1,8 @@
 //! Whether to trust the report: a line, and more only where something is off.
 
+use crate::lines::counted;
 use crate::number::{count, percent};
-use crate::style::{Tone, fit, wrap};
+use crate::style::{Tone, shortened};
 use crate::text::trust::{COVERED, SOUND};
 use crate::text::{Page, price, short_cpus_text};
 use jitterscope_analyze::RunSummary;
@@ -10,26 +11,30 @@ use jitterscope_model::CpuSet;
 /// Warnings told, each by its first sentence.
 const WARNINGS: usize = 2;
 
-/// With so many lines for a warning; with none they are counted.
-pub(super) fn render(page: &mut Page, summary: &RunSummary, lines: usize) {
+/// With so many lines for a warning; with none they are counted. What hinders a comparison with the run before is
+/// always told.
+pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Option<&str>, lines: usize) {
     let (sound, text) = line(summary);
     let tone = (!sound).then_some(Tone::Warning);
     page.prose(tone, 0, &format!("Trust: {text}."));
+    if let Some(text) = unlike_the_last {
+        warning(page, text, 2);
+    }
     let told = if lines == 0 { 0 } else { WARNINGS };
-    for warning in summary.warnings.iter().take(told) {
-        let mark = page.style.paint(Tone::Warning, "!");
-        let columns = page.style.columns() - 2;
-        let text = crate::warnings::warning(&warning.warning);
-        let sentence = fit(first_sentence(&text), lines * columns - columns / 8);
-        for (at, line) in wrap(&sentence, columns).into_iter().take(lines).enumerate() {
-            page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
-        }
+    for one in summary.warnings.iter().take(told) {
+        warning(page, first_sentence(&crate::warnings::warning(&one.warning)), lines);
     }
     let more = summary.warnings.len().saturating_sub(told);
     if more > 0 {
-        let more = format!("{more}{}", if told > 0 { " more" } else { "" });
-        let plural = if summary.warnings.len() == told + 1 { "" } else { "s" };
-        page.line(&format!("  {more} warning{plural} in the full report"));
+        let warnings = counted(more, if told > 0 { "more warning" } else { "warning" });
+        page.line(&format!("  {warnings} in the full report"));
+    }
+}
+
+fn warning(page: &mut Page, text: &str, lines: usize) {
+    let mark = page.style.paint(Tone::Warning, "!");
+    for (at, line) in shortened(text, page.style.columns() - 2, lines).into_iter().enumerate() {
+        page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
     }
 }
 

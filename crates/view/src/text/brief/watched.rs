@@ -7,10 +7,8 @@ use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu};
 
-/// CPUs told one by one.
-const SHOWN: usize = 3;
-
-pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>> {
+/// With at most so many CPUs one by one.
+pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) -> Option<Ranking<'a>> {
     passive::stolen(page, summary);
     super::longest(page, summary);
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
@@ -21,10 +19,11 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ran
     let unknown = unknown.map(|unknown| format!("of {unknown} of their time no record tells what ran"));
     match cpus.as_slice() {
         [one] => belongs(page, one),
-        several => table(page, several),
+        _ if rows == 0 => {}
+        several => table(page, several, rows),
     }
-    let more = cpus.len().saturating_sub(SHOWN);
-    let more = (more > 0).then(|| format!("{more} more, which lost less"));
+    let more = cpus.len().saturating_sub(rows);
+    let more = (more > 0 && rows > 0).then(|| format!("{more} more, which lost less"));
     let tone = if unknown.is_some() { Tone::Warning } else { Tone::Dim };
     let rest: Vec<String> = more.into_iter().chain(unknown).collect();
     if !rest.is_empty() {
@@ -46,16 +45,22 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
         None => passive::names(cpu),
     };
     let (others, idle) = (share(cpu.beside_ns), share(cpu.idle_ns));
+    // All parts, so that they sum to the whole.
+    let mut taken = format!(" It was kept from {}", share(cpu.stolen_ns()));
+    if cpu.unknown_ns > Nanos::ZERO {
+        taken += &format!("; of {} nothing is known", share(cpu.unknown_ns));
+    }
     let text = match (cpu.chosen.is_some() || !cpu.threads.is_empty(), cpu.running_ns) {
         (false, _) => {
             format!("Nothing that belongs on CPU {} ran: others had {others} of it, idle {idle}.", cpu.cpu)
         }
         (true, Nanos::ZERO) => format!(
-            "CPU {} belongs to {whose}, and that did not run: others had {others} of it, idle {idle}.",
+            "CPU {} belongs to {whose}, and that did not run: others had {others} of it, idle {idle}.{taken}.",
             cpu.cpu
         ),
         (true, ran) => format!(
-            "CPU {} belongs to {whose}. That ran {}; others ran beside it {others}, idle {idle}.",
+            "CPU {} belongs to {whose}. That ran {}; while it slept others ran {others}, and the CPU idled {idle}.\
+             {taken}.",
             cpu.cpu,
             share(ran)
         ),
@@ -64,11 +69,11 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
 }
 
 /// Those that lost most.
-fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
+fn table(page: &mut Page, cpus: &[&PassiveCpu], rows: usize) {
     page.line("");
     let head = "  cpu   running   stolen   beside     idle    worst  what belongs there";
     page.line(&page.style.paint(Tone::Dim, head));
-    for cpu in cpus.iter().take(SHOWN) {
+    for cpu in cpus.iter().take(rows) {
         let cell = |part: Nanos| percent_cell(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
         let numbers = format!(
             "{:>5}  {:>8} {:>8} {:>8} {:>8} {:>8}  ",

@@ -1,0 +1,104 @@
+//! The brief report: what it keeps when not all fits on the screen.
+
+mod common;
+
+use common::{Scenario, part};
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::*;
+use jitterscope_view::{Style, text};
+
+/// A run of one CPU from which thirty programs took time, each less than the one before.
+fn many_thieves() -> RunSummary {
+    let mut run = Scenario::new(&[0]);
+    for n in 0..30u64 {
+        let name = format!("thief{n}");
+        for again in 0..4 {
+            let at = n * 40_000 + again * 9_000 + 1_000;
+            run.stall(0, at, vec![part(CulpritKind::Thread, &name, "pid 12", 3_000_000 / (n + 1))]);
+        }
+    }
+    let mut summary = run.finish().summary();
+    summary.run.path = "/runs/stored".into();
+    summary
+}
+
+fn followed(summary: &mut RunSummary, threads: u64) {
+    summary.threads = (0..threads)
+        .map(|n| ThreadAccount {
+            tid: 100 + n as i32,
+            comm: format!("worker{n}"),
+            running_ns: Nanos(2_000_000_000),
+            waiting_ns: Nanos(1_000_000_000 + n),
+            unknown_ns: Nanos(500_000_000),
+            longest_wait_ns: Nanos(30_000_000),
+            ..ThreadAccount::default()
+        })
+        .collect();
+    summary.probe.kind = "attach".into();
+}
+
+fn in_trouble(summary: &mut RunSummary) {
+    summary.run.interrupted = true;
+    summary.probe.cpus_chosen_because = Some("the highest that this process may use".into());
+    summary.trust.lost_records = 40_122;
+    let long = || "a reason that goes on and on, ".repeat(9);
+    let warning = |fix: &str| Warning::NoKernelEvents { wanted: true, reason: long(), fix: fix.into() };
+    summary.warnings = ["run as root", "mount it", "wait"].map(|fix| warning(fix).into()).to_vec();
+}
+
+fn brief(summary: &RunSummary, style: Style) -> String {
+    let step = text::Step { arguments: "tune plan --run x".into(), purpose: "something".into() };
+    let next = text::Next { program: "jitterscope".into(), advice: Some(step), ..text::Next::default() };
+    text::brief(summary, &next, style)
+}
+
+fn thieves(text: &str) -> usize {
+    text.lines().filter(|line| line.contains(" %  ") && line.contains("thread thief")).count()
+}
+
+#[test]
+fn the_five_biggest_have_a_row_whatever_else_there_is_to_say() {
+    let quiet = many_thieves();
+    let mut attached = quiet.clone();
+    followed(&mut attached, 9);
+    let mut lossy = quiet.clone();
+    in_trouble(&mut lossy);
+    let mut both = attached.clone();
+    in_trouble(&mut both);
+    for (what, summary) in [("quiet", quiet), ("attached", attached), ("lossy", lossy), ("both", both)] {
+        let text = brief(&summary, Style::default());
+        assert_eq!(thieves(&text), 5, "{what}:\n{text}");
+        assert!(text.contains("  25 more"), "{what}:\n{text}");
+        assert!(text.lines().count() <= 23, "{what}: {} lines:\n{text}", text.lines().count());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{what}:\n{text}");
+        assert!(text.contains("Trust: ") && text.contains("Next: "), "{what}:\n{text}");
+    }
+}
+
+#[test]
+fn threads_have_their_rows_where_there_is_room() {
+    let mut summary = many_thieves();
+    followed(&mut summary, 9);
+    in_trouble(&mut summary);
+    let rows = |height| {
+        let text = brief(&summary, Style { height, ..Style::default() });
+        text.lines().filter(|line| line.contains("  worker")).count()
+    };
+    assert!(rows(24) < 3 && rows(50) == 3);
+    // A file has the height of the least screen.
+    assert_eq!(rows(0), rows(24));
+}
+
+#[test]
+fn a_warning_uses_the_width_and_is_cut_between_words() {
+    let mut summary = many_thieves();
+    in_trouble(&mut summary);
+    let text = brief(&summary, Style::default());
+    let cut: Vec<&str> = text.lines().filter(|line| line.starts_with("! ")).collect();
+    for line in cut {
+        assert!(!line.ends_with("..") || line.ends_with(" .."), "{line}");
+        assert!(line.len() > 68, "{line}");
+    }
+    let tall = brief(&summary, Style { height: 60, ..Style::default() });
+    assert!(tall.lines().any(|line| line.starts_with("! ")), "{tall}");
+}
