@@ -4,7 +4,6 @@ mod common;
 
 use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, late, part, sent_by};
-use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::{Lane, PictureBuilder};
 use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
 use jitterscope_store::RunReader;

@@ -45,7 +45,7 @@ impl OffsetMap {
     #[must_use]
     pub fn in_unit(&self, unit: Nanos) -> Option<OffsetMap> {
         let of = unit.0 / self.unit.0.max(1);
-        if of < 2 || unit.0 % self.unit.0 != 0 || self.units_per_column != 1 {
+        if of < 2 || !unit.0.is_multiple_of(self.unit.0) || self.units_per_column != 1 {
             return None;
         }
         let columns = (self.columns as u64).div_ceil(of).max(1) as usize;
