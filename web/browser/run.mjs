@@ -248,8 +248,8 @@ try {
 
   await check("the charts of sums follow the filter", async () => {
     const { page, said } = await open(browser, large);
-    const label = (chart) => page.locator(`[data-chart="${chart}"] canvas`).getAttribute("aria-label");
-    const pixels = (chart) => page.locator(`[data-chart="${chart}"] canvas`).evaluate((canvas) => canvas.toDataURL());
+    const label = (chart) => page.locator(`[data-chart="${chart}"] .plot > canvas`).getAttribute("aria-label");
+    const pixels = (chart) => page.locator(`[data-chart="${chart}"] .plot > canvas`).evaluate((canvas) => canvas.toDataURL());
     assert.doesNotMatch(await label("culprits"), /of stalls with/);
     const all = await pixels("series");
     await page.locator("td[data-culprit] button", { hasText: "vmstat_update" }).click();
@@ -258,10 +258,16 @@ try {
     const one = await pixels("series");
     assert.notEqual(one, all);
     // A click on the only bar lets go of it.
-    await page.locator('[data-chart="culprits"] canvas').click({ position: { x: 320, y: 32 } });
+    await page.locator('[data-chart="culprits"] .plot > canvas').click({ position: { x: 320, y: 32 } });
     await settled(page);
     assert.doesNotMatch(await label("culprits"), /of stalls with/);
     assert.ok((await pixels("series")) === all, "all of them again");
+    // Who chooses an outlier is brought to it; what the marks stand for is beneath them.
+    assert.ok((await page.locator('[data-chart="outliers"] .keys li:visible').count()) > 0, "a key");
+    await page.locator('[data-chart="outliers"] .plot > canvas').focus();
+    for (const key of ["ArrowRight", "Enter"]) await page.keyboard.press(key);
+    await settled(page);
+    assert.ok(Math.abs((await page.locator("#timeline").boundingBox()).y) < 60, "the timeline is in sight");
     // In print the images stand in their place.
     await page.emulateMedia({ media: "print" });
     assert.ok(await page.locator('[data-chart="series"] > svg.chart').isVisible());
