@@ -116,10 +116,11 @@ mod tests {
         assert_eq!(duration("5ms"), Ok(Nanos(5_000_000)));
         assert_eq!(duration("30m"), Ok(Nanos(1_800_000_000_000)));
         assert_eq!(some_duration("1h"), Ok(Nanos(3_600_000_000_000)));
+        assert_eq!(duration("30d"), duration("720h"));
         assert_eq!((in_seconds("1h"), in_millis("1h")), (some_duration("1h"), some_duration("1h")));
         for text in ["10", "1 parsec", "1hh", "h"] {
             let error = some_duration(text).unwrap_err();
-            assert!(error.contains("(ns, us, ms, s, m, h)"), "{error}");
+            assert!(error.contains("(ns, us, ms, s, m, h, d)"), "{error}");
         }
         assert!(duration("10").unwrap_err().contains("no unit"));
         assert!(duration("1.5").unwrap_err().contains("no unit"));
