@@ -85,7 +85,7 @@ export async function hostileNames({ browser, check, open, settled, sound, jitte
       assert.match(await page.locator("#culprits").textContent(), /thread <script>a\(\)\/\//);
       await page.locator("td[data-culprit] button", { hasText: "<script>" }).first().click();
       await settled(page);
-      await page.locator('[data-chart="outliers"] canvas').focus();
+      await page.locator('[data-chart="outliers"] .plot > canvas').focus();
       await page.keyboard.press("ArrowRight");
       await settled(page);
       assert.match(await page.locator(".panel").textContent(), /<script>a\(\)\/\//);

@@ -248,8 +248,8 @@ try {
 
   await check("the charts of sums follow the filter", async () => {
     const { page, said } = await open(browser, large);
-    const label = (chart) => page.locator(`[data-chart="${chart}"] canvas`).getAttribute("aria-label");
-    const pixels = (chart) => page.locator(`[data-chart="${chart}"] canvas`).evaluate((canvas) => canvas.toDataURL());
+    const label = (chart) => page.locator(`[data-chart="${chart}"] .plot > canvas`).getAttribute("aria-label");
+    const pixels = (chart) => page.locator(`[data-chart="${chart}"] .plot > canvas`).evaluate((canvas) => canvas.toDataURL());
     assert.doesNotMatch(await label("culprits"), /of stalls with/);
     const all = await pixels("series");
     await page.locator("td[data-culprit] button", { hasText: "vmstat_update" }).click();
@@ -258,10 +258,16 @@ try {
     const one = await pixels("series");
     assert.notEqual(one, all);
     // A click on the only bar lets go of it.
-    await page.locator('[data-chart="culprits"] canvas').click({ position: { x: 320, y: 32 } });
+    await page.locator('[data-chart="culprits"] .plot > canvas').click({ position: { x: 320, y: 32 } });
     await settled(page);
     assert.doesNotMatch(await label("culprits"), /of stalls with/);
     assert.ok((await pixels("series")) === all, "all of them again");
+    // Who chooses an outlier is brought to it; what the marks stand for is beneath them.
+    assert.ok((await page.locator('[data-chart="outliers"] .keys li:visible').count()) > 0, "a key");
+    await page.locator('[data-chart="outliers"] .plot > canvas').focus();
+    for (const key of ["ArrowRight", "Enter"]) await page.keyboard.press(key);
+    await settled(page);
+    assert.ok(Math.abs((await page.locator("#timeline").boundingBox()).y) < 60, "the timeline is in sight");
     // In print the images stand in their place.
     await page.emulateMedia({ media: "print" });
     assert.ok(await page.locator('[data-chart="series"] > svg.chart').isVisible());
@@ -392,7 +398,7 @@ try {
       assert.ok(await page.locator(`#${section}`).isVisible(), section);
     }
     assert.ok((await page.locator("svg.chart").count()) >= 5);
-    for (const link of await page.locator("nav a:visible").all()) {
+    for (const link of await page.locator('nav a:visible, main a[href^="#"]').all()) {
       const to = await link.getAttribute("href");
       assert.equal(await page.locator(to).count(), 1, `${to} leads nowhere`);
     }
@@ -468,10 +474,26 @@ try {
   await check("the theme can be chosen, and a page prints on white", async () => {
     const { page } = await open(browser, small, { colorScheme: "light" });
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await paper();
+    const canvases = ["#timeline .canvas canvas", ...["series", "outliers"].map((chart) => `[data-chart="${chart}"] .plot > canvas`)];
+    const pixels = () => page.evaluate((all) => all.map((of) => document.querySelector(of).toDataURL()), canvases);
+    await settled(page);
+    const [light, onLight] = [await paper(), await pixels()];
     await page.locator("button.theme").click();
-    const dark = await paper();
+    await settled(page);
+    const [dark, onDark] = [await paper(), await pixels()];
     assert.notEqual(dark, light);
+    // Pixels follow no style sheet: they are drawn for paper before it is printed, and for the screen after.
+    const event = (name) => page.evaluate((name) => void window.dispatchEvent(new Event(name)), name);
+    await event("beforeprint");
+    const printed = await pixels();
+    await event("afterprint");
+    const after = await pixels();
+    assert.equal(await paper(), dark);
+    canvases.forEach((of, at) => {
+      assert.ok(onDark[at] !== onLight[at], `${of} follows the theme`);
+      assert.ok(printed[at] === onLight[at], `${of} is printed as it is on white`);
+      assert.ok(after[at] === onDark[at], `${of} is dark again`);
+    });
     await page.reload();
     await ready(page);
     assert.equal(await paper(), dark, "a reload keeps the theme");

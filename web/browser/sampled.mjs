@@ -16,7 +16,7 @@ export async function sampled({ browser, check, open, settled, generator, page_o
     for (const chart of ["series", "outliers"]) assert.match(await note(chart).textContent(), /^Of 103,000 stalls \d\d,\d{3} are in this page/, chart);
     assert.match(await now(), /Of 103,000 stalls/);
     // The map of offsets has them all.
-    const fullest = await page.locator('[data-chart="offsets"] canvas').evaluate((canvas) => canvas.getAttribute("aria-label"));
+    const fullest = await page.locator('[data-chart="offsets"] .plot > canvas').evaluate((canvas) => canvas.getAttribute("aria-label"));
     assert.match(fullest, /103,000 stalls/);
     await page.locator("td[data-culprit] button", { hasText: /^softirq TIMER$/ }).first().click();
     await settled(page);

@@ -42,7 +42,7 @@ const withCommas = (n) => n.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
 /** The bars of the chart of culprits: what each says of itself, and how long it is drawn. */
 async function barsOf(page, count) {
-  const canvas = page.locator('[data-chart="culprits"] canvas');
+  const canvas = page.locator('[data-chart="culprits"] .plot > canvas');
   await canvas.scrollIntoViewIfNeeded();
   const told = [];
   for (let at = 0; at < count; at++) {
@@ -73,7 +73,7 @@ async function barsOf(page, count) {
 
 /** Where there are sticks in the chart of stalls over time: of each panel the columns, and how high they reach. */
 function sticksOf(page, panels) {
-  return page.locator('[data-chart="series"] canvas').evaluate(
+  return page.locator('[data-chart="series"] .plot > canvas').evaluate(
     (canvas, [panels, left, panel, top]) => {
       const style = getComputedStyle(document.documentElement);
       const colours = Array.from({ length: 7 }, (_, at) => style.getPropertyValue(`--s${at}`).trim().match(/[0-9a-f]{2}/gi).map((hex) => Number.parseInt(hex, 16)));

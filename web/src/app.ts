@@ -14,7 +14,7 @@ export interface Part {
 export class App {
   readonly lanes: Lanes;
   readonly series: Int32Array;
-  /** The same by the culprit's name, which frames have too. */
+  /** The same by the culprit's name, which frames have that do not say whose they are. */
   readonly seriesOfName: Map<string, number>;
   look: Look;
   state: State = NOTHING;
@@ -131,16 +131,26 @@ export class App {
     if (this.drawing !== 0) return;
     this.drawing = requestAnimationFrame(() => {
       this.drawing = 0;
-      performance.mark("jitterscope-draw-begins");
-      for (const part of this.parts) part.draw();
-      performance.measure("jitterscope-draw", "jitterscope-draw-begins");
+      this.now();
     });
+  }
+
+  private now(): void {
+    performance.mark("jitterscope-draw-begins");
+    for (const part of this.parts) part.draw();
+    performance.measure("jitterscope-draw", "jitterscope-draw-begins");
   }
 
   /** The theme has changed. */
   relook(): void {
     this.look = look();
     this.later();
+  }
+
+  /** The theme has changed, and no frame will be shown before it is to be seen. */
+  relookNow(): void {
+    this.look = look();
+    this.now();
   }
 
   choose(row: number, zoom: boolean): void {

@@ -5,10 +5,12 @@ import type { App, Part } from "./app.js";
 import { element, fitted } from "./dom.js";
 import { count, exact, moment, nines, ns } from "./format.js";
 import { mark, SERIES } from "./look.js";
-import { aligned, leftOut, next, nines as ninesOf } from "./pick.js";
+import { aligned, leftOut, namesOfSeries, next, nines as ninesOf } from "./pick.js";
 import { marks } from "./scale.js";
 
 const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
+
+const stepped = uPlot.paths.stepped?.({ align: 1 }) ?? null;
 
 function decade(value: number): boolean {
   const log = Math.log10(value);
@@ -34,6 +36,11 @@ export function place(chart: string, height: string): HTMLElement | null {
   made.style.height = height;
   figure.append(made);
   return made;
+}
+
+/** Brings what was chosen in a chart into sight: the timeline and the panel beside it. */
+export function reveal(): void {
+  document.getElementById("timeline")?.scrollIntoView();
 }
 
 export class Percentiles implements Part {
@@ -97,12 +104,15 @@ export class Percentiles implements Part {
             values: (_plot, at) => at.map((v) => (decade(v) ? ns(v).replace(/\.0+ /, " ") : "")),
           },
         ],
+        legend: { markers: { show: false } },
         series: [
           { label: "percentile", value: (_plot, x) => (x === null ? "" : `${(100 * (1 - 10 ** -x)).toFixed(Math.min(Math.ceil(x) + 1, 9))} %`) },
           ...curves.map((curve, at) => ({
             label: curve.name,
             stroke: app.look.series[at % SERIES] ?? "",
             width: 2,
+            // A value holds until the next one begins: nothing was between the two.
+            ...(stepped && { paths: stepped }),
             dash: DASHES[at % SERIES] ?? [],
             points: { show: true, size: 8, filter: () => [ends[at] ?? 0] },
             value: (_plot: uPlot, y: number | null) => (y === null ? "" : ns(y)),
@@ -112,7 +122,24 @@ export class Percentiles implements Part {
       data,
       root,
     );
+    // The legend's own markers are squares: a line is told by its dashes too.
+    root.querySelectorAll(".u-legend .u-series").forEach((row, at) => {
+      if (at > 0) row.querySelector("th")?.prepend(dashed(app.look.series[(at - 1) % SERIES] ?? "", DASHES[(at - 1) % SERIES] ?? []));
+    });
   }
+}
+
+/** A piece of a line as the chart draws it. */
+function dashed(colour: string, dashes: number[]): SVGElement {
+  const make = (name: string, attributes: Record<string, string>): SVGElement => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name) as SVGElement;
+    for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
+    return made;
+  };
+  const line = make("line", { x1: "0", y1: "5", x2: "34", y2: "5", stroke: colour, "stroke-width": "2", "stroke-dasharray": dashes.join(" ") });
+  const sample = make("svg", { class: "dashes", width: "34", height: "10", "aria-hidden": "true" });
+  sample.append(line);
+  return sample;
 }
 
 /** Shows a text, or nothing. */
@@ -121,12 +148,41 @@ function say(note: HTMLElement, text: string): void {
   if (note.textContent !== text) note.textContent = text;
 }
 
+export interface Key {
+  name: string;
+  paint: (draw: CanvasRenderingContext2D) => void;
+}
+
+function swatch(paint: Key["paint"]): HTMLCanvasElement {
+  const made = element("canvas", { class: "swatch", width: "28", height: "28", "aria-hidden": "true" });
+  const draw = made.getContext("2d");
+  draw?.setTransform(2, 0, 0, 2, 0, 0);
+  if (draw) paint(draw);
+  return made;
+}
+
+/** The key of the culprits that lead stalls which are shown. */
+export function culpritKeys(app: App): Key[] {
+  return namesOfSeries(app.run, app.mask, app.series).map(({ name, series }) => ({
+    name,
+    paint: (draw): void => {
+      draw.strokeStyle = app.look.series[series] ?? "";
+      draw.lineWidth = 1.5;
+      draw.beginPath();
+      mark(draw, series, 7, 7, 4);
+      draw.stroke();
+    },
+  }));
+}
+
 /** A chart on a canvas. With the keyboard arrows go from one thing in it to the next, and Enter does what a click
  * does. */
 export abstract class Picture implements Part {
   protected readonly canvas = element("canvas", { tabindex: "0", role: "application" });
   protected readonly tip = element("div", { class: "tip", hidden: "", role: "status" });
   private readonly note = element("p", { class: "note sample", hidden: "" });
+  /** What its colours and marks stand for. */
+  private readonly keys = element("ul", { class: "keys", hidden: "" });
   /** Where the keyboard is. */
   private cursor: [number, number] | null = null;
   /** Whether it shows all of the run as long as nothing is filtered, though not all of its stalls are in the page. */
@@ -140,7 +196,7 @@ export abstract class Picture implements Part {
     protected readonly app: App,
     root: HTMLElement,
   ) {
-    root.append(this.canvas, this.tip);
+    root.append(this.canvas, this.tip, this.keys);
     root.after(this.note);
     app.add(this);
     const at = (event: MouseEvent): [number, number] => {
@@ -172,6 +228,10 @@ export abstract class Picture implements Part {
   protected abstract paint(draw: CanvasRenderingContext2D): void;
   protected abstract told(x: number, y: number): string;
   protected abstract click(x: number, y: number): void;
+  /** What is in it, each with what paints 14 by 14 pixels of it. */
+  protected keyed(): Key[] {
+    return [];
+  }
   /** Where the next thing is in a direction, of the last or of none; `null` where there is none. */
   protected abstract next(key: string, from: [number, number] | null): [number, number] | null;
 
@@ -205,6 +265,9 @@ export abstract class Picture implements Part {
     draw.font = "12px system-ui, sans-serif";
     draw.textBaseline = "middle";
     this.paint(draw);
+    const keys = this.keyed();
+    this.keys.hidden = keys.length === 0;
+    this.keys.replaceChildren(...keys.map(({ name, paint }) => element("li", {}, swatch(paint), name)));
     if (this.cursor !== null && !this.tip.hidden) this.hover(...this.cursor);
   }
 
@@ -331,6 +394,10 @@ export class Scatter extends Picture {
     this.canvas.setAttribute("aria-label", `Every stall by time and length, ${count(run.head.rows)} of them, with arrow keys one after another; the table of the worst has them by length`);
   }
 
+  protected override keyed(): Key[] {
+    return culpritKeys(this.app);
+  }
+
   protected next(key: string): [number, number] | null {
     const row = nextStall(this.app, key);
     if (row < 0) return null;
@@ -360,6 +427,8 @@ export class Scatter extends Picture {
 
   protected click(x: number, y: number): void {
     const row = this.near(x, y);
-    if (row >= 0) this.app.choose(row, true);
+    if (row < 0) return;
+    this.app.choose(row, true);
+    reveal();
   }
 }

@@ -38,6 +38,9 @@ export class Filter implements Part {
       const culprit = Number(cell.dataset["culprit"]);
       cell.replaceChildren(this.maker(culprit, cell.textContent ?? ""));
     }
+    for (const cell of document.querySelectorAll<HTMLElement>("td[data-stall]")) {
+      cell.replaceChildren(element("a", { href: `#stall=${cell.dataset["stall"] ?? ""}` }, cell.textContent ?? ""));
+    }
     document.querySelector("#worst h2")?.after(this.worst);
     app.add(this);
   }

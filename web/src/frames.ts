@@ -7,6 +7,8 @@ export interface Frame {
   end_ns: number | null;
   name: string;
   note?: string;
+  /** Which of the page's culprits it is; a frame that the server told has none. */
+  culprit?: number;
 }
 
 interface Whole {
@@ -15,7 +17,7 @@ interface Whole {
 }
 
 /** The numbers of one frame. */
-const EACH = 6;
+const EACH = 7;
 
 /** Reads the frames of each stall. Throws where they are damaged. */
 export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
@@ -29,7 +31,7 @@ export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
     const frames: Frame[] = [];
     let last = 0;
     for (let at = 0; at + EACH <= numbers.length; at += EACH) {
-      const [cpu = -1, depth = 0, since = 0, long = -1, name, note] = numbers.slice(at, at + EACH);
+      const [cpu = -1, depth = 0, since = 0, long = -1, name, note, culprit = -1] = numbers.slice(at, at + EACH);
       last += since;
       const told = text(note);
       frames.push({
@@ -39,6 +41,7 @@ export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
         end_ns: long < 0 ? null : last + long,
         name: text(name),
         ...(told !== "" && { note: told }),
+        ...(culprit >= 0 && { culprit }),
       });
     }
     return frames;

@@ -53,6 +53,24 @@ function theme(app: App): void {
   shown();
 }
 
+/** Paper is white: what is drawn in pixels is drawn for it as long as the page is printed. */
+function printing(app: App): void {
+  const root = document.documentElement;
+  let screen: { theme: string | undefined } | null = null;
+  window.addEventListener("beforeprint", () => {
+    screen ??= { theme: root.dataset["theme"] };
+    root.dataset["theme"] = "light";
+    app.relookNow();
+  });
+  window.addEventListener("afterprint", () => {
+    if (screen === null) return;
+    if (screen.theme === undefined) delete root.dataset["theme"];
+    else root.dataset["theme"] = screen.theme;
+    screen = null;
+    app.relookNow();
+  });
+}
+
 async function start(): Promise<void> {
   const [data, frames] = ["data", "frames"].map((id) => document.getElementById(id));
   const root = document.getElementById("app");
@@ -77,6 +95,7 @@ async function start(): Promise<void> {
     Offsets.of(app);
     Percentiles.of(app);
     theme(app);
+    printing(app);
     window.addEventListener("hashchange", () => {
       app.follow(location.hash);
       if (app.state.stall !== null && location.hash.startsWith("#stall=")) root.scrollIntoView();

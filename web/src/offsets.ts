@@ -1,8 +1,9 @@
 // The map of offsets: when within each unit of time stalls begin, where a period is a line across.
 
 import type { App } from "./app.js";
-import { Picture, place } from "./charts.js";
-import { moment, ns, stalls } from "./format.js";
+import { type Key, Picture, place, reveal } from "./charts.js";
+import { count, moment, ns, stalls } from "./format.js";
+import { shade, shades } from "./pick.js";
 import { around } from "./scale.js";
 
 /** So many in a cell have the strongest colour where none has more: one alone in each is a faint field. */
@@ -19,6 +20,7 @@ export class Offsets extends Picture {
   private readonly columns: number;
   private readonly rows: number;
   private counts = new Uint32Array(0);
+  private most = FEW;
 
   constructor(app: App, root: HTMLElement) {
     super(app, root);
@@ -61,6 +63,7 @@ export class Offsets extends Picture {
       most = Math.max(most, this.counts[at] ?? 0);
     }
     const across = columns * this.each * this.unit;
+    this.most = Math.max(most, FEW);
     this.acrossTime(draw, across);
     const tall = this.height - this.bottom - 8;
     draw.textAlign = "right";
@@ -72,8 +75,7 @@ export class Offsets extends Picture {
       for (let row = 0; row < rows; row++) {
         const n = this.counts[column * rows + row] ?? 0;
         if (n === 0) continue;
-        const step = Math.ceil((Math.log1p(n) / Math.log1p(Math.max(most, FEW))) * 8) - 1;
-        draw.fillStyle = app.look.heat[Math.min(Math.max(step, 0), 7)] ?? "";
+        draw.fillStyle = app.look.heat[shade(n, Math.max(most, FEW))] ?? "";
         const x = left + (column / columns) * width;
         const y = 6 + (row / rows) * tall;
         draw.fillRect(x, y, width / columns + 0.4, tall / rows + 0.4);
@@ -89,6 +91,27 @@ export class Offsets extends Picture {
       for (let line = y + 3; line < y + h; line += 5) this.rule(draw, x, line, x + w, line);
     }
     this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} ${stalls(this.counts.reduce((sum, n) => sum + n, 0))} begin, with arrow keys cell by cell; the table below has the fullest offsets`);
+  }
+
+  protected override keyed(): Key[] {
+    const { heat, line, soft } = this.app.look;
+    const filled = (colour: string) => (draw: CanvasRenderingContext2D): void => {
+      draw.fillStyle = colour;
+      draw.fillRect(0, 1, 14, 12);
+    };
+    const keys = shades(this.counts, this.most).map(({ shade, from, to }, at) => {
+      const range = from >= to ? count(from) : `${count(from)}\u2013${count(to)}`;
+      return { name: at === 0 ? `${range} stalls in a field` : range, paint: filled(heat[shade] ?? "") };
+    });
+    if (this.firstAfter() >= this.rows) return keys;
+    const beyond = (draw: CanvasRenderingContext2D): void => {
+      filled(soft)(draw);
+      for (const y of [3.5, 8.5]) {
+        draw.fillStyle = line;
+        draw.fillRect(0, y, 14, 1);
+      }
+    };
+    return [...keys, { name: "after the end", paint: beyond }];
   }
 
   /** The first row of the last column that lies after the end of the run. */
@@ -129,6 +152,6 @@ export class Offsets extends Picture {
     const step = this.unit / this.rows;
     const at = column * this.each * this.unit + row * step;
     this.app.set({ view: around(at, this.each === 1 ? step : this.each * this.unit, this.app.duration) });
-    document.getElementById("timeline")?.scrollIntoView();
+    reveal();
   }
 }

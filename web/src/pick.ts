@@ -160,3 +160,45 @@ export function tops(points: [number, number][], step: number): [number, number]
   }
   return [...highest.values()];
 }
+
+/** What the series stand for in a chart of the stalls that are shown, as its key has them: the culprit, how many of
+ * them share the last series, or that the stalls were only counted. */
+export function namesOfSeries(run: Run, mask: Uint8Array, seriesOf: ArrayLike<number>): { name: string; series: number }[] {
+  const leaders = new Map<number, Set<number>>();
+  for (let row = 0; row < run.head.rows; row++) {
+    if (mask[row] !== 1) continue;
+    const leader = run.leader[row] ?? -1;
+    const series = leader < 0 ? 0 : (seriesOf[leader] ?? 0);
+    const known = leaders.get(series);
+    if (known === undefined) leaders.set(series, new Set([leader]));
+    else known.add(leader);
+  }
+  const name = (leader: number): string => (leader < 0 ? "not attributed" : (run.head.culprits[leader]?.name ?? ""));
+  return [...leaders]
+    .sort(([a], [b]) => a - b)
+    .map(([series, of]) => ({ series, name: of.size > 2 ? `${count(of.size)} others` : [...of].map(name).join(", ") }));
+}
+
+/** The shades of a map of stalls: which one so many have in a field, of at most `most`. */
+export function shade(n: number, most: number): number {
+  return Math.min(Math.max(Math.ceil((Math.log1p(n) / Math.log1p(most)) * SHADES) - 1, 0), SHADES - 1);
+}
+
+export const SHADES = 8;
+
+/** Of each shade in use the fewest and the most stalls that it stands for. */
+export function shades(counts: ArrayLike<number>, most: number): { shade: number; from: number; to: number }[] {
+  const used = new Set<number>();
+  for (let at = 0; at < counts.length; at++) if ((counts[at] ?? 0) > 0) used.add(shade(counts[at] ?? 0, most));
+  const fewest = (wanted: number): number => {
+    let [low, high] = [1, most + 1];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (shade(middle, most) < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const last = (of: number): number => (of === SHADES - 1 ? most : Math.min(fewest(of + 1) - 1, most));
+  return [...used].sort((a, b) => a - b).map((of) => ({ shade: of, from: fewest(of), to: last(of) }));
+}

@@ -1,7 +1,7 @@
 // The charts that sum up what the filter leaves: the longest stall of each moment, and whose the time became.
 
 import type { App } from "./app.js";
-import { nextStall, Picture, place } from "./charts.js";
+import { culpritKeys, type Key, nextStall, Picture, place, reveal } from "./charts.js";
 import { culpritOf } from "./data.js";
 import { fit } from "./dom.js";
 import { exact, moment, ns, percent, stalls } from "./format.js";
@@ -110,6 +110,10 @@ export class Series extends Picture {
     });
   }
 
+  protected override keyed(): Key[] {
+    return culpritKeys(this.app);
+  }
+
   protected next(key: string): [number, number] | null {
     const row = nextStall(this.app, key);
     if (row < 0) return null;
@@ -147,7 +151,7 @@ export class Series extends Picture {
     if (row < 0) return;
     this.app.choose(row, false);
     this.app.set({ view: around(this.app.run.start[row] ?? 0, this.app.run.length[row] ?? 0, this.app.duration) });
-    document.getElementById("timeline")?.scrollIntoView();
+    reveal();
   }
 }
 

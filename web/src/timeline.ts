@@ -322,7 +322,7 @@ export class Timeline implements Part {
         continue;
       }
       const w = Math.max(this.x(start + frame.end_ns) - x, 1);
-      const series = app.seriesOfName.get(frame.name) ?? SERIES - 1;
+      const series = (frame.culprit === undefined ? app.seriesOfName.get(frame.name) : app.series[frame.culprit]) ?? SERIES - 1;
       draw.fillStyle = (w >= 4 ? app.look.fills : app.look.series)[series] ?? "";
       draw.fillRect(x, y, w, FRAME - 2);
       const from = Math.max(x, left) + 4;

@@ -3,7 +3,7 @@ import { deflateRawSync } from "node:zlib";
 import test from "node:test";
 import { column, having, load, parse } from "../src/data.js";
 import { framesOf } from "../src/frames.js";
-import { aligned, bars, lanes, leftOut, next, nines } from "../src/pick.js";
+import { aligned, bars, lanes, leftOut, namesOfSeries, next, nines, shade, shades } from "../src/pick.js";
 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 
@@ -51,7 +51,7 @@ function plain(): Uint8Array<ArrayBuffer> {
 }
 
 test("a run is read as it was written", async () => {
-  const within = { texts: ["f", "", "said"], stalls: [[3, [-1, 0, 10, 5, 0, 1, 2, 1, -4, -1, 0, 2]]] };
+  const within = { texts: ["f", "", "said"], stalls: [[3, [-1, 0, 10, 5, 0, 1, 1, 2, 1, -4, -1, 0, 2, -1]]] };
   const packed = (plain: Uint8Array): string => deflateRawSync(plain).toString("base64");
   const run = await load(packed(plain()), packed(new TextEncoder().encode(JSON.stringify(within))));
   assert.deepEqual([...run.start], [100, 1000, 1000 + 2 ** 40]);
@@ -65,7 +65,7 @@ test("a run is read as it was written", async () => {
   assert.equal(run.beganNs, 1795213189826000001n);
   assert.equal(run.byId.get(13), 2);
   assert.deepEqual(run.frames.get(3), [
-    { depth: 0, start_ns: 10, end_ns: 15, name: "f" },
+    { depth: 0, start_ns: 10, end_ns: 15, name: "f", culprit: 1 },
     { cpu: 2, depth: 1, start_ns: 6, end_ns: null, name: "f", note: "said" },
   ]);
 });
@@ -75,7 +75,7 @@ test("what is damaged is told, not drawn", () => {
   const whole = plain();
   assert.throws(() => parse(whole.subarray(0, whole.length - 1)), /ends early/);
   assert.throws(() => column(Uint8Array.of(1, 2), { from: 0, planes: 3, delta: false, zigzag: false }, 1), /ends early/);
-  assert.throws(() => framesOf(new TextEncoder().encode('{"texts":["f"],"stalls":[[1,[0,0,0,0,0,1]]]}')), /no name/);
+  assert.throws(() => framesOf(new TextEncoder().encode('{"texts":["f"],"stalls":[[1,[0,0,0,0,0,1,-1]]]}')), /no name/);
 });
 
 test("a filter keeps the stalls with a part of a culprit", () => {
@@ -134,4 +134,29 @@ test("between a line's end and its longest there is nothing, whatever points ano
   assert.deepEqual(xs, [0, 1, 2, 2.5, 2.75, 3, 3.125, 3.5]);
   assert.deepEqual(lines[0], [10, undefined, 20, null, null, 90, undefined, undefined]);
   assert.deepEqual(lines[1], [10, 15, undefined, undefined, 30, null, null, 95]);
+});
+
+test("a key names what is drawn, and nothing else", () => {
+  const run = parse(plain());
+  // The second leads two stalls, the third was only counted.
+  assert.deepEqual(namesOfSeries(run, having(run, null), [0, 1]), [{ series: 0, name: "not attributed" }, { series: 1, name: "b" }]);
+  assert.deepEqual(namesOfSeries(run, Uint8Array.from([1, 1, 0]), [0, 1]), [{ series: 1, name: "b" }]);
+  assert.deepEqual(namesOfSeries(run, having(run, null), [0, 0]), [{ series: 0, name: "b, not attributed" }]);
+  assert.deepEqual(namesOfSeries(run, new Uint8Array(3), [0, 1]), []);
+});
+
+test("shades part all numbers between them, and the key has those in use", () => {
+  for (const most of [6, 40, 1_000, 123_456]) {
+    const counts = Array.from({ length: Math.min(most, 2_000) }, (_, at) => at + 1).concat(most);
+    const used = shades(counts, most);
+    let next = used[0]?.from ?? 0;
+    assert.equal(next, 1);
+    for (const { shade: of, from, to } of used) {
+      assert.ok(from >= next && from <= to, `${of} of ${most}`);
+      for (const n of [from, to]) assert.equal(shade(n, most), of, `${n} of ${most}`);
+      next = to + 1;
+    }
+    assert.equal(next, most + 1);
+  }
+  assert.deepEqual(shades([0, 0], 6), []);
 });

@@ -2,36 +2,16 @@
 
 mod common;
 
+use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, late, part, sent_by};
-use jitterscope_analyze::periods::Effort;
+use jitterscope_analyze::picture::{Lane, PictureBuilder};
 use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
-use jitterscope_store::{RunReader, RunWriter};
+use jitterscope_store::RunReader;
 use jitterscope_testing::SplitMix64;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Gain, Setting};
-use jitterscope_view::{Drawn, Wanted, load_drawn};
-use std::path::{Path, PathBuf};
-
-const ALL: Wanted = Wanted { worst: 20, effort: Effort::BRIEF, stalls: 100_000, redact: false };
-
-fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
-    let manifest = &scenario.manifest;
-    let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
-    writer.begin(manifest.clock_start, manifest.rate).unwrap();
-    for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
-        writer.stall(stall).unwrap();
-        writer.attribution(attribution).unwrap();
-    }
-    for row in &scenario.intervals {
-        writer.interval(row).unwrap();
-    }
-    writer.finish(manifest.clone()).unwrap()
-}
-
-fn drawn(scenario: &Scenario, wanted: Wanted) -> Drawn {
-    let dir = tempfile::tempdir().unwrap();
-    load_drawn(&RunReader::open(&store(scenario, dir.path())).unwrap(), wanted).unwrap()
-}
+use jitterscope_view::{Drawn, Wanted};
+use std::path::Path;
 
 fn page(run: &Drawn) -> String {
     html::render(&html::Page { run, frames: &[], settings: &[], list: None }).html
@@ -416,8 +396,7 @@ fn a_run_without_stalls_says_so_once() {
 
 #[test]
 fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
-    let mut run = load_drawn(&RunReader::open(&fixture).unwrap(), ALL).unwrap();
+    let mut run = pipeline();
     let told = |run: &Drawn| {
         [ChartKind::Series, ChartKind::Outliers, ChartKind::Culprits, ChartKind::Histograms]
             .map(|kind| chart::svg(kind, &[run]).unwrap())
@@ -439,7 +418,19 @@ fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
     );
     for shown in told(&run) {
         assert!(shown.contains(&wanted), "{wanted} is not told");
+        assert!(!shown.contains(">Every stall") && !shown.contains(">The longest stall of each moment"));
     }
+    let section = |page: &str| {
+        let from = page.split("<section id=\"worst\">").nth(1).unwrap();
+        from.split("</section>").next().unwrap().to_owned()
+    };
+    assert!(!section(&page_of_all).contains("recorded one by one"));
+    let counted = section(&page(&run));
+    assert!(counted.contains("these are the longest of those; the others have no row."), "{counted}");
+    for stall in &mut run.summary.worst {
+        stall.duration_ns.0 /= 2;
+    }
+    assert!(section(&page(&run)).contains("the longest of all, "), "half as long are not the longest");
 }
 
 /// As reports have it, with a comma every three digits.
@@ -490,4 +481,38 @@ fn a_page_that_is_too_large_without_frames_says_so() {
     assert!(large.html.len() > html::MOST_BYTES, "{} bytes", large.html.len());
     assert!(large.html.contains(told), "a page of {} bytes says nothing of it", large.html.len());
     assert!(large.html.contains("frames of the longest few only") && (1..20).contains(&large.framed));
+}
+
+#[test]
+fn parts_of_the_worst_stalls_are_summed_by_culprit() {
+    let mut scenario = Scenario::new(&[0]);
+    let rival = |net| part(CulpritKind::Thread, "rival", "pid 3", net);
+    let parts = vec![rival(30_000), part(CulpritKind::Thread, "between", "pid 4", 40_000), rival(30_000)];
+    scenario.stall(0, 1_000, parts);
+    let page = page(&drawn(&scenario.finish(), ALL));
+    let worst = page.split("<section id=\"worst\">").nth(1).unwrap();
+    let row = worst.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
+    assert!(row.contains("60.0 % thread rival") && !row.contains("30.0 %"), "{row}");
+    let cells: Vec<&str> = row.split("<td").skip(1).collect();
+    assert!(cells[2].contains("60.0 %"), "third, so that a narrow window has it: {row}");
+}
+
+#[test]
+fn a_lane_has_the_name_that_its_thread_has_after_it_was_executed() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/attach");
+    let reader = RunReader::open(&fixture).unwrap();
+    let mut manifest = reader.manifest().clone();
+    let stalls: Vec<_> = reader.stalls().unwrap().map(|stall| stall.unwrap()).collect();
+    for thread in &mut manifest.threads {
+        thread.comm = format!("executed-{}", thread.tid);
+        thread.role = None;
+    }
+    let mut builder = PictureBuilder::new(&manifest, stalls.len() as u64, 1_000);
+    stalls.iter().for_each(|stall| builder.stall(stall));
+    let lanes = builder.finish().lanes;
+    assert!(!lanes.is_empty());
+    for lane in lanes {
+        let Lane::Thread { tid, name } = &lane else { panic!("{lane:?}") };
+        assert_eq!(*name, format!("executed-{tid}"));
+    }
 }

@@ -45,6 +45,7 @@ pub use holm::holm;
 pub use margin::Margin;
 pub use needed::{detectable, fewest};
 pub use poisson::{Count, RUNS_DIFFER, dispersion, rate_ratio, two_counts};
+pub(crate) use run::measured;
 pub use run::{ComparedRun, ComparedRunBuilder};
 pub use scale::Scale;
 pub use sequential::{Look, Looks};

@@ -249,13 +249,7 @@ impl<'m> ComparedRunBuilder<'m> {
                 summary.probe.cpus.iter().map(spun).collect()
             }
         };
-        let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
-        let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
-        let seconds = match manifest.passive.iter().map(PassiveCpu::wanted_ns).sum() {
-            _ if ticks > 0 => manifest.rate.nanos(Ticks(ticks)),
-            Nanos::ZERO => manifest.duration(),
-            wanted => wanted,
-        };
+        let seconds = measured(manifest);
         let history = self.history.finish();
         let cpus = history.cpus.iter().filter(|of| Some(of.cpu) != control).count();
         let block = history.step_ns.0 as f64 * cpus as f64;
@@ -293,5 +287,18 @@ impl<'m> ComparedRunBuilder<'m> {
                 .then_some(culprits),
             unseen,
         }
+    }
+}
+
+/// The time that culprits' shares are of: that of all measured CPUs, an idle control left out; what watched CPUs
+/// wanted; else the whole run.
+pub(crate) fn measured(manifest: &RunManifest) -> Nanos {
+    let control = manifest.idle_control();
+    let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
+    let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
+    match manifest.passive.iter().map(PassiveCpu::wanted_ns).sum() {
+        _ if ticks > 0 => manifest.rate.nanos(Ticks(ticks)),
+        Nanos::ZERO => manifest.duration(),
+        wanted => wanted,
     }
 }

@@ -107,6 +107,8 @@ pub struct Picture {
     pub began_realtime_ns: u64,
     /// From its start to its end.
     pub duration: Nanos,
+    /// The time that was measured, of all CPUs together, an idle control left out.
+    pub measured: Nanos,
     /// Stalls that were read, an idle control's included.
     pub stalls_read: u64,
     /// Those that are drawn, by start. When not all are, each span of time keeps its shortest and its longest
@@ -216,10 +218,11 @@ impl<'m> PictureBuilder<'m> {
         }
         let tid = stall.victim.tid;
         let account = self.manifest.threads.iter().find(|thread| thread.tid == tid);
-        let role = account.and_then(|account| account.role.clone());
+        let called = account.map(|account| account.role.as_ref().unwrap_or(&account.comm).clone());
         self.lane(i64::from(tid), || Lane::Thread {
             tid,
-            name: role.unwrap_or_else(|| stall.victim.comm.to_string()),
+            // By the account's name: a command that was started was called otherwise before it was executed.
+            name: called.filter(|name| !name.is_empty()).unwrap_or_else(|| stall.victim.comm.to_string()),
         })
     }
 
@@ -326,6 +329,7 @@ impl<'m> PictureBuilder<'m> {
         Picture {
             began_realtime_ns: self.manifest.started_realtime_ns(),
             duration: self.manifest.duration(),
+            measured: crate::compare::measured(self.manifest),
             stalls_read: self.read,
             stalls: self.sample.finish(),
             lanes: self.lanes,

@@ -41,6 +41,31 @@ impl OffsetMap {
         }
     }
 
+    /// The same by a larger unit, a multiple of its own; `None` where it has no finer one, or has units together.
+    #[must_use]
+    pub fn in_unit(&self, unit: Nanos) -> Option<OffsetMap> {
+        let of = unit.0 / self.unit.0.max(1);
+        if of < 2 || !unit.0.is_multiple_of(self.unit.0) || self.units_per_column != 1 {
+            return None;
+        }
+        let columns = (self.columns as u64).div_ceil(of).max(1) as usize;
+        let mut map = OffsetMap {
+            unit,
+            units_per_column: 1,
+            columns,
+            rows: self.rows,
+            counts: vec![0; columns * self.rows],
+        };
+        for (at, n) in self.counts.iter().enumerate() {
+            let (column, row) = ((at / self.rows) as u64, (at % self.rows) as u64);
+            // A row of this map is within one of that.
+            let rows = self.rows as u64;
+            let within = ((column % of) * rows + row) / of;
+            map.counts[(column / of * rows + within) as usize] += n;
+        }
+        Some(map)
+    }
+
     pub(super) fn add(&mut self, start: Nanos) {
         let column = start.0 / self.unit.0 / self.units_per_column;
         let column = usize::try_from(column).unwrap_or(usize::MAX).min(self.columns - 1);
@@ -63,6 +88,23 @@ mod tests {
         assert_eq!((map.columns, map.unit), (20, Nanos(1_000_000_000)));
         assert!((0..20).all(|column| map.counts[column * ROWS + 25] == 1));
         assert_eq!(map.counts.iter().sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn a_larger_unit_has_the_same_stalls_where_they_were() {
+        let starts: Vec<Nanos> = (0..700).map(|n| Nanos(n * 7_654_321)).collect();
+        let map = |duration| {
+            let mut map = OffsetMap::new(Nanos(duration));
+            starts.iter().for_each(|start| map.add(*start));
+            map
+        };
+        let fine = map(6_000_000_000);
+        assert_eq!(fine.unit, Nanos(100_000_000));
+        let coarse = fine.in_unit(Nanos(1_000_000_000)).unwrap();
+        let mut wanted = map(10_000_000_000);
+        wanted.counts.truncate(6 * ROWS);
+        assert_eq!((coarse.columns, &coarse.counts), (6, &wanted.counts));
+        assert_eq!(fine.in_unit(fine.unit), None);
     }
 
     #[test]

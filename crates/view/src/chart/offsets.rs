@@ -8,6 +8,8 @@ use super::theme::{HEAT, WIDTH};
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::count;
+use jitterscope_analyze::picture::OffsetMap;
+use jitterscope_model::Nanos;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
@@ -19,14 +21,24 @@ const UNITS: u64 = 3;
 /// Width of a small letter of the key.
 const LETTER: f64 = 6.8;
 
+/// How long its columns are together.
+pub(super) fn across(map: &OffsetMap) -> Nanos {
+    Nanos(map.unit.0.saturating_mul(map.units_per_column).saturating_mul(map.columns as u64))
+}
+
+/// Whether so long a run can show a period of this unit.
+pub(super) fn has_periods(duration: Nanos, unit: Nanos) -> bool {
+    duration.0 >= unit.0.saturating_mul(UNITS)
+}
+
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
-    let map = &run.picture.offsets;
+    let map = shared.map(run);
     let most = shared.offsets.max(FEW);
     if map.counts.iter().all(|n| *n == 0) {
         return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "no stall was recorded".into() });
     }
     let duration = run.picture.duration;
-    if duration.0 < map.unit.0.saturating_mul(UNITS) {
+    if !has_periods(duration, map.unit) {
         let why = format!("the run of {duration} is too short for a period of {}", map.unit);
         return Err(ChartError::Nothing { chart: ChartKind::Offsets, why });
     }
@@ -39,7 +51,9 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         &words::subtitle(&[run]),
     );
     let area = Area { left: 84.0, top: 82.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
-    let across = (map.columns as u64 * map.units_per_column) as f64 * map.unit.as_secs_f64();
+    let own = across(&map).as_secs_f64();
+    // As wide as that of the longest run beside it.
+    let across = own.max(shared.across.as_secs_f64());
     let x = Axis {
         scale: Scale::Linear(0.0, across),
         title: "time since the start",
@@ -51,15 +65,21 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         title: "offset",
         name: &|ns| scale::length(map.unit.0 as f64 - ns),
     };
-    let (width, height) =
-        ((area.right - area.left) / map.columns as f64, (area.bottom - area.top) / map.rows as f64);
+    let (width, height) = (
+        (area.right - area.left) * own / across / map.columns as f64,
+        (area.bottom - area.top) / map.rows as f64,
+    );
     let step = |n: u64| shade(n, most);
     // After the end nothing could begin: that is not quiet.
     let last = duration.0.saturating_sub((map.columns as u64 - 1) * map.units_per_column * map.unit.0);
     let after = (last as f64 / map.unit.0 as f64).min(1.0);
+    let end = area.left + width * map.columns as f64;
     if after < 1.0 {
         let top = area.top + after * (area.bottom - area.top);
-        beyond(&mut svg, [area.right - width, top, width, area.bottom - top]);
+        plot::beyond(&mut svg, [end - width, top, width, area.bottom - top]);
+    }
+    if area.right - end >= 1.0 {
+        plot::beyond(&mut svg, [end, area.top, area.right - end, area.bottom - area.top]);
     }
     let mut paths = vec![String::new(); HEAT];
     let heat = |column: usize, row: usize| {
@@ -85,7 +105,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for (heat, path) in paths.iter().enumerate() {
         svg.path(&format!("h{heat}"), path);
     }
-    key(&mut svg, map.counts.iter().copied(), most, after < 1.0);
+    key(&mut svg, map.counts.iter().copied(), most, after < 1.0 || area.right - end >= 1.0);
     Ok(svg)
 }
 
@@ -103,17 +123,6 @@ fn fewest(wanted: usize, most: u64) -> u64 {
         if shade(middle, most) < wanted { low = middle + 1 } else { high = middle }
     }
     low
-}
-
-fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
-    svg.rect("beyond", [x, y, width, height]);
-    let mut lines = String::new();
-    let mut at = y + 3.0;
-    while at < y + height {
-        let _ = write!(lines, "M{} {}h{}", Px(x), Px(at), Px(width));
-        at += 5.0;
-    }
-    svg.path("hatch", &lines);
 }
 
 /// The shades that are in use, each with how many stalls it stands for, from the right edge on.
@@ -143,7 +152,7 @@ fn key(svg: &mut Svg, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool
         let area = [x, 60.0, 17.0, 11.0];
         match heat {
             Some(heat) => svg.rect(&format!("h{heat}"), area),
-            None => beyond(svg, area),
+            None => plot::beyond(svg, area),
         }
     }
 }

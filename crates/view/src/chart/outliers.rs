@@ -25,8 +25,19 @@ fn nothing(chart: ChartKind) -> ChartError {
     ChartError::Nothing { chart, why: "no stall was recorded".into() }
 }
 
-fn seconds(run: &Drawn) -> Scale {
-    Scale::Linear(0.0, run.picture.duration.as_secs_f64().max(1e-6))
+fn seconds(shared: &Shared) -> Scale {
+    Scale::Linear(0.0, shared.longest.as_secs_f64().max(1e-6))
+}
+
+/// Where a run beside a longer one has ended: that is not quiet.
+fn ended(svg: &mut Svg, area: Area, x: Scale, run: &Drawn) {
+    let from = area.x(x.share(run.picture.duration.as_secs_f64()));
+    if area.right - from >= 1.0 {
+        plot::beyond(svg, [from, area.top, area.right - from, area.bottom - area.top]);
+        if area.right - from > 90.0 {
+            svg.text("small", Anchor::Start, [from + 6.0, area.top + 14.0], "after the end");
+        }
+    }
 }
 
 fn second(at: f64) -> String {
@@ -40,23 +51,28 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         return Err(nothing(ChartKind::Outliers));
     }
     let shown = &shared.shown;
+    let series_of = shown.of_run(run);
     let mut svg = Svg::new(WIDTH, HEIGHT);
     plot::heading(
         &mut svg,
         HEIGHT,
-        "Every stall, by the culprit with the largest part",
+        match words::slow_messages(run) {
+            Some(_) => "Recorded slow messages, by the culprit with the largest part",
+            None => "Every stall, by the culprit with the largest part",
+        },
         &words::subtitle_of_culprits(run),
     );
     let end = plot::key(&mut svg, &shown.names, Sample::Mark);
     let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
-    let x = Axis { scale: seconds(run), title: "time since the start", name: &second };
+    let x = Axis { scale: seconds(shared), title: "time since the start", name: &second };
     let y = Axis { scale: shared.lengths, title: "length, log scale", name: &scale::length };
     plot::axes(&mut svg, area, &x, &y);
+    ended(&mut svg, area, x.scale, run);
     let spots: Vec<(usize, [f64; 2])> = stalls
         .iter()
         .map(|stall| {
             let x = area.x(x.scale.share(stall.start.as_secs_f64()));
-            (shown.series(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
+            (series_of.stall(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
         })
         .collect();
     let mut marks = vec![String::new(); shown.names.len()];
@@ -94,6 +110,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         return Err(nothing(ChartKind::Series));
     }
     let shown = &shared.shown;
+    let series_of = shown.of_run(run);
     let mut longest = vec![0u64; picture.lanes.len()];
     for stall in &picture.stalls {
         longest[stall.lane] = longest[stall.lane].max(stall.length.0);
@@ -110,10 +127,14 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let more =
         if hidden > 0 { format!("; {hidden} lanes with shorter stalls are left out") } else { String::new() };
     let remark = format!("{}{more}", words::subtitle_of_culprits(run));
-    plot::heading(&mut svg, height, "The longest stall of each moment", &remark);
+    let title = match words::slow_messages(run) {
+        Some(_) => "The longest recorded slow message of each moment",
+        None => "The longest stall of each moment",
+    };
+    plot::heading(&mut svg, height, title, &remark);
     plot::key(&mut svg, &shown.names, Sample::Stick);
     let y_scale = shared.lengths;
-    let x_scale = seconds(run);
+    let x_scale = seconds(shared);
     for (at, lane) in lanes.iter().enumerate() {
         let base = top + PANEL * at as f64;
         let area = Area { left: 84.0, top: base + 20.0, right: WIDTH - 24.0, bottom: base + PANEL - 26.0 };
@@ -121,6 +142,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         let x = Axis { scale: x_scale, title: if last { "time since the start" } else { "" }, name: &second };
         let y = Axis { scale: y_scale, title: "", name: &scale::length };
         plot::axes(&mut svg, area, &x, &y);
+        ended(&mut svg, area, x_scale, run);
         svg.text("small", Anchor::Start, [area.left, area.top - 6.0], &words::lane(&picture.lanes[*lane]));
         // One stick a unit of width.
         let mut sticks: HashMap<i32, &DrawnStall> = HashMap::new();
@@ -139,7 +161,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         for (_, stall) in sticks {
             let x = area.x(x_scale.share(stall.start.as_secs_f64()));
             let y = area.y(y_scale.share(stall.length.0 as f64));
-            let series = shown.series(run, stall);
+            let series = series_of.stall(run, stall);
             let top = tops.entry((series, (x / MARK_APART) as i32)).or_insert([x, y]);
             if y < top[1] {
                 *top = [x, y];

@@ -6,7 +6,7 @@ use super::svg::{Px, Svg};
 use super::theme::{SERIES, WIDTH};
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
-use jitterscope_analyze::picture::Curve;
+use jitterscope_analyze::picture::{Curve, CurveOf};
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
@@ -18,7 +18,8 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
     let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let what = words::measured(curves[0].1.of);
+    let first = curves[0].1.of;
+    let what = if runs.len() > 1 { words::compared(first) } else { words::measured(first) };
     plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
     let names: Vec<String> = curves.iter().map(|(name, _)| name.clone()).collect();
     let end = plot::key(&mut svg, &names, Sample::Line);
@@ -35,24 +36,36 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     };
     plot::axes(&mut svg, area, &x, &y);
     for (series, line) in lines.iter().enumerate() {
-        let mut path = String::new();
-        let mut drawn: Option<[f64; 2]> = None;
-        for (at, (nines, value)) in line.iter().enumerate() {
-            let command = if at == 0 { 'M' } else { 'L' };
-            let [x, y] = [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))];
-            // What no eye tells apart is one point; the last stays.
-            let near = drawn.is_some_and(|[dx, dy]| (dx - x).abs() < 1.0 && (dy - y).abs() < 1.0);
-            if !near || at + 1 == line.len() {
-                let _ = write!(path, "{command}{} {}", Px(x), Px(y));
-                drawn = Some([x, y]);
-            }
-        }
+        let path = steps(
+            line.iter().map(|(nines, value)| [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))]),
+        );
         svg.path(&plot::line_class(series), &path);
         let (nines, value) = longest[series];
         let at = [area.x(x.scale.share(nines)), area.y(y.scale.share(value))];
         svg.path(&format!("mark s{}", series % SERIES), &plot::mark(series, at[0], at[1]));
     }
     Ok(svg)
+}
+
+/// A line through places, each of which holds until the next: no value between two of them was measured.
+fn steps(places: impl Iterator<Item = [f64; 2]>) -> String {
+    let mut path = String::new();
+    let mut drawn: Option<[f64; 2]> = None;
+    let mut places = places.peekable();
+    while let Some([x, y]) = places.next() {
+        let Some([dx, dy]) = drawn else {
+            let _ = write!(path, "M{} {}", Px(x), Px(y));
+            drawn = Some([x, y]);
+            continue;
+        };
+        // What no eye tells apart is one point; the last stays.
+        let near = (dx - x).abs() < 1.0 && (dy - y).abs() < 1.0;
+        if !near || places.peek().is_none() {
+            let _ = write!(path, "H{}V{}", Px(x), Px(y));
+            drawn = Some([x, y]);
+        }
+    }
+    path
 }
 
 /// The lines of the chart, by name.
@@ -64,14 +77,32 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
         let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(curve.of), curve)).collect();
         return if all.is_empty() { Err(none()) } else { Ok(all) };
     }
-    // Runs of several CPUs are compared by all of them, others by what they measured first.
-    let lead = own.into_iter().next().ok_or_else(none)?;
-    let same = |run: &&'r Drawn| {
-        let found =
-            run.picture.curves.iter().find(|curve| words::measured(curve.of) == words::measured(lead.of));
-        let label = crate::style::fit(&run.summary.run.label, 32);
-        let what = words::measured(lead.of);
-        found.map(|curve| (label.clone(), curve)).ok_or(ChartError::NotAlike { label, what })
+    // Runs of several CPUs are compared by all of them, pipelines by what nothing that came late is left out of,
+    // others by what they measured first.
+    let all: Vec<&Curve> = own.collect();
+    let intended = all.iter().find(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
+    let lead = intended.or(all.first()).ok_or_else(none)?.of;
+    let labels = words::labels(runs);
+    let same = |(run, label): (&&'r Drawn, String)| {
+        let curves = &run.picture.curves;
+        let alike = || curves.iter().find(|curve| words::compared(curve.of) == words::compared(lead));
+        let Some(curve) = curves.iter().find(|curve| curve.of == lead).or_else(alike) else {
+            return Err(ChartError::NotAlike { label, what: words::compared(lead) });
+        };
+        let messages = matches!(curve.of, CurveOf::FromIntended(_) | CurveOf::Transit(_));
+        let name = if messages { format!("{label}: {}", words::curve(curve.of)) } else { label };
+        Ok((name, curve))
     };
-    runs.iter().take(SERIES).map(same).collect()
+    runs.iter().zip(labels).take(SERIES).map(same).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_holds_until_the_next_one() {
+        let places = [[0.0, 100.0], [50.0, 80.0], [50.4, 79.8], [90.0, 79.8]];
+        assert_eq!(steps(places.into_iter()), "M0 100H50V80H90V79.8");
+    }
 }

@@ -3,6 +3,7 @@
 use super::scale::Scale;
 use super::svg::{Anchor, Px, Svg};
 use super::theme::{SERIES, WIDTH};
+use std::fmt::Write;
 
 /// Where the rectangle lies in its image.
 #[derive(Clone, Copy)]
@@ -59,6 +60,18 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     if !y.title.is_empty() {
         svg.upwards("small", [area.left - 68.0, area.y(0.5)], y.title);
     }
+}
+
+/// A piece in which nothing could be, for the run had ended.
+pub(super) fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
+    svg.rect("beyond", [x, y, width, height]);
+    let mut lines = String::new();
+    let mut at = y + 3.0;
+    while at < y + height {
+        let _ = write!(lines, "M{} {}h{}", Px(x), Px(at), Px(width));
+        at += 5.0;
+    }
+    svg.path("hatch", &lines);
 }
 
 /// Title, and beneath it what is told beside it.

@@ -90,8 +90,11 @@ pub(crate) fn of_page() -> String {
 impl Colours {
     fn rules(&self, within: &str) -> String {
         let mut out = String::new();
-        let mut rule = |class: &str, what: &str, colour: &str| {
-            out.push_str(&format!("{within}.chart {class}{{{what}:{colour}}}\n"));
+        let mut rule = |classes: &str, what: &str, colour: &str| {
+            // Each of them is within: a rule that holds in any theme would win in the other one.
+            let each: Vec<String> =
+                classes.split(',').map(|class| format!("{within}.chart {class}")).collect();
+            out.push_str(&format!("{}{{{what}:{colour}}}\n", each.join(",")));
         };
         rule(".paper", "fill", self.paper);
         rule("text", "fill", self.text);
@@ -113,5 +116,25 @@ impl Colours {
             self.paper, self.muted
         ));
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_selector_of_a_theme_holds_in_that_theme_alone() {
+        let mut seen = 0;
+        for colours in [LIGHT, DARK] {
+            for line in colours.rules(":root[data-theme=x] ").lines() {
+                let (selectors, _) = line.split_once('{').unwrap();
+                for selector in selectors.split(',') {
+                    assert!(selector.starts_with(":root[data-theme=x] .chart "), "{line}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 2 * (2 * SERIES + 2 * HEAT), "{seen}");
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn curve(of: CurveOf) -> String {
     }
 }
 
-/// What it measures: runs are compared in what both measured.
+/// What it measures, by which those of one run stand in one chart.
 pub(crate) fn measured(of: CurveOf) -> &'static str {
     match of {
         CurveOf::Deltas | CurveOf::DeltasOf(_) => "the time between clock reads",
@@ -49,6 +49,26 @@ pub(crate) fn measured(of: CurveOf) -> &'static str {
         CurveOf::Inter(_) => "the time between messages",
         CurveOf::Stalls => "the lengths of stalls",
     }
+}
+
+/// What exactly it measures: runs are compared in what both measured.
+pub(crate) fn compared(of: CurveOf) -> &'static str {
+    match of {
+        CurveOf::Transit(_) => "the messages' time in the queue",
+        CurveOf::FromIntended(_) => "the messages' latency from the intended time",
+        of => measured(of),
+    }
+}
+
+/// What runs beside one another are called: by their labels, and by their ids too where those are alike.
+pub(super) fn labels(runs: &[&Drawn]) -> Vec<String> {
+    let short = |run: &Drawn| fit(&run.summary.run.label, 32);
+    let all: Vec<String> = runs.iter().map(|run| short(run)).collect();
+    let of = |(at, run): (usize, &&Drawn)| match all.iter().filter(|label| **label == all[at]).count() {
+        1 => all[at].clone(),
+        _ => format!("{} {}", all[at], tame(&run.summary.run.id)),
+    };
+    runs.iter().enumerate().map(of).collect()
 }
 
 /// Whether it is among the percentiles; the time between messages has histograms.

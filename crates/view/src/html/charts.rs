@@ -3,7 +3,7 @@
 use super::markup::{Cell, Head, Markup};
 use crate::chart::{self, ChartKind, words};
 use crate::drawn::Drawn;
-use crate::number::{count, moment, percent_cell};
+use crate::number::{count, moment, percent};
 use jitterscope_analyze::SUPPORT;
 use jitterscope_analyze::picture::{Curve, DrawnCulprit};
 use jitterscope_model::Nanos;
@@ -119,17 +119,21 @@ pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
 /// Whose the time became, as bars beside one another show it.
 pub(super) fn culprits_table(body: &mut Markup, run: &Drawn) {
     body.details("As a table", |body| {
-        let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
+        let measured = run.picture.measured.0.max(1) as f64;
         let row = |culprit: &DrawnCulprit| {
             vec![
                 Cell::Text(words::culprit(&culprit.subject, 96)),
-                Cell::Number(percent_cell(culprit.total.0 as f64 / all.max(1) as f64)),
+                Cell::Number(percent(culprit.total.0 as f64 / measured)),
                 Cell::Number(culprit.total.to_string()),
                 Cell::Number(count(culprit.count)),
             ]
         };
-        let heads =
-            [Head::Text("culprit"), Head::Number("share"), Head::Number("total"), Head::Number("stalls")];
+        let heads = [
+            Head::Text("culprit"),
+            Head::Number("of the measured time"),
+            Head::Number("total"),
+            Head::Number("stalls"),
+        ];
         let rows = run.picture.culprits.iter().filter(|culprit| culprit.total.0 > 0).map(row).collect();
         body.table("Culprits, by their time", &heads, rows);
     });

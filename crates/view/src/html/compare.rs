@@ -80,7 +80,10 @@ fn told_of(at: usize, side: &SideSummary) -> String {
         String::new()
     };
     let doubt = unproven(side).map_or_else(String::new, |why| format!("; {why}"));
-    format!("{}: {}, {runs}{cpus}, {}{lost}{doubt}", letter(at), name(side), span(side.measured_ns))
+    // Of several CPUs together it is longer than a run of them.
+    let of = if side.cpus.is_empty() { "" } else { " of CPU time" };
+    let measured = span(side.measured_ns);
+    format!("{}: {}, {runs}{cpus}, {measured}{of}{lost}{doubt}", letter(at), name(side))
 }
 
 fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {

@@ -2,12 +2,13 @@
 //! room for.
 //!
 //! JSON, deflated, in base64. Texts stand once, and frames name them by number. Of each stall: its id, and its
-//! frames one after another, six numbers each: CPU (-1 for none), depth, from when (since the frame before began),
-//! how long (-1 for a moment), name, note. `web/src/frames.ts` reads it.
+//! frames one after another, seven numbers each: CPU (-1 for none), depth, from when (since the frame before began),
+//! how long (-1 for a moment), name, note, and which of the page's culprits it is (-1 for none of them). `web/src/frames.ts` reads it.
 
 use super::data::packed;
 use crate::words;
-use jitterscope_model::{Nanos, StallId, TimelineRow};
+use jitterscope_analyze::picture::DrawnCulprit;
+use jitterscope_model::{CulpritKey, KeyLevel, Nanos, StallId, Subject, TimelineItem, TimelineRow};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -58,8 +59,8 @@ struct Whole {
 
 /// The frames of the first of these stalls, as many as have room in so many bytes, in base64; and how many those
 /// are.
-pub(super) fn encoded(frames: &[Frames], room: usize) -> (String, usize) {
-    let of = |n: usize| packed(&plain(&frames[..n]));
+pub(super) fn encoded(frames: &[Frames], culprits: &[DrawnCulprit], room: usize) -> (String, usize) {
+    let of = |n: usize| packed(&plain(&frames[..n], culprits));
     let all = of(frames.len());
     let least = frames.len().min(ALWAYS);
     if all.len() <= room || frames.len() == least {
@@ -76,13 +77,22 @@ pub(super) fn encoded(frames: &[Frames], room: usize) -> (String, usize) {
     (of(fits), fits)
 }
 
-fn plain(frames: &[Frames]) -> Vec<u8> {
+fn plain(frames: &[Frames], culprits: &[DrawnCulprit]) -> Vec<u8> {
+    // A frame has its thread's name, and the culprit is the program: what they have in common is the key.
+    let key = |subject: &Subject| CulpritKey::of(subject, KeyLevel::Program);
+    let numbers = culprits.iter().enumerate().map(|(at, culprit)| (key(&culprit.subject), at as i64));
+    let numbers: HashMap<CulpritKey, i64> = numbers.collect();
+    let number = |item: &TimelineItem| match item {
+        TimelineItem::Frame { culprit, .. } => numbers.get(&key(&culprit.subject)).copied().unwrap_or(-1),
+        _ => -1,
+    };
     let mut whole = Whole::default();
     let mut known = HashMap::new();
     for of in frames {
-        let mut numbers = Vec::with_capacity(of.rows.len() * 6);
+        let mut numbers = Vec::with_capacity(of.rows.len() * 7);
         let mut last = 0i64;
-        for row in of.rows.iter().map(FrameRow::of) {
+        for of in &of.rows {
+            let row = FrameRow::of(of);
             let start = row.start_ns as i64;
             numbers.push(row.cpu.map_or(-1, i64::from));
             numbers.push(row.depth as i64);
@@ -95,6 +105,7 @@ fn plain(frames: &[Frames]) -> Vec<u8> {
                 });
                 numbers.push(at as i64);
             }
+            numbers.push(number(&of.item));
             last = start;
         }
         whole.stalls.push((of.stall.0, numbers));
@@ -106,7 +117,7 @@ fn plain(frames: &[Frames]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CpuId, TimelineItem};
+    use jitterscope_model::{CpuId, CulpritKind, Task};
 
     fn row(start: u64, end: Option<u64>) -> TimelineRow {
         let item = TimelineItem::TlbFlush { pages: None };
@@ -116,8 +127,9 @@ mod tests {
     #[test]
     fn frames_are_numbers_and_texts_stand_once() {
         let frames = [Frames { stall: StallId(7), rows: vec![row(100, Some(250)), row(90, None)] }];
-        let text = String::from_utf8(plain(&frames)).unwrap();
-        let wanted = r#"{"texts":["TLB flush","all pages"],"stalls":[[7,[3,1,100,150,0,1,3,1,-10,-1,0,1]]]}"#;
+        let text = String::from_utf8(plain(&frames, &[])).unwrap();
+        let wanted =
+            r#"{"texts":["TLB flush","all pages"],"stalls":[[7,[3,1,100,150,0,1,-1,3,1,-10,-1,0,1,-1]]]}"#;
         assert_eq!(text, wanted);
     }
 
@@ -126,11 +138,34 @@ mod tests {
         let mut random = jitterscope_testing::SplitMix64(1);
         let mut rows = || (0..50).map(|_| row(random.below(1 << 30), Some(1 << 31))).collect();
         let frames: Vec<Frames> = (0..100).map(|id| Frames { stall: StallId(id), rows: rows() }).collect();
-        let (all, n) = encoded(&frames, usize::MAX);
+        let (all, n) = encoded(&frames, &[], usize::MAX);
         assert_eq!(n, 100);
-        let (half, n) = encoded(&frames, all.len() / 2);
+        let (half, n) = encoded(&frames, &[], all.len() / 2);
         assert!((45..55).contains(&n) && half.len() <= all.len() / 2, "{n}");
-        assert_eq!(encoded(&frames, 10).1, ALWAYS);
-        assert_eq!(encoded(&frames[..3], 10).1, 3);
+        assert_eq!(encoded(&frames, &[], 10).1, ALWAYS);
+        assert_eq!(encoded(&frames[..3], &[], 10).1, 3);
+    }
+
+    #[test]
+    fn a_frame_of_a_thread_is_its_programs() {
+        let task = |comm: &str| Task {
+            tid: Some(8),
+            tgid: Some(7),
+            comm: comm.into(),
+            process: Some("cc1".into()),
+            ..Task::default()
+        };
+        let item = TimelineItem::Frame {
+            culprit: Subject::Thread(task("worker")).into(),
+            ended: true,
+            named_inside: false,
+        };
+        let frames = [Frames { stall: StallId(7), rows: vec![TimelineRow { item, ..row(1, Some(2)) }] }];
+        let drawn =
+            |subject: Subject| DrawnCulprit { subject, threads: 1, count: 1, total: Nanos(1), max: Nanos(1) };
+        let program = Subject::Thread(Task { comm: "cc1".into(), ..Task::default() });
+        let culprits = [drawn(Subject::Others(CulpritKind::Thread)), drawn(program)];
+        let text = String::from_utf8(plain(&frames, &culprits)).unwrap();
+        assert!(text.ends_with("[[7,[3,1,1,1,0,1,1]]]}"), "{text}");
     }
 }

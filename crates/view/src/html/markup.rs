@@ -12,9 +12,10 @@ pub(super) enum Cell {
     Text(String),
     /// Aligned to the right, digits of one width.
     Number(String),
-    /// A text that leads to a place within the page.
-    Link {
-        to: String,
+    /// A stall, by its id, as a text that leads to it in the timeline: only where there is one, which the script
+    /// makes, and so it makes the link.
+    Stall {
+        id: u64,
         text: String,
     },
     /// A culprit, by its number: a click shows its stalls alone.
@@ -112,8 +113,8 @@ impl Markup {
         match cell {
             Cell::Text(text) => self.element("<td>", &text, "</td>"),
             Cell::Number(text) => self.element("<td class=\"n\">", &text, "</td>"),
-            Cell::Link { to, text } => {
-                self.raw("<td><a href=\"#").text(&to).raw("\">").text(&text).raw("</a></td>")
+            Cell::Stall { id, text } => {
+                self.raw("<td data-stall=\"").text(&id.to_string()).raw("\">").text(&text).raw("</td>")
             }
             Cell::Culprit { number, text } => self
                 .raw("<td class=\"culprit\" data-culprit=\"")
@@ -159,7 +160,7 @@ mod tests {
         let cells = vec![
             Cell::Text(evil.into()),
             Cell::Number(evil.into()),
-            Cell::Link { to: evil.into(), text: evil.into() },
+            Cell::Stall { id: 1, text: evil.into() },
             Cell::Culprit { number: 1, text: evil.into() },
             Cell::Lines(vec![evil.into(), evil.into()]),
         ];

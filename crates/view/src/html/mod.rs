@@ -145,7 +145,8 @@ pub fn render(page: &Page<'_>) -> Written {
     }
     let mut data = policy::Data { rows, frames: String::new() };
     let others = write(Some(&data), false).len();
-    let (frames, framed) = frames::encoded(page.frames, MOST_BYTES.saturating_sub(others));
+    let (frames, framed) =
+        frames::encoded(page.frames, &page.run.picture.culprits, MOST_BYTES.saturating_sub(others));
     data.frames = frames;
     let mut html = write(Some(&data), false);
     if html.len() > MOST_BYTES {

@@ -1,11 +1,14 @@
 //! The longest stalls, each of which leads into the timeline.
 
 use super::markup::{Cell, Head, Markup};
+use crate::chart::words as chart;
 use crate::drawn::Drawn;
-use crate::number::{moment, percent_cell, utc};
+use crate::number::{count, moment, percent_cell, utc};
 use crate::text::headline;
 use crate::words;
 use jitterscope_analyze::WorstStall;
+use jitterscope_analyze::picture::CurveOf;
+use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Phase};
 
 /// Rows at first sight.
 const FEW: usize = 20;
@@ -23,14 +26,17 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     if let Some(why) = &doubt {
         body.note(why);
     }
+    if let Some(told) = only_counted(run) {
+        body.note(&told);
+    }
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
     let heads = [
         Head::Number(""),
         Head::Number("length"),
+        Head::Text("whose time it became"),
         Head::Text("since the start"),
         Head::Text("UTC"),
         Head::Text("where"),
-        Head::Text("whose time it became"),
     ];
     let (first, rest) = worst.split_at(worst.len().min(FEW));
     body.table("The longest first", &heads, first.iter().map(row).collect());
@@ -42,17 +48,40 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
+/// What is not among them, where more messages were slow than were recorded one by one.
+fn only_counted(run: &Drawn) -> Option<String> {
+    let slow = chart::slow_messages(run)?;
+    let told = format!(
+        "Of {} slow messages {} were recorded one by one, and these are the longest of those",
+        count(slow),
+        count(run.picture.stalls_read)
+    );
+    let intended = run.picture.curves.iter().filter(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
+    let longest = intended.map(|curve| curve.longest().1).fold(0.0, f64::max);
+    let here = run.summary.worst.iter().map(|stall| stall.duration_ns.0).max().unwrap_or(0);
+    // Distributions keep three digits.
+    match longest > here as f64 * 1.01 {
+        true => Some(format!("{told}: the longest of all, {}, has no row.", Nanos(longest as u64))),
+        false => Some(format!("{told}; the others have no row.")),
+    }
+}
+
 /// `proven`: whether what is said of culprits holds.
 fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
-    let mut parts: Vec<_> = stall.parts.iter().filter(|_| proven).collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.net));
+    // Of each culprit all its parts together, as the panel beside the timeline has them.
+    let mut sums: CulpritSums<Option<Phase>, Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+    for part in stall.parts.iter().filter(|_| proven) {
+        *sums.of(part.phase.clone(), &part.culprit.subject) += part.net;
+    }
+    let mut parts = sums.into_rows();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.value));
     let mut told: Vec<String> = parts
         .iter()
         .take(PARTS)
         .map(|part| {
-            let share = percent_cell(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64);
-            let phase = part.phase.as_ref().map(|phase| format!("{phase}: ")).unwrap_or_default();
-            format!("{share} {phase}{}", words::kind_and_name(&part.culprit.subject))
+            let share = percent_cell(part.value.0 as f64 / stall.duration_ns.0.max(1) as f64);
+            let phase = part.extra.as_ref().map(|phase| format!("{phase}: ")).unwrap_or_default();
+            format!("{share} {phase}{}", words::kind_and_name(&part.subject))
         })
         .collect();
     if parts.len() > PARTS {
@@ -64,9 +93,9 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
     vec![
         Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
         Cell::Number(stall.duration_ns.to_string()),
-        Cell::Link { to: format!("stall={}", stall.stall.0), text: moment(stall.start_offset_ns) },
+        Cell::Lines(told),
+        Cell::Stall { id: stall.stall.0, text: moment(stall.start_offset_ns) },
         Cell::Text(format!("{}.{:06}", utc(stall.start_realtime_ns), nanos / 1000)),
         Cell::Lines(place),
-        Cell::Lines(told),
     ]
 }
