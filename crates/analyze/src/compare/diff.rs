@@ -296,9 +296,12 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share an alpha of their own.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
+    let figures = || sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.figures);
+    let rests_on_few =
+        |kind: FigureKind| figures().any(|figure| figure.kind == kind && figure.basis == Basis::Few);
     for total in [true, false] {
-        let members: Vec<FigureKind> =
-            kinds.iter().copied().filter(|k| comparable && k.is_judged() && k.is_total() == total).collect();
+        let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total && !rests_on_few(*k);
+        let members: Vec<FigureKind> = kinds.iter().copied().filter(|k| comparable && is_asked(k)).collect();
         let hypotheses: Vec<Hypothesis> = members.iter().map(|kind| of(*kind)).collect();
         decided.extend(members.into_iter().zip(family(rules.design, rules.alpha, &hypotheses)));
     }

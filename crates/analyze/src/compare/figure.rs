@@ -217,12 +217,15 @@ fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary
     let tick = 1e9 / manifest.rate.hz.max(1) as f64;
     for percentile in ["99", "99.9", "99.99", "99.999"] {
         let value = total.instant_percentiles_ns.get(percentile).copied().flatten();
-        // What rests on fewer waits is next to the longest stall, and maxima are never compared.
         let supported = |wait: &f64| {
             let above = 1.0 - percentile.parse::<f64>().unwrap_or(100.0) / 100.0;
             total.measured_ns.0 as f64 * above / wait.max(1.0) >= SUPPORT as f64
         };
-        found.percentile(FigureKind::Wait { percentile }, value.map(|ns| ns.0).filter(supported), tick);
+        let (kind, value) = (FigureKind::Wait { percentile }, value.map(|ns| ns.0));
+        match value.filter(|wait| !supported(wait)) {
+            None => found.percentile(kind, value, tick),
+            Some(_) => found.0.push(Figure { kind, value, basis: Basis::Few }),
+        }
     }
     for percentile in ["50", "99", "99.9"] {
         let value = total.stall_percentiles_ns.get(percentile).copied().flatten();

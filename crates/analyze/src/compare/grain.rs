@@ -18,6 +18,8 @@ pub enum Basis {
     Events(Count),
     /// A percentile, read from a bucket that is as wide as this share of it.
     Bucket(f64),
+    /// Too little: a percentile with fewer than ten values above it is next to the longest, and is shown only.
+    Few,
 }
 
 /// What the figure of two arms rests on: what their runs do, taken together.
@@ -43,7 +45,7 @@ impl Grain {
             for basis in *arm {
                 all += 1;
                 match *basis {
-                    Basis::Lengths => {}
+                    Basis::Lengths | Basis::Few => {}
                     Basis::Events(more) => {
                         counted += 1;
                         count.events = count.events.saturating_add(more.events);
