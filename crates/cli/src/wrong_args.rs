@@ -62,7 +62,7 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
         "attach" => {
             let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
             format!(
-                "'{word}' stands alone; a command to start stands behind --: attach -- {}",
+                "'{word}' stands alone; a command to start stands behind --: jitterscope attach -- {}",
                 words.join(" ")
             )
         }

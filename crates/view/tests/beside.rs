@@ -1,12 +1,13 @@
 //! Runs beside one another in charts: what they are called, what of them is compared, and that their numbers agree.
 
 mod common;
+mod pictured;
 
-use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, part};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_view::Drawn;
 use jitterscope_view::chart::{self, ChartKind};
+use pictured::{ALL, drawn, pipeline};
 
 /// A run in which a thread, of this id, steals 20 times so many milliseconds of each CPU.
 fn rival(cpus: &[u32], detail: &str, ms: u64) -> Drawn {

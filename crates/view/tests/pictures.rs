@@ -1,8 +1,8 @@
 //! Charts and pages of synthetic runs: they are made for every kind, and what strangers wrote stays text.
 
 mod common;
+mod pictured;
 
-use common::pictured::{ALL, drawn, pipeline};
 use common::{Scenario, busy, late, part, sent_by};
 use jitterscope_analyze::picture::{Lane, PictureBuilder};
 use jitterscope_model::{CulpritKind, KnobFinding, KnobVerdict, Nanos, TimelineItem, TimelineRow};
@@ -11,6 +11,7 @@ use jitterscope_testing::SplitMix64;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Gain, Setting};
 use jitterscope_view::{Drawn, Wanted};
+use pictured::{ALL, drawn, pipeline};
 use std::path::Path;
 
 fn page(run: &Drawn) -> String {

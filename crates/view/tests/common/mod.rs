@@ -1,8 +1,6 @@
 //! Synthetic runs: rows and the manifest that a probe would have written with them.
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub mod pictured;
-
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;

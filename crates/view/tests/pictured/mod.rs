@@ -1,6 +1,6 @@
 //! Synthetic and stored runs as they are drawn.
 
-use super::Scenario;
+use crate::common::Scenario;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_store::{RunReader, RunWriter};
 use jitterscope_view::{Drawn, Wanted, load_drawn};
