@@ -447,6 +447,39 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     assert!(!tells(&doctor(&[])["leftovers"]));
 }
 
+#[test]
+fn knobs_are_put_back_by_the_next_start_where_the_guard_was_killed_too() {
+    let _turn = turn();
+    if !can_experiment() {
+        return;
+    }
+    let before = fs::read_to_string(STAT_INTERVAL).unwrap();
+    if before.trim() != "1" {
+        eprintln!("skipped: vm.stat_interval is not as kernels have it");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["experiment", "--knob", "vmstat", "-d", "5s", "-q"];
+    let mut child = command(dir.path(), &args);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::read_to_string(STAT_INTERVAL).unwrap() == before {
+        assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let guard = rustix::process::Pid::from_raw(guard_of(&child)).unwrap();
+    rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "nobody is left to undo it");
+    let output = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "{told}");
+    assert!(told.contains("knobs of a killed experiment: vmstat"), "{told}");
+    let again = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
+    assert!(!String::from_utf8_lossy(&again.stderr).contains("killed experiment"), "once");
+}
+
 /// Before anything was measured there is nothing to keep, and nothing went wrong either.
 #[test]
 fn an_experiment_that_is_stopped_while_it_starts_says_so() {

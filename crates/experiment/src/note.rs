@@ -36,6 +36,9 @@ pub struct Note {
     /// Who makes the change, or undoes it: it may still run.
     #[serde(default)]
     leader: Option<Leader>,
+    /// The knobs that are changed, where it is no command that does.
+    #[serde(default)]
+    pub knobs: Vec<String>,
 }
 
 /// Why there is no note.
@@ -74,6 +77,12 @@ pub struct Notes {
 }
 
 impl Notes {
+    /// Where the note is.
+    #[must_use]
+    pub fn place(state: &Path) -> PathBuf {
+        state.join(NOTE)
+    }
+
     /// Takes it; the folder is made if need be.
     ///
     /// # Errors
@@ -128,14 +137,27 @@ impl Notes {
     /// # Errors
     /// It cannot be written: then nothing may be changed.
     pub fn write(&self, revert: &str, folder: &Path, leader: Option<&Leader>) -> Result<(), NoteError> {
-        let failed = |source: io::Error| NoteError::Io { path: self.folder.path().join(NEW), source };
-        let note = Note {
+        self.put(&Note {
             version: VERSION,
             revert: revert.to_owned(),
             folder: folder.to_owned(),
             leader: leader.cloned(),
-        };
-        let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
+            knobs: Vec::new(),
+        })
+    }
+
+    /// The same of knobs that are about to be changed: `revert` undoes those of them that are changed by then.
+    ///
+    /// # Errors
+    /// It cannot be written: then nothing may be changed.
+    pub fn write_knobs(&self, knobs: &[String], revert: String) -> Result<(), NoteError> {
+        let folder = PathBuf::from("/");
+        self.put(&Note { version: VERSION, revert, folder, leader: None, knobs: knobs.to_vec() })
+    }
+
+    fn put(&self, note: &Note) -> Result<(), NoteError> {
+        let failed = |source: io::Error| NoteError::Io { path: self.folder.path().join(NEW), source };
+        let text = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
         self.folder.remove(NEW)?;
         let mut file = self.folder.make_file(NEW, OFlags::WRONLY, 0o600)?;
         file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;

@@ -170,6 +170,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     if !args.dry_run && (args.auto || !args.knob.is_empty()) {
         // Who may not change the machine is told before anything is measured.
         drop(StateDir::at(&args.state_dir).lock()?);
+        put_right_first(&args.state_dir)?;
     }
     if args.auto {
         experiment_auto::check(args)?;
@@ -260,17 +261,23 @@ fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<C
     Ok(chosen)
 }
 
+/// What an experiment before it left, where its guard was killed, too.
+fn put_right_first(state_dir: &Path) -> anyhow::Result<()> {
+    let mut found = PutRight::default();
+    found.experiment(state_dir);
+    for what in &found.done {
+        output::talk(format_args!("put right first: {what}"));
+    }
+    anyhow::ensure!(found.failed.is_empty(), "{}", found.failed.join("; "));
+    Ok(())
+}
+
 /// Where it is noted what undoes a command's change; an ordinary user may have no place for that.
 fn notes(args: &ExperimentArgs) -> anyhow::Result<Option<Notes>> {
     if args.apply.is_none() || args.dry_run {
         return Ok(None);
     }
-    let mut found = PutRight::default();
-    found.experiment(&args.state_dir);
-    for what in &found.done {
-        output::talk(format_args!("put right first: {what}"));
-    }
-    anyhow::ensure!(found.failed.is_empty(), "{}", found.failed.join("; "));
+    put_right_first(&args.state_dir)?;
     match Notes::take(&args.state_dir, NOTED) {
         Ok(notes) => Ok(Some(notes)),
         Err(NoteError::Trust(error)) => {

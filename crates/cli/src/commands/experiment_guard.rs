@@ -7,7 +7,7 @@ use super::leftovers;
 
 use crate::exit::Exit;
 use crate::output;
-use crate::places::Places;
+use crate::places::{Places, shell_word};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes, Predicted};
@@ -38,6 +38,9 @@ pub struct GuardArgs {
     state_dir: PathBuf,
     #[arg(long, value_delimiter = ',')]
     knobs: Vec<String>,
+    /// The knobs stand in a note, which goes once they are undone.
+    #[arg(long)]
+    forget: bool,
     /// A command changes the machine, and what undoes it is noted in the state folder.
     #[arg(long)]
     noted: bool,
@@ -77,7 +80,9 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     if args.noted {
         let notes = Notes::take(&args.state_dir, LOCKED)?;
-        notes.undo().context("the experiment was killed, and its change is still there")?;
+        notes
+            .undo()
+            .context("the experiment was killed or could not undo its change, which is still there")?;
     }
     if let Some(command) = args.revert.as_ref().filter(|_| applied) {
         if let Some(leader) = leader {
@@ -88,11 +93,14 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         let undone = status.is_ok_and(|status| status.success());
         anyhow::ensure!(
             undone,
-            "the experiment was killed, and {command:?} failed: the change is still there"
+            "the experiment was killed or could not undo its change, and {command:?} failed: it is still there"
         );
     }
     if !args.knobs.is_empty() {
         undo(&machine, &StateDir::at(&args.state_dir), &args.knobs)?;
+        if args.forget {
+            Notes::take(&args.state_dir, LOCKED)?.remove()?;
+        }
     }
     // The recording that was cut off.
     leftovers::clean(&machine, places, &args.state_dir);
@@ -130,6 +138,21 @@ fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> anyhow::Result<(
     }
 }
 
+/// What undoes those of these knobs that are changed, as a command: the guard, whose experiment has gone.
+fn undoing(state_dir: &Path, knobs: &[String], places: &Places) -> anyhow::Result<String> {
+    let word = |path: &Path| -> anyhow::Result<String> {
+        Ok(shell_word(&std::path::absolute(path)?.to_string_lossy()))
+    };
+    let program = std::env::current_exe().context("this program cannot be found again")?;
+    Ok(format!(
+        "exec {} experiment-guard --state-dir {} --knobs {} --runs {} </dev/null",
+        word(&program)?,
+        word(state_dir)?,
+        shell_word(&knobs.join(",")),
+        word(&places.runs()?)?
+    ))
+}
+
 /// What undoes the change, beside knobs.
 pub enum Revert<'r> {
     /// Nothing does.
@@ -141,7 +164,11 @@ pub enum Revert<'r> {
 }
 
 /// The guard, from the experiment's side.
-pub struct Guard(Child);
+pub struct Guard {
+    process: Child,
+    /// What undoes knobs where the guard is killed, too.
+    notes: Option<Notes>,
+}
 
 impl Guard {
     /// Starts it, in a process group of its own: what ends the experiment from a terminal does not end it.
@@ -156,8 +183,12 @@ impl Guard {
     ) -> anyhow::Result<Guard> {
         let mut command = Command::new("/proc/self/exe");
         command.arg("experiment-guard").arg("--state-dir").arg(state_dir);
+        let mut notes = None;
         if !knobs.is_empty() {
-            command.arg("--knobs").arg(knobs.join(","));
+            let noted = Notes::take(state_dir, LOCKED)?;
+            noted.write_knobs(knobs, undoing(state_dir, knobs, places)?)?;
+            notes = Some(noted);
+            command.arg("--knobs").arg(knobs.join(",")).arg("--forget");
         }
         match revert {
             Revert::Knobs => {}
@@ -170,7 +201,9 @@ impl Guard {
         }
         command.arg("--runs").arg(places.runs()?);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-        Ok(Guard(command.spawn().context("the process that undoes a killed experiment cannot be started")?))
+        let process =
+            command.spawn().context("the process that undoes a killed experiment cannot be started")?;
+        Ok(Guard { process, notes })
     }
 
     fn tell(&mut self, byte: u8) -> Result<(), ExperimentError> {
@@ -186,7 +219,7 @@ impl Guard {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ExperimentError> {
-        let told = self.0.stdin.as_mut().map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
+        let told = self.process.stdin.as_mut().map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
         match told {
             Some(Ok(())) => Ok(()),
             _ => Err(ExperimentError::NotApplied(
@@ -200,8 +233,11 @@ impl Guard {
         if self.tell(FAREWELL).is_err() {
             output::talk("the process that guards the experiment had gone before its end");
         }
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+        if let Some(Err(error)) = self.notes.as_ref().map(Notes::remove) {
+            output::talk(error);
+        }
     }
 }
 

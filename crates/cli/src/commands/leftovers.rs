@@ -25,7 +25,7 @@ pub struct PutRight {
 pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut found = PutRight::default();
     match Notes::left(state).and_then(|left| left.map_or(Ok(None), |notes| notes.read())) {
-        Ok(note) => found.done.extend(note.iter().map(by_command)),
+        Ok(note) => found.done.extend(note.iter().map(of_experiment)),
         Err(error) => found.failed.push(format!("what a killed experiment changed cannot be told: {error}")),
     }
     if let Ok(tracefs) = Tracefs::open(machine) {
@@ -88,7 +88,10 @@ fn of_group(group: &str) -> String {
     format!("control group {group} of a killed selftest")
 }
 
-fn by_command(note: &Note) -> String {
+fn of_experiment(note: &Note) -> String {
+    if !note.knobs.is_empty() {
+        return format!("knobs of a killed experiment: {}", note.knobs.join(", "));
+    }
     format!("a killed experiment's change, which '{}' undoes", note.revert)
 }
 
@@ -98,8 +101,11 @@ impl PutRight {
         match Notes::left(state) {
             Ok(None) => {}
             Ok(Some(notes)) => match notes.undo() {
-                Ok(note) => self.done.extend(note.iter().map(by_command)),
-                Err(error) => self.failed.push(format!("a killed experiment's change: {error}")),
+                Ok(note) => self.done.extend(note.iter().map(of_experiment)),
+                Err(error) => self.failed.push(format!(
+                    "an experiment's change: {error}; where it is undone by hand, remove {}",
+                    Notes::place(state).display()
+                )),
             },
             Err(error) => {
                 self.failed.push(format!("what a killed experiment changed cannot be told: {error}"));
