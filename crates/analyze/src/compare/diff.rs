@@ -131,13 +131,13 @@ impl Against {
     /// The totals among them.
     pub fn totals(&self) -> impl Iterator<Item = (String, &Comparison)> {
         let rows = self.figures.iter().filter(|row| row.is_total).enumerate();
-        rows.filter_map(|(at, row)| Some((total_title(at), row.comparison.as_ref()?)))
+        rows.filter_map(|(at, row)| Some((total_title(at, row.kind), row.comparison.as_ref()?)))
     }
 }
 
 /// What a total is called, by its place among the totals.
-pub(super) fn total_title(at: usize) -> String {
-    if at == 0 { "total".to_owned() } else { format!("total {}", at + 1) }
+pub(super) fn total_title(at: usize, kind: FigureKind) -> String {
+    if at == 0 { "total".to_owned() } else { format!("total ({})", kind.total_name()) }
 }
 
 /// A figure of both.

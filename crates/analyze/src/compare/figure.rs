@@ -131,6 +131,17 @@ impl FigureKind {
         )
     }
 
+    /// What it is called as one of several totals.
+    pub(super) fn total_name(self) -> &'static str {
+        match self {
+            FigureKind::WallTime => "wall time",
+            FigureKind::Lost => "lost",
+            FigureKind::MeanLateness => "lateness",
+            FigureKind::MeanMessage { .. } => "messages",
+            _ => "stolen",
+        }
+    }
+
     /// What counts as no difference, where `relative` is the share that was asked for.
     #[must_use]
     pub fn margin(self, relative: f64) -> Margin {

@@ -26,7 +26,7 @@ pub fn is_futile(
     }
     for (at, kind) in kinds.into_iter().enumerate() {
         let total = of_figure(sides, kind, rules.margin);
-        if !decided(&total_title(at)) && !is_given_up(&total, looks) {
+        if !decided(&total_title(at, kind)) && !is_given_up(&total, looks) {
             return false;
         }
     }
