@@ -55,7 +55,7 @@ fn table(text: &str, title: &str) -> Vec<(String, u64)> {
 fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = record(dir.path(), &["--messages", "4000", "--report", "long"]);
+    let output = record(dir.path(), &["--messages", "4000", "--full"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     for title in [

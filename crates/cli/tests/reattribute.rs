@@ -33,6 +33,10 @@ fn but_verdicts(mut report: Value) -> Value {
     if report["pipeline"].is_object() {
         report["pipeline"]["blame"].take();
     }
+    // A period of the host's, or of nobody's, is one of the verdicts on what no record explains.
+    if let Some(rows) = report["periods"]["rows"].as_array_mut() {
+        rows.retain(|row| row["kind"] != "hypervisor" && row["kind"] != "unresolved");
+    }
     for worst in report["worst"].as_array_mut().into_iter().flatten() {
         let parts = worst["parts"].take();
         let net = parts.as_array().into_iter().flatten().filter_map(|part| part["net_ns"].as_u64());

@@ -25,7 +25,7 @@ use jitterscope_recording::pipeline::{
 use jitterscope_store::check_label;
 use jitterscope_view::pipeline::progress::file_stem;
 use jitterscope_view::pipeline::{Format, inter_title, transit_title};
-use jitterscope_view::text::{Next, brief};
+use jitterscope_view::text::{self, Next, brief};
 use jitterscope_view::{json, load, pipeline};
 use std::path::Path;
 
@@ -183,9 +183,10 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
         if formats.is_empty() && !args.full {
             let next = Next { program: program(path), advice: step(path, &summary)?, unlike_the_last: None };
             output::result(&brief(&summary, &next, output::style()))?;
-        } else {
+        } else if formats.is_empty() {
             // As `report --full` prints it.
-            let formats = if formats.is_empty() { vec![Format::Long] } else { formats };
+            output::result(&with_advice(text::render(&summary, output::style()), path, &summary)?)?;
+        } else {
             let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
             output::result(&with_advice(text, path, &summary)?)?;
         }

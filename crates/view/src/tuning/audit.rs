@@ -137,8 +137,10 @@ pub fn advice(
     }
     if !useful.is_empty() {
         let options = options(plan, run.id, left_out);
-        let _ = writeln!(out, "See the changes: {} tune plan {options}", run.program);
-        let _ = writeln!(out, "Make them:       {} tune apply {options}", run.as_root);
+        // Each on a line of its own, whole: it is there to be copied.
+        let _ = writeln!(out, "See the changes, and make them:");
+        let _ = writeln!(out, "  {} tune plan {options}", run.program);
+        let _ = writeln!(out, "  {} tune apply {options}", run.as_root);
     }
     out.into_text()
 }
@@ -352,7 +354,7 @@ mod tests {
         let run =
             NamedRun { id: "r1", program: "jitterscope --runs a", as_root: "sudo jitterscope --runs b" };
         let advice = advice(&audit, &plan, &run, None, 3, Style::default());
-        assert!(advice.contains(": jitterscope --runs a tune plan --run r1\n"), "{advice}");
+        assert!(advice.contains("  jitterscope --runs a tune plan --run r1\n"), "{advice}");
         assert!(advice.ends_with("sudo jitterscope --runs b tune apply --run r1\n"), "{advice}");
         assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
     }
