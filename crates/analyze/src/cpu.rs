@@ -21,6 +21,22 @@ pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
 /// fewer says nothing.
 pub const SUPPORT: u128 = 10;
 
+impl TotalSummary {
+    /// How many waits of this many nanoseconds the time holds that lies above a percentile: `above` is its share.
+    pub(crate) fn waits_above(&self, above: f64, wait: f64) -> f64 {
+        self.measured_ns.0 as f64 * above / wait.max(1.0)
+    }
+
+    /// What an instant waits at one of [`OF_TIME`], nanoseconds; `None` where that rests on fewer than [`SUPPORT`]
+    /// waits, or is not known.
+    pub(crate) fn supported_wait(&self, percentile: &str) -> Option<f64> {
+        let (_, Ppm(share)) = OF_TIME.into_iter().find(|(name, _)| *name == percentile)?;
+        let wait = self.instant_percentiles_ns.get(percentile).copied().flatten()?.0;
+        let above = 1.0 - f64::from(share) / 1e6;
+        (self.waits_above(above, wait) >= SUPPORT as f64).then_some(wait)
+    }
+}
+
 /// A ratio that is zero, not nothing, when there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

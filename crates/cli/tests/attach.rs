@@ -338,11 +338,8 @@ fn beside_perf(data: &Path, dir: &Path, cpu: u32) -> Value {
 /// Whether the tool said so of this CPU.
 fn has_unrecorded_switches(report: &Value, cpu: u32) -> bool {
     let warnings = report["warnings"].as_array().unwrap();
-    let of_it = warnings.iter().filter(|warning| warning["id"] == "unrecorded-switches");
-    of_it.filter_map(|warning| warning["text"].as_str()).any(|text| {
-        let list = text.split(" on CPU ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
-        list.parse::<CpuSet>().unwrap().contains(CpuId(cpu))
-    })
+    let mut of_it = warnings.iter().filter(|warning| warning["id"] == "unrecorded-switches");
+    of_it.any(|warning| warning["cpus"].as_str().unwrap().parse::<CpuSet>().unwrap().contains(CpuId(cpu)))
 }
 
 fn compare(report: &Value, data: &Path) {

@@ -2,7 +2,7 @@
 
 use jitterscope_model::{Comm, Name, Owner, TaskIdentity};
 use jitterscope_platform::{Machine, TaskStat};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// Threads remembered; beyond it all are forgotten and asked for again.
@@ -70,14 +70,16 @@ pub(crate) struct Identities {
     /// What threads that were seen to be made belong to by that: all there is to know of one that ended before
     /// it was asked for.
     births: HashMap<i32, TaskIdentity>,
+    /// Ids last seen to be of threads of user space, whatever these called themselves.
+    of_user: HashSet<i32>,
     window: Instant,
     asked: u32,
 }
 
 impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
-        let (known, births) = (HashMap::new(), HashMap::new());
-        Identities { machine, known, births, window: Instant::now(), asked: 0 }
+        let (known, births, of_user) = (HashMap::new(), HashMap::new(), HashSet::new());
+        Identities { machine, known, births, of_user, window: Instant::now(), asked: 0 }
     }
 
     /// A thread was made: one more of its maker's process, or the first of a new one. `comm` is the name that
@@ -95,11 +97,15 @@ impl Identities {
             self.births.clear();
         }
         self.births.insert(tid, identity);
+        self.of_user.remove(&tid);
     }
 
-    /// What it belongs to by its birth, as far as that was seen.
+    /// What it belongs to by its birth, as far as that was seen, and that it is of user space where the thread of
+    /// this id was when it was last looked at, under any name: a name that lasts for less than a drain is never
+    /// found there, and one like a kernel thread's must not make a kernel thread of it.
     fn by_birth(&self, tid: i32) -> TaskIdentity {
-        self.births.get(&tid).cloned().unwrap_or_default()
+        let born = self.births.get(&tid).cloned().unwrap_or_default();
+        TaskIdentity { kernel: born.kernel.or(self.of_user.contains(&tid).then_some(false)), ..born }
     }
 
     /// What the thread of this id and name belongs to. By its birth at most when it had ended before it was
@@ -161,15 +167,24 @@ impl Identities {
     }
 
     /// Which thread it is; `None` when there is none of this id and name.
-    fn started(&self, tid: i32, comm: Comm) -> Option<Began> {
+    fn started(&mut self, tid: i32, comm: Comm) -> Option<Began> {
         let stat = TaskStat::of(&self.machine, tid)?;
         let (name, flags) = (stat.name(), stat.flags()?);
+        let kernel = stat.is_kernel_thread()?;
+        if kernel {
+            self.of_user.remove(&tid);
+        } else {
+            if self.of_user.len() >= CAPACITY {
+                self.of_user.clear();
+            }
+            self.of_user.insert(tid);
+        }
         // Here a worker's name has its work behind it.
         let worker = flags & WORKER != 0 && name.as_bytes().starts_with(comm.as_bytes());
         if Comm::new(name) != comm && !worker {
             return None;
         }
-        Some(Began { at: stat.start_time()?, kernel: stat.is_kernel_thread()? })
+        Some(Began { at: stat.start_time()?, kernel })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {
@@ -222,7 +237,8 @@ mod tests {
         let owner = found.owner.unwrap();
         assert_eq!((owner.uid, owner.cgroup.as_deref()), (1000, Some("/system.slice/x.service")));
         // Another one's name, an idle thread, and one that is gone.
-        assert_eq!(identities.of(42, Comm::new("other")), TaskIdentity::default());
+        let of_user = TaskIdentity { kernel: Some(false), ..TaskIdentity::default() };
+        assert_eq!(identities.of(42, Comm::new("other")), of_user);
         assert_eq!(identities.of(0, Comm::new("swapper/0")), TaskIdentity::default());
         assert_eq!(identities.of(43, comm), TaskIdentity::default());
         // The id is used again by a thread of the same name.
@@ -235,7 +251,7 @@ mod tests {
         assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
         let known = identities.known.get_mut(&(42, comm)).unwrap();
         (known.asked, known.confirmed) = (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
-        assert_eq!(identities.of(42, comm), TaskIdentity::default());
+        assert_eq!(identities.of(42, comm), of_user);
     }
 
     #[test]
@@ -277,6 +293,24 @@ mod tests {
         assert_eq!(kernel(51, "kworker/1:9"), Some(false));
         assert_eq!(kernel(52, "rcu_preempt"), Some(true));
         assert_eq!(kernel(53, "gone"), None);
+        // A name that it bore for too short a time to be found under it.
+        proc_of(dir.path(), 54, "sleeps", 9, 1000);
+        assert_eq!(kernel(54, "kworker/0:3"), Some(false));
+        // Its id is used again by a worker.
+        proc_with(dir.path(), (51, "kworker/1:8"), 10, 0, 0x0420_8060);
+        assert_eq!(kernel(51, "kworker/1:8"), Some(true));
+        assert_eq!(kernel(51, "kworker/1:7"), None);
+    }
+
+    #[test]
+    fn a_name_that_comes_when_no_more_are_asked_for_makes_no_kernel_thread_of_a_known_one() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 51, "sleeps", 9, 1000);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        assert_eq!(identities.of(51, Comm::new("sleeps")).kernel, Some(false));
+        (identities.window, identities.asked) = (Instant::now() + Duration::from_secs(60), MOST_ASKED);
+        assert_eq!(identities.of(51, Comm::new("kworker/1:9")).kernel, Some(false));
+        assert_eq!(identities.of(52, Comm::new("kworker/1:9")).kernel, None);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// The condition that says which probe measured.
 pub(super) const PROBE: &str = "probe";
+/// The one that says from which length on stalls were kept.
+pub(super) const THRESHOLD: &str = "threshold";
 
 /// Something about how two runs were measured that was not the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,17 +34,12 @@ fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
 pub(super) struct Conditions(Vec<(&'static str, String, bool)>);
 
 impl Conditions {
-    /// Whether it measured threads wherever they ran, not CPUs.
-    pub(super) fn follows_threads(&self) -> bool {
-        self.0.iter().any(|(what, value, _)| *what == PROBE && value == ProbeKind::Attach.as_str())
-    }
-
     pub(super) fn of(manifest: &RunManifest) -> Conditions {
         let probe = &manifest.probe;
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let mut all = vec![
             (PROBE, probe.kind.clone(), true),
-            ("threshold", probe.threshold_ns.to_string(), true),
+            (THRESHOLD, probe.threshold_ns.to_string(), true),
             ("clock", format!("{:?}", manifest.clock).to_ascii_lowercase(), true),
             (
                 "priority",

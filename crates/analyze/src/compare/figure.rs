@@ -3,7 +3,6 @@
 use super::poisson::Count;
 use super::{Basis, Margin};
 use crate::RunSummary;
-use crate::SUPPORT;
 use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
 
@@ -227,15 +226,11 @@ fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary
     }
     let tick = 1e9 / manifest.rate.hz.max(1) as f64;
     for percentile in ["99", "99.9", "99.99", "99.999"] {
-        let value = total.instant_percentiles_ns.get(percentile).copied().flatten();
-        let supported = |wait: &f64| {
-            let above = 1.0 - percentile.parse::<f64>().unwrap_or(100.0) / 100.0;
-            total.measured_ns.0 as f64 * above / wait.max(1.0) >= SUPPORT as f64
-        };
-        let (kind, value) = (FigureKind::Wait { percentile }, value.map(|ns| ns.0));
-        match value.filter(|wait| !supported(wait)) {
-            None => found.percentile(kind, value, tick),
-            Some(_) => found.0.push(Figure { kind, value, basis: Basis::Few }),
+        let value = total.instant_percentiles_ns.get(percentile).copied().flatten().map(|ns| ns.0);
+        let kind = FigureKind::Wait { percentile };
+        match value.is_some() && total.supported_wait(percentile).is_none() {
+            true => found.0.push(Figure { kind, value, basis: Basis::Few }),
+            false => found.percentile(kind, value, tick),
         }
     }
     for percentile in ["50", "99", "99.9"] {

@@ -9,7 +9,7 @@ use crate::gate::Unseen;
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
     Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
-    RunManifest, Stall, Subject, Ticks, Verdict, Warning,
+    ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
 /// Culprits told apart.
@@ -48,6 +48,8 @@ pub struct ComparedRun {
     /// Where the stolen share of this very run lies, from its blocks; `None` where no probe spun, or it has
     /// too few.
     pub within_run: Option<Interval>,
+    /// Whether threads were measured wherever they ran, not CPUs.
+    pub(super) follows_threads: bool,
     pub(super) conditions: Conditions,
     pub(super) machine: Option<MachineState>,
     pub(super) figures: Vec<Figure>,
@@ -279,6 +281,7 @@ impl<'m> ComparedRunBuilder<'m> {
             only: None,
             lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
             doubts: summary.trust.doubts.clone(),
+            follows_threads: manifest.probe.kind() == Some(ProbeKind::Attach),
             conditions: Conditions::of(manifest),
             machine: self.machine,
             figures: figures(manifest, &summary, self.over),

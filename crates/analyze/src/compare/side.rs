@@ -1,6 +1,6 @@
 //! Runs of one setting: a sample.
 
-use super::conditions::ConditionDifference;
+use super::conditions::{ConditionDifference, THRESHOLD};
 use super::run::ComparedRun;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 
@@ -41,7 +41,7 @@ pub enum PoolError {
         "{name} has runs of different settings, which are no sample of either: {what} (runs {first} and {other}){}; \
          name by id the runs that belong together{}",
         and_more(*more),
-        if what.starts_with("threshold") { ", or record with one --threshold" } else { "" }
+        if *threshold { ", or record with one --threshold" } else { "" }
     )]
     Different {
         /// What the user called it.
@@ -52,6 +52,8 @@ pub enum PoolError {
         other: String,
         /// What differs, and from what to what.
         what: String,
+        /// Whether that is the threshold, which follows the clock's noise unless it is fixed.
+        threshold: bool,
         /// How much else does.
         more: usize,
     },
@@ -102,14 +104,14 @@ impl Side {
             if runs[..at].iter().any(|before| before.is_part_of(run)) {
                 return Err(PoolError::Repeated { name: name.to_owned(), run: run.id.clone() });
             }
-            let mut differences: Vec<String> = first
-                .conditions
-                .differences(&run.conditions)
+            let conditions = first.conditions.differences(&run.conditions);
+            let threshold = conditions.first().is_some_and(|difference| difference.what == THRESHOLD);
+            let mut differences: Vec<String> = conditions
                 .into_iter()
                 .map(|ConditionDifference { what, before, after, .. }| format!("{what}: {before}, {after}"))
                 .collect();
             // Where threads go that were followed is an outcome, not a setting.
-            if first.cpus != run.cpus && !run.conditions.follows_threads() {
+            if first.cpus != run.cpus && !run.follows_threads {
                 differences.push(format!("CPUs: {}, {}", first.cpus, run.cpus));
             }
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
@@ -124,6 +126,7 @@ impl Side {
                     first: first.id.clone(),
                     other: run.id.clone(),
                     what: what.clone(),
+                    threshold,
                     more: differences.len() - 1,
                 });
             }

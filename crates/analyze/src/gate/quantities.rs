@@ -4,7 +4,7 @@ use super::condition::{Percentile, Quantity};
 use super::doubts::{doubts, proven};
 use super::names::kind_and_rest;
 use crate::RunSummary;
-use crate::cpu::SUPPORT;
+use crate::cpu::{OF_TIME, SUPPORT};
 use crate::summary::Percentiles;
 use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
@@ -80,15 +80,11 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Wait(percentile) => {
             let wait = told(&total.instant_percentiles_ns, *percentile, "no probe spun")?;
             // The time that lies above it holds this many such waits.
-            let waits_above = |wait: f64, above: f64| total.measured_ns.0 as f64 * above / wait.max(1.0);
-            let told = supported(wait, waits_above(wait, percentile.above()), "waits");
+            let told = supported(wait, total.waits_above(percentile.above(), wait), "waits");
             // Where it rests on too few, it is no shorter than a lower one that does not.
-            let lower = total.instant_percentiles_ns.iter().filter_map(|(name, wait)| {
-                let (of, wait) = (name.parse::<f64>().ok()? / 100.0, (*wait)?.0);
-                let below = 1.0 - of >= percentile.above();
-                (below && waits_above(wait, 1.0 - of) >= SUPPORT as f64).then_some(wait)
-            });
-            match (told, lower.reduce(f64::max)) {
+            let lower = OF_TIME.iter().take_while(|(name, _)| *name != percentile.name());
+            let lower = lower.filter_map(|(name, _)| total.supported_wait(name)).reduce(f64::max);
+            match (told, lower) {
                 (Err(why), Some(lower)) => least(lower, Some(why)),
                 (told, _) => told,
             }
