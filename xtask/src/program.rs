@@ -21,7 +21,11 @@ pub fn get() -> anyhow::Result<PathBuf> {
         return Ok(program.clone());
     }
     shell::run("cargo", &["build", "--quiet", "--locked", "--package", "jitterscope"])?;
+    Ok(PROGRAM.get_or_init(built).clone())
+}
+
+/// Where cargo puts a debug build of it.
+pub fn built() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let built = shell::root().join(target).join("debug").join("jitterscope");
-    Ok(PROGRAM.get_or_init(|| built).clone())
+    shell::root().join(target).join("debug").join("jitterscope")
 }

@@ -48,7 +48,8 @@ pub fn verdict(sources: &[SourceReport]) -> String {
     let lacks = |name: &str| sources.iter().find(|s| s.name == name && s.status != SourceStatus::Available);
     let lacking: Vec<&str> =
         sources.iter().filter(|s| s.status != SourceStatus::Available).map(|s| s.name.as_str()).collect();
-    let named = match lacks("tracefs") {
+    // An older kernel lacks some events, and names all that the others show.
+    let named = match lacks("tracefs").filter(|tracefs| tracefs.status != SourceStatus::Degraded) {
         Some(tracefs) => format!(
             "Stalls can be measured here, but not who causes them: {}. To have it: {}.",
             tracefs.reason, tracefs.fix
@@ -164,6 +165,11 @@ mod tests {
         );
         let smi = verdict(&[source("tsc", there.clone()), source("tracefs", there), source("smi", not)]);
         assert!(smi.contains("causes named; one source is not all that there could be: smi."), "{smi}");
+        let older = verdict(&[source("tracefs", SourceStatus::Degraded)]);
+        assert!(
+            older.contains("causes named; one source is not all that there could be: tracefs."),
+            "{older}"
+        );
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Scenario, part};
+use common::{Scenario, part, source};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
-use jitterscope_view::{Style, text};
+use jitterscope_view::{Style, doctor, text};
 
 /// A run of one CPU from which thirty programs took time, each less than the one before.
 fn many_thieves() -> RunSummary {
@@ -101,4 +101,13 @@ fn a_warning_uses_the_width_and_is_cut_between_words() {
     }
     let tall = brief(&summary, Style { height: 60, ..Style::default() });
     assert!(tall.lines().any(|line| line.starts_with("! ")), "{tall}");
+}
+
+/// An older kernel lacks some events, and names what took the time all the same.
+#[test]
+fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
+    let of = |status| doctor::verdict(&[source("tracefs", status, 0)]);
+    let older = of(SourceStatus::Degraded);
+    assert!(older.contains("causes named; one source is not all that there could be: tracefs."), "{older}");
+    assert!(of(SourceStatus::Denied).contains("not who causes them"));
 }

@@ -17,13 +17,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const COMING_UP: Duration = Duration::from_secs(150);
 
 /// How often a guest is started that does not come up, or that the emulator struck down: neither says anything
-/// about what is tried. An emulated CPU that waited for the host at a bad moment can hang or panic as it boots.
+/// about what is tried.
 const STARTS: u32 = 3;
 
-/// What the kernel says where the emulator struck it down. The kernel changes its own code (every tracepoint that
-/// is switched on or off) by way of a breakpoint, which is gone before the change is over; qemu before 8.1
-/// translates code without a lock on its page, and can keep the breakpoint for good.
-const STALE_BREAKPOINT: &str = "int3: 0000 [#1]";
+/// A CPU that the kernel finds stuck for so many seconds will not come back.
+const STUCK: u64 = 50;
 
 /// How a command in a guest ended.
 pub struct Outcome {
@@ -79,16 +77,16 @@ enum Ended {
 /// # Errors
 /// As [`run`].
 fn come_up(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Ended> {
-    // What was shown cannot be taken back, nor what was written to a disk.
-    let again = show == Show::Kept && !guest.has_disk();
-    let before = again.then(|| Before::of(out)).transpose()?;
+    // What was shown cannot be taken back.
+    let before = (show == Show::Kept).then(|| Before::of(guest, out)).transpose()?;
     for start in 1..=STARTS {
         let why = match (boot(guest, script, out, show)?, &before) {
-            (Boot::Up(Ended::PowerWent(why)), Some(before)) if why.contains(STALE_BREAKPOINT) => {
+            (Boot::Up(ended), _) => return Ok(ended),
+            (Boot::Struck(why), None) => bail!("the emulator struck the guest down: {why}"),
+            (Boot::Struck(why), Some(before)) => {
                 before.put_back()?;
                 why
             }
-            (Boot::Up(ended), _) => return Ok(ended),
             (Boot::Never(why), _) => why,
         };
         if start == STARTS {
@@ -99,31 +97,43 @@ fn come_up(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Resul
     bail!("the guest was never started")
 }
 
-/// A shared folder as it was before a guest wrote to it.
+/// What a guest writes to, as it was before: a shared folder, a disk.
 struct Before<'a> {
     out: &'a Path,
+    disk: Option<&'a Path>,
     copy: tempfile::TempDir,
 }
 
 impl Before<'_> {
-    fn of(out: &Path) -> anyhow::Result<Before<'_>> {
+    fn of<'a>(guest: &'a Guest, out: &'a Path) -> anyhow::Result<Before<'a>> {
         fs::create_dir_all(out)?;
-        let copy = tempfile::tempdir_in(folder()?)?;
-        copy_files(out, copy.path())?;
-        Ok(Before { out, copy })
+        let before = Before { out, disk: guest.disk.as_deref(), copy: tempfile::tempdir_in(folder()?)? };
+        copy(&out.join("."), &before.copied_folder())?;
+        if let Some(disk) = before.disk {
+            copy(disk, &before.copied_disk())?;
+        }
+        Ok(before)
+    }
+
+    fn copied_folder(&self) -> PathBuf {
+        self.copy.path().join("out")
+    }
+
+    fn copied_disk(&self) -> PathBuf {
+        self.copy.path().join("disk")
     }
 
     fn put_back(&self) -> anyhow::Result<()> {
         fs::remove_dir_all(self.out)?;
-        fs::create_dir_all(self.out)?;
-        copy_files(self.copy.path(), self.out)
+        copy(&self.copied_folder().join("."), self.out)?;
+        self.disk.map_or(Ok(()), |disk| copy(&self.copied_disk(), disk))
     }
 }
 
-fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let copied = Command::new("cp").args(["-a", "--sparse=always"]).arg(from).arg(to).status();
     if !copied.is_ok_and(|status| status.success()) {
-        bail!("{} cannot be copied", from.display());
+        bail!("{} cannot be copied to {}", from.display(), to.display());
     }
     Ok(())
 }
@@ -134,6 +144,21 @@ enum Boot {
     Up(Ended),
     /// It ended, or hung, before the command began; what was to be seen of that.
     Never(String),
+    /// The emulator struck it down.
+    Struck(String),
+}
+
+/// Whether the emulator struck the kernel down that wrote this console. The kernel changes its own code (for every
+/// tracepoint that is switched on or off) by way of a breakpoint, which is gone before the change is over. Qemu
+/// before 8.1 translates code without a lock on its page, and can keep the breakpoint for good: who comes by dies
+/// of it, or tries again for ever.
+fn struck(console: &str) -> bool {
+    let stuck = |line: &str| {
+        let (_, rest) = line.split_once("soft lockup - CPU#")?;
+        let (seconds, _) = rest.split_once("stuck for ")?.1.split_once('s')?;
+        seconds.parse::<u64>().ok()
+    };
+    console.contains("int3: 0000 [#1]") || console.lines().filter_map(stuck).any(|seconds| seconds >= STUCK)
 }
 
 fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Boot> {
@@ -165,6 +190,7 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     let mut streams = Streams::of(&shared, show);
     let booted = shared.join("booted");
     let began = Instant::now();
+    let mut looked = began;
     let ended = loop {
         streams.forward()?;
         if let Some(status) = process.0.try_wait()? {
@@ -174,12 +200,19 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
         if began.elapsed() > limit {
             break None;
         }
+        if looked.elapsed() > LOOK * 100 {
+            looked = Instant::now();
+            if struck(&read(&console)) {
+                break None;
+            }
+        }
         sleep(LOOK);
     };
     drop(process);
     streams.forward()?;
     let code = fs::read_to_string(shared.join("exit")).ok().and_then(|text| text.trim().parse().ok());
     let (stdout, stderr) = (streams.stdout.text(), streams.stderr.text());
+    let console = read(&console);
     let seen = || format!("its console:\n{}", tail(&console));
     let said = || after("its standard output", &stdout) + &after("its standard error", &stderr);
     Ok(match (ended, code) {
@@ -188,6 +221,7 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
         (None, _) if !booted.exists() => {
             Boot::Never(format!("it was ended after {:?}; {}", began.elapsed(), seen()))
         }
+        _ if struck(&console) => Boot::Struck(seen()),
         (Some(status), None) => Boot::Up(Ended::PowerWent(format!("qemu: {status}; {}{}", seen(), said()))),
         (None, _) => bail!("the guest was ended after {:?}; {}{}", guest.limit, seen(), said()),
     })
@@ -196,15 +230,17 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
 /// What a kernel's complaint begins with.
 const COMPLAINTS: [&str; 5] = ["Oops", "BUG:", "int3:", "invalid opcode", "general protection"];
 
+fn read(console: &Path) -> String {
+    fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
 /// What the kernel first complained of, and the last lines of its console.
-fn tail(console: &Path) -> String {
-    let text =
-        fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
+fn tail(console: &str) -> String {
+    let lines: Vec<&str> = console.lines().collect();
     let complains = |line: &&str| COMPLAINTS.iter().any(|complaint| line.contains(complaint));
     let first = lines.iter().position(|line| complains(&line)).unwrap_or(lines.len());
     let first = &lines[first..lines.len().min(first + 8)];
-    [&first.join("\n"), "\n...\n", &last_lines(&text)].concat()
+    [&first.join("\n"), "\n...\n", &last_lines(console)].concat()
 }
 
 fn last_lines(text: &str) -> String {
@@ -278,5 +314,19 @@ impl Stream {
 
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_the_emulator_struck_down_is_told_from_one_that_we_did() {
+        assert!(struck("[  136.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[  136.3] CPU: 1"));
+        assert!(struck("[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 71s! [writer:2980]"));
+        assert!(!struck("[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 23s! [writer:2980]"));
+        assert!(!struck("[  136.3] Kernel panic - not syncing: Fatal exception"));
+        assert!(!struck("[  136.3] BUG: kernel NULL pointer dereference"));
     }
 }

@@ -83,6 +83,7 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         append: args.append.clone(),
         smp: args.smp.clone(),
         qemu: args.qemu.clone(),
+        disk: None,
         programs: args.with.clone(),
         limit: Duration::from_secs(args.limit),
     };

@@ -1,6 +1,7 @@
 //! What can be asked of a guest.
 
 use clap::ValueEnum;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Which of Debian's kernels.
@@ -49,6 +50,8 @@ pub struct Guest {
     pub smp: String,
     /// More arguments for qemu: a topology, a disk.
     pub qemu: Vec<String>,
+    /// The file that is its disk.
+    pub disk: Option<PathBuf>,
     /// Other programs that it needs.
     pub programs: Vec<Program>,
     /// How long it may take from boot to end.
@@ -91,15 +94,16 @@ impl Program {
 }
 
 impl Guest {
-    /// A guest with two CPUs and five minutes.
+    /// A guest with two CPUs and ten minutes: a machine that others load takes five times as long.
     pub fn new(kernel: Kernel) -> Guest {
         Guest {
             kernel,
             append: String::new(),
             smp: "2".to_owned(),
             qemu: Vec::new(),
+            disk: None,
             programs: Vec::new(),
-            limit: Duration::from_secs(300),
+            limit: Duration::from_secs(600),
         }
     }
 
@@ -127,9 +131,12 @@ impl Guest {
         self
     }
 
-    /// Whether it has a disk, which keeps what a guest wrote to it.
-    pub fn has_disk(&self) -> bool {
-        self.qemu.iter().any(|argument| argument == "-drive")
+    /// With a disk that outlives it, `disk` to qemu's devices. The page cache of the guest is lost with it; what it
+    /// had written to its disk is not.
+    pub fn disk(mut self, path: &Path) -> Guest {
+        self.disk = Some(path.to_owned());
+        let drive = format!("file={},if=none,id=disk,format=raw,cache=writeback", path.display());
+        self.qemu(&["-drive", &drive])
     }
 
     /// What its kernel is given.

@@ -23,10 +23,7 @@ pub fn persist(finding: &mut Finding) -> anyhow::Result<()> {
         let folder = finding.folder(&format!("cut-{cut}"))?;
         let disk = folder.with_extension("disk");
         walk::make_disk(&disk)?;
-        // The page cache of the guest is lost with it; what it had written to its disk is not.
-        let drive = format!("file={},if=none,id=disk,format=raw,cache=writeback", disk.display());
-        let guest =
-            Guest::new(Kernel::V6_1).qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
+        let guest = Guest::new(Kernel::V6_1).disk(&disk).qemu(&["-device", "virtio-blk-pci,drive=disk"]);
         let pause = u64::from(cut) * 1000;
         let before = format!(
             "{}{MOUNTS}\nsync\nsettings >/out/before\nsettings >/out/again\ndrop_ins >/out/drop-ins-before\n\

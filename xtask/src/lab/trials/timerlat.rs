@@ -1,6 +1,6 @@
 //! Judged by another: the kernel's own tracer of wake-ups runs a thread that wakes every millisecond, and `attach`
 //! follows that thread. How long each took from its timer to running, less what the timer itself was late, is a
-//! wait of ours; and `record wakeup` on the same CPU names that thread and its timer.
+//! wait of ours, which begins with that timer; and `record wakeup` on the same CPU names that thread.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
@@ -41,11 +41,11 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     }
     finding.check(all >= 20, format!("the tracer has {all} wake-ups to judge by"));
     finding.check(agrees(all, found), format!("{found} of {all} of the tracer's waits are ours, too"));
-    let wakeup = steps.json("wakeup")?;
-    for (kind, name) in [("thread", "timerlat/1"), ("timer", "timerlat_irq")] {
-        let count = stalls_of(&wakeup, kind, name);
-        let among = culprits(&wakeup);
-        finding.check(count > 0, format!("record wakeup names {kind} {name} ({count}) among {among:?}"));
+    // The thread is woken by the tracer's own timer, and is in the way of whoever else wakes on its CPU.
+    for (step, kind, name) in [("attach", "timer", "timerlat_irq"), ("wakeup", "thread", "timerlat/1")] {
+        let report = steps.json(step)?;
+        let (count, among) = (stalls_of(&report, kind, name), culprits(&report));
+        finding.check(count > 0, format!("{step} names {kind} {name} ({count}) among {among:?}"));
     }
     Ok(())
 }

@@ -11,18 +11,23 @@ pub fn shapes(finding: &mut Finding) -> anyhow::Result<()> {
     let folder = finding.folder("guest")?;
     let disk = folder.with_extension("disk");
     walk::make_disk(&disk)?;
-    let drive = format!("file={},if=none,id=disk,format=raw,cache=unsafe", disk.display());
     let mut guest = Guest::new(Kernel::V6_1)
         .smp("4,sockets=2,cores=1,threads=2")
         .append("isolcpus=domain,1-3")
+        // The emulator gives its AMD CPUs no siblings.
+        .qemu(&["-cpu", "max,vendor=GenuineIntel"])
         .qemu(&["-object", "memory-backend-ram,id=near,size=768M", "-numa", "node,cpus=0-1,memdev=near"])
         .qemu(&["-object", "memory-backend-ram,id=far,size=768M", "-numa", "node,cpus=2-3,memdev=far"])
-        .qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk,num-queues=4"]);
+        .disk(&disk)
+        .qemu(&["-device", "virtio-blk-pci,drive=disk,num-queues=4"]);
     guest.limit = Duration::from_secs(600);
     let script = r#"
 modprobe virtio_blk 2>/dev/null
 step record jitterscope record --cpus 2,3 -d 3s -q --json
-step pipeline jitterscope record pipeline --duration 2s -q --json
+places="--producer-cpu 1 --accumulator-cpu 2 --journaller-cpu 3 --duration 2s"
+# Two of them are siblings, and they are on two nodes.
+step siblings jitterscope record pipeline $places -q
+step pipeline jitterscope record pipeline $places --force -q --json
 step audit jitterscope audit --cpus 3 --json
 step apply jitterscope tune apply --cpus 3 --only irq-aff --yes
 step rollback jitterscope tune rollback --yes
@@ -31,6 +36,13 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
     let steps = steps::continued(folder, &guest, script)?;
     std::fs::remove_file(&disk)?;
     steps.ended(finding, &[("record", 0), ("pipeline", 0), ("audit", 0), ("apply", 0), ("rollback", 0)]);
+    let (code, why) = (steps.code("siblings"), steps.err("siblings"));
+    let refused =
+        code == Some(2) && why.contains("hardware threads of one physical core") && why.contains("2-3");
+    finding.check(
+        refused,
+        format!("the pipeline is not put on siblings unasked ({code:?}): {:.200}", why.trim()),
+    );
     let record = steps.json("record")?;
     let processors = &record["machine"]["processors"];
     let nodes = processors["numa"]["value"].as_array().map_or(0, Vec::len);

@@ -37,7 +37,7 @@ const BOOTED: [Taken; 2] = [
 const SCRIPT: &str = r#"
 cat >/bin/hog <<'X'
 #!/bin/sh
-while :; do i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; usleep 5000; done
+while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; usleep 5000; done
 X
 cat >/bin/asker <<'X'
 #!/bin/sh
@@ -47,12 +47,16 @@ cat >/bin/writer <<'X'
 #!/bin/sh
 while :; do dd if=/dev/zero of=/mnt/file bs=64k count=16 conv=fsync; sync; done
 X
-chmod 755 /bin/hog /bin/asker /bin/writer
+cat >/bin/toucher <<'X'
+#!/bin/sh
+while :; do ls -R /etc /bin; usleep 200000; done
+X
+chmod 755 /bin/hog /bin/asker /bin/writer /bin/toucher
 measure() {
     # In an isolated partition only its members may run, as the apply says.
     partition=/sys/fs/cgroup/jitterscope.isolated/cgroup.procs
     sh -c "[ ! -e $partition ] || echo \$\$ >$partition
-        exec jitterscope record --cpus 3 -d 5s --label $1 -q --json"
+        exec jitterscope record --cpus 3 -d 5s --threshold 10us --label $1 -q --json"
 }
 walk() {
     step $1-before measure $1-before
@@ -71,7 +75,10 @@ for n in 1 2; do taskset c hog & pids="$pids $!"; done
 walk isolation cpuset-part,systemd-aff
 kill $pids
 step isolation-back jitterscope tune rollback --yes
+# The counters of a CPU that allocates nothing have nothing to be folded.
+taskset 8 toucher >/dev/null 2>&1 & touching=$!
 walk vmstat vmstat
+kill $touching
 walk watchdog softlockup
 taskset 1 asker >/dev/null 2>&1 & asking=$!
 walk interrupts irq-aff,irq-default
@@ -91,7 +98,7 @@ const BOOT_SCRIPT: &str = r#"
 mkdir -p /tmp/runs && chmod 700 /tmp/runs && cp -r /out/runs/* /tmp/runs
 cat /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full >/out/isolated
 jitterscope tune apply --cpus 3 --only vmstat,softlockup,irq-aff,wq-named --yes >/dev/null
-step booted-after jitterscope record -d 5s --label booted-after -q --json
+step booted-after jitterscope record -d 5s --threshold 10us --label booted-after -q --json
 step booted-diff jitterscope diff booted-before booted-after --json
 "#;
 
@@ -100,9 +107,8 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
     let folder = finding.folder("guest")?;
     let disk = folder.with_extension("disk");
     make_disk(&disk)?;
-    let drive = format!("file={},if=none,id=disk,format=raw,cache=unsafe", disk.display());
-    let mut guest = Guest::new(Kernel::V6_1).smp("4");
-    guest = guest.qemu(&["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
+    let mut guest =
+        Guest::new(Kernel::V6_1).smp("4").disk(&disk).qemu(&["-device", "virtio-blk-pci,drive=disk"]);
     guest.limit = Duration::from_secs(900);
     let steps = steps::continued(folder.clone(), &guest, SCRIPT)?;
     std::fs::remove_file(&disk)?;
