@@ -276,7 +276,18 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["selftest", "--only", "fair"], "run as root");
-    // Before anything was measured.
+}
+
+#[test]
+fn an_experiment_that_may_not_note_its_change_says_so_before_it_measures() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let copy = dir.path().join("jitterscope");
+    fs::copy(program(), &copy).unwrap();
     let mut command = Command::new(&copy);
     command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
     // A folder that is root's.

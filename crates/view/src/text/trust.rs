@@ -177,8 +177,9 @@ fn losses(page: &mut Page, summary: &RunSummary) {
     let mut parts = Vec::new();
     if trust.dropped_records > 0 {
         parts.push(format!(
-            "{} stalls have no record (they count in totals and percentiles)",
-            count(trust.dropped_records)
+            "{} {} have no record (they count in totals and percentiles)",
+            count(trust.dropped_records),
+            if summary.pipeline.is_some() { "slow messages" } else { "stalls" }
         ));
     }
     for source in summary.sources.iter().filter(|source| source.lost > 0) {
