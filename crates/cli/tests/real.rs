@@ -1,6 +1,8 @@
 //! The command on the machine that the tests run on, as users have it. Tests that need root or tracefs
 //! say so when they are skipped.
 
+mod schema_check;
+
 use jitterscope_testing::{Tmpfs, is_root, turn};
 use serde_json::Value;
 use std::fs;
@@ -365,6 +367,7 @@ fn known_disturbances_are_found_and_named() {
     let output = jitterscope(dir.path(), &["selftest", "--json"]);
     let report = json(&output);
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
+    schema_check::hold(&schema_check::schema("selftest"), &report, "selftest");
     for row in report["rows"].as_array().unwrap() {
         assert_eq!(row["passed"], true, "{row}");
         let (named, injected) = (row["named"].as_u64().unwrap(), row["injected"].as_u64().unwrap());

@@ -4,7 +4,7 @@
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::stop::Stopped;
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos, Verdict};
 use jitterscope_platform::{Machine, clock, monotonic_now};
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ const PATIENCE: Nanos = Nanos(3_000_000_000);
 /// Between two of them.
 const BETWEEN: Nanos = Nanos(1_000_000);
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     super::stop::availability(machine, settings)?;
     needs_helper(settings)
 }

@@ -187,8 +187,8 @@ fn losses(page: &mut Page, summary: &RunSummary) {
     }
     if trust.senders_dropped > 0 {
         parts.push(format!(
-            "{} records of who woke, called or queued were dropped, for there were too many at once: of what they \
-             set going the sender is not known",
+            "{} records of who woke, called or queued were dropped, for there were too many at once: the sender of \
+             what they triggered is not known",
             count(trust.senders_dropped)
         ));
     }
