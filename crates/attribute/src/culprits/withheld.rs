@@ -125,8 +125,8 @@ fn by_class(victim: i16, turn: &Frame) -> Withheld {
     let idle = turn.tid == 0;
     match victim {
         Frame::NO_PRIORITY => Withheld::No,
-        i16::MIN..0 if idle || turn.prio >= 0 => Withheld::Deadline,
-        0..FIRST_FAIR_PRIORITY if idle || turn.prio >= FIRST_FAIR_PRIORITY => Withheld::RealTime,
+        i16::MIN..0 if idle || turn.priority() >= 0 => Withheld::Deadline,
+        0..FIRST_FAIR_PRIORITY if idle || turn.priority() >= FIRST_FAIR_PRIORITY => Withheld::RealTime,
         FIRST_FAIR_PRIORITY.. if idle => Withheld::Idle,
         FIRST_FAIR_PRIORITY.. => Withheld::Perhaps,
         _ => Withheld::No,
