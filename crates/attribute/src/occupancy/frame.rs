@@ -131,6 +131,8 @@ pub(crate) struct Before {
 }
 
 impl Frame {
+    /// The kernel's priorities from here on are of the fair class; below 0 are those of the deadline class.
+    pub(crate) const FIRST_FAIR: i16 = 100;
     /// No record told the priority.
     pub(crate) const NO_PRIORITY: i16 = i16::MIN;
 
