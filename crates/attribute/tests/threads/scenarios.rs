@@ -319,6 +319,63 @@ fn lost_records_make_time_unknown_until_the_thread_is_seen_again() {
 }
 
 #[test]
+fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost() {
+    // It goes to sleep at 100.
+    let begin = || run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, 0)]);
+    let account = |mut follower: ThreadFollower, events: &[KernelEvent]| {
+        events.iter().for_each(|event| follower.event(event, &Names));
+        let account = follower.finish(Ticks(2000), &Names)[0].clone();
+        [account.blocked_ns, account.unknown_ns, account.waiting_ns, account.running_ns].map(|ns| ns.0)
+    };
+    let put_on = switch(1000, 1, 0, 0, A);
+    // Whoever woke it did so on another CPU, whose records are missing.
+    let mut lossy = begin();
+    lossy.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    assert_eq!(account(lossy, std::slice::from_ref(&put_on)), [300, 600, 0, 1100]);
+    // A wake-up that is on record tells that it slept until then.
+    let mut woken = begin();
+    woken.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    assert_eq!(account(woken, &[waking(950, 0, B, A, 1), put_on]), [850, 0, 50, 1100]);
+    // A loss of an earlier sleep is none of this one.
+    let mut earlier = begin();
+    earlier.lost(jitterscope_model::CpuId(0), Ticks(150), Ticks(160), &Names);
+    let told =
+        [waking(200, 0, B, A, 1), switch(200, 1, 0, 0, A), switch(300, 1, A, 1, 0), switch(400, 1, 0, 0, A)];
+    assert_eq!(account(earlier, &told), [200, 0, 0, 1800]);
+}
+
+#[test]
+fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
+    let lost = |follower: &mut ThreadFollower| {
+        follower.lost(jitterscope_model::CpuId(1), Ticks(500), Ticks(900), &Names);
+    };
+    // Woken for that CPU from another one, it ran there and went to sleep again, unseen. Nobody waits for 1,200.
+    let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, HOG)]);
+    lost(&mut follower);
+    let seen_again = tick(900, 910, 1, HOG);
+    let later = [waking(1700, 0, B, A, 1), switch(1800, 1, HOG, 1, A)];
+    for event in [waking(600, 0, B, A, 1)].iter().chain(&seen_again).chain(&later) {
+        follower.event(event, &Names);
+    }
+    let account = &follower.finish(Ticks(2000), &Names)[0];
+    let told = shown(&follower.take_episodes());
+    assert_eq!(told, ["wait after wake-up 1700-1800: hog 100"]);
+    assert_eq!(
+        (account.blocked_ns, account.unknown_ns, account.waiting_ns),
+        (Nanos(500), Nanos(1100), Nanos(100))
+    );
+    // Moved there while it waits elsewhere.
+    let mut follower = run(&[A], &[switch(0, 0, 0, 0, A), switch(100, 0, A, 0, HOG)]);
+    lost(&mut follower);
+    for event in [migrate(600, 0, A, 0, 1), switch(1500, 1, HOG, 1, A)] {
+        follower.event(&event, &Names);
+    }
+    let account = &follower.finish(Ticks(2000), &Names)[0];
+    assert_eq!(shown(&follower.take_episodes()), ["preempted 100-600: hog 500"]);
+    assert_eq!((account.waiting_ns, account.unknown_ns), (Nanos(500), Nanos(900)));
+}
+
+#[test]
 fn only_the_measured_time_counts() {
     let mut follower = ThreadFollower::new(settings());
     follower.measure(Ticks(1000), Ticks(2000));
