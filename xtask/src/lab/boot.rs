@@ -148,10 +148,11 @@ enum Boot {
     Struck(String),
 }
 
-/// Whether the emulator struck the kernel down that wrote this console. The kernel changes its own code (for every
-/// tracepoint that is switched on or off) by way of a breakpoint, which is gone before the change is over. Qemu
-/// before 8.1 translates code without a lock on its page, and can keep the breakpoint for good: who comes by dies
-/// of it, or tries again for ever.
+/// Whether it seems that the emulator struck the kernel down that wrote this console. The kernel changes its own
+/// code (for every tracepoint that is switched on or off) by way of a breakpoint, which is gone before the change
+/// is over. Where the emulator goes on with what it had translated, who comes by dies of a breakpoint that is not
+/// there, or tries again for ever: seen with qemu 7.2 on a machine that others loaded, as a death in the idle loop
+/// at a tracepoint's place, and as two CPUs at once, one of them idle, that were stuck for minutes.
 fn struck(console: &str) -> bool {
     let stuck = |line: &str| {
         let (_, rest) = line.split_once("soft lockup - CPU#")?;
@@ -238,7 +239,7 @@ fn read(console: &Path) -> String {
 fn tail(console: &str) -> String {
     let lines: Vec<&str> = console.lines().collect();
     let complains = |line: &&str| COMPLAINTS.iter().any(|complaint| line.contains(complaint));
-    let first = lines.iter().position(|line| complains(&line)).unwrap_or(lines.len());
+    let first = lines.iter().position(complains).unwrap_or(lines.len());
     let first = &lines[first..lines.len().min(first + 8)];
     [&first.join("\n"), "\n...\n", &last_lines(console)].concat()
 }

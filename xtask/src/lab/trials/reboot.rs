@@ -10,7 +10,7 @@ const CUTS: [u32; 3] = [0, 300, 1500];
 
 /// The folders that drop-ins are written to, on a disk that outlives the guest.
 const MOUNTS: &str = r#"
-mount -t ext4 /dev/vda /mnt
+mount -t ext4 /dev/vda /mnt || exit 9
 mkdir -p /mnt/etc
 mount -o bind /mnt/etc /etc
 mkdir -p /etc/default/grub.d /etc/sysctl.d /etc/tmpfiles.d

@@ -64,7 +64,7 @@ walk() {
     step $1-after measure $1-after
     step $1-diff jitterscope diff $1-before $1-after --json
 }
-mount -t ext4 /dev/vda /mnt
+mount -t ext4 /dev/vda /mnt || exit 9
 echo 8 >/sys/devices/virtual/workqueue/writeback/cpumask
 for file in /proc/irq/*/smp_affinity_list; do echo 3 >$file; done 2>/dev/null
 settings >/out/before
