@@ -256,3 +256,44 @@ impl Culprit {
         Frame { key, subject, outcome, ..*leaf }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(class: Class, parent: u32, (start, end): (u64, u64), outcome: Outcome) -> Frame {
+        let (opened, start, end) = (Ticks(start), Ticks(start), Ticks(end));
+        Frame { opened, start, end, parent, outcome, ..Frame::nobody(class, start) }
+    }
+
+    /// A turn that goes on, with `inside` it.
+    fn named(outside: Frame, inside: &[Frame]) -> Vec<u32> {
+        let mut ring = Ring::new(outside);
+        ring.frames.extend(inside);
+        namers(&ring)
+    }
+
+    #[test]
+    fn the_longest_that_fits_inside_names_a_frame_that_was_folded() {
+        let turn = frame(Class::Turn, NONE, (0, 1000), Outcome::Open);
+        let closed = Outcome::Closed;
+        let work = |start, end| frame(Class::Work, 0, (start, end), closed);
+        assert_eq!(named(turn, &[]), [0]);
+        // Shorter than the turn, and the first: it names it all the same.
+        assert_eq!(named(turn, &[work(10, 20)]), [1, 1]);
+        assert_eq!(named(turn, &[work(10, 20), work(30, 60), work(70, 80)]), [2, 1, 2, 3]);
+        // Of two as long the first.
+        assert_eq!(named(turn, &[work(10, 20), work(30, 40)]), [1, 1, 2]);
+        let inside = [frame(Class::Vector, 0, (100, 200), closed), frame(Class::Call, 1, (110, 120), closed)];
+        assert_eq!(named(turn, &inside), [0, 2, 2], "an interrupt names no turn, what was called names it");
+    }
+
+    #[test]
+    fn what_was_not_seen_to_end_names_only_what_was_not_either() {
+        let timer = |outcome| frame(Class::LocalTimer, NONE, (0, 100), outcome);
+        let function = |outcome| frame(Class::HrtimerFunction, 0, (10, 50), outcome);
+        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Unseen)]), [0, 1]);
+        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Closed)]), [1, 1]);
+        assert_eq!(named(timer(Outcome::Open), &[function(Outcome::Unseen)]), [1, 1]);
+    }
+}

@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};
-use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks};
+use jitterscope_model::{
+    EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks,
+};
 
 #[test]
 fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
@@ -155,6 +157,25 @@ fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
     assert_eq!(accounts[0].interrupted_ns, Nanos(395));
     let timer = &accounts[0].ran_instead[0];
     assert_eq!((timer.count, timer.min_ns, timer.max_ns), (2, Nanos(100), Nanos(200)));
+}
+
+#[test]
+fn an_nmi_interrupts_a_thread_once_whether_it_comes_alone_or_in_an_interrupt() {
+    let nmi = |time, delta_ns| KernelEvent {
+        context: ExecutionContext::Nmi,
+        ..at(time, 1, A, EventKind::NmiHandler { handler: KernelAddr(7), delta_ns })
+    };
+    let [entry, exit] = tick(1000, 1200, 1, A);
+    let events =
+        [switch(0, 1, 0, 0, A), entry, nmi(1100, 40), exit, nmi(5000, 30), switch(6000, 1, A, 1, HOG)];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(7000), &Names);
+    let told = shown(&follower.take_episodes());
+    assert_eq!(
+        told,
+        ["interrupted 1000-1200: local_timer 60, f7 40, local_timer 100", "interrupted 4970-5000: f7 30"]
+    );
+    assert_eq!((accounts[0].running_ns, accounts[0].interrupted_ns), (Nanos(6000), Nanos(230)));
 }
 
 #[test]
