@@ -39,7 +39,7 @@ export function place(chart: string, height: string, axes: string): HTMLElement 
   made.style.height = height;
   // What the image says in its title and beside its axes.
   const title = figure.querySelector("svg.chart .title")?.textContent ?? "";
-  figure.append(element("p", { class: "note axes" }, axes === "" ? title : `${title}: ${axes}`), made);
+  figure.append(element("p", { class: "note axes" }, /^[A-Z]/.test(axes) ? axes : `${title}: ${axes}`), made);
   return made;
 }
 

@@ -170,7 +170,7 @@ export class Culprits extends Picture {
   protected override readonly whole = true;
 
   static of(app: App): Culprits | null {
-    const root = app.run.head.rows > 0 ? place("culprits", "auto", `of each the share, the time, and in how many ${app.noun.many} it has a part`) : null;
+    const root = app.run.head.rows > 0 ? place("culprits", "auto", `Of each the share, the time, and in how many ${app.noun.many} it has a part`) : null;
     return root === null ? null : new Culprits(app, root);
   }
 
