@@ -103,7 +103,9 @@ for step in $steps; do
     # A knob that is as wanted needs no change.
     case $planned in
         *'"because": "not_here"'* | *'"because": "unreadable"'* | *'"because": "by_hand"'*)
-            why=$(printf '%s\n' "$planned" | sed -n 's/^ *"why": "\(.*\)"$/\1/p' | head -n 1)
+            # That of the knob that cannot be set: what a knob is good for is called so, too.
+            why=$(printf '%s\n' "$planned" |
+                sed -n '/"because": "\(not_here\|unreadable\|by_hand\)"/{n;s/^ *"why": "\(.*\)"$/\1/p;q;}')
             fail "$step cannot be done on this machine (leave it out with --skip $step): $why"
             ;;
     esac

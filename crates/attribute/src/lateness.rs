@@ -7,9 +7,9 @@
 //! Of an interrupt that another CPU sent it is recorded when. The tick is due on a grid: its timer is set forward
 //! by whole periods, from an instant that does not change. The kernel's record of the timer has the kernel's clock
 //! at the interrupt, not the expiry; but a timer never fires early, so of all ticks the one that came earliest
-//! in its period is the closest to when they are due. All others are late by what they came later than that one. Where
-//! that lies at a whole number of periods of the clock, ticks are due at just that: kernels since 6.4 align them so
-//! (unless `skew_tick` moves those of other CPUs).
+//! in its period is the closest to when they are due. Every other tick is late by its offset from that one. Where the
+//! earliest comes at a whole number of periods of the clock, ticks are taken to be due exactly then: kernels since 6.4
+//! align them so (unless `skew_tick` moves those of other CPUs).
 
 use crate::lexicon::Lexicon;
 use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, TickRate, Ticks};

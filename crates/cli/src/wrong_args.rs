@@ -51,10 +51,17 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     if word.starts_with('-') {
         return None;
     }
-    let command = given.iter().skip(1).map(|arg| arg.to_string_lossy()).find(|arg| !arg.starts_with('-'))?;
+    // Options that stand before it may have values.
+    let command =
+        ["record", "attach"].into_iter().find(|name| given.iter().skip(1).any(|arg| arg == name))?;
     let at = given.iter().position(|arg| arg == word.as_str())?;
     let number = word.parse::<f64>().is_ok();
-    let text = match command.as_ref() {
+    let text = match command {
+        "attach" if word.parse::<u32>().is_ok() => {
+            format!(
+                "'{word}' stands alone; a process is an option: --pid {word}; so is a length of time: -d {word}s"
+            )
+        }
         "record" | "attach" if number || duration(word).is_ok() => {
             let length = if number { format!("{word}s") } else { word.clone() };
             format!("'{word}' stands alone; a length of time is an option: -d {length}")
@@ -70,7 +77,7 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     };
     let mut cli = Cli::command();
     cli.build();
-    Some(cli.find_subcommand_mut(command.as_ref())?.error(error.kind(), text))
+    Some(cli.find_subcommand_mut(command)?.error(error.kind(), text))
 }
 
 /// A number that is none: the standard library's own words are about digits and its types.

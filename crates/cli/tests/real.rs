@@ -1,6 +1,8 @@
 //! The command on the machine that the tests run on, as users have it. Tests that need root or tracefs
 //! say so when they are skipped.
 
+mod schema_check;
+
 use jitterscope_testing::{Tmpfs, is_root, turn};
 use serde_json::Value;
 use std::fs;
@@ -276,7 +278,18 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
     refused(&["selftest", "--only", "fair"], "run as root");
-    // Before anything was measured.
+}
+
+#[test]
+fn an_experiment_that_may_not_note_its_change_says_so_before_it_measures() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let copy = dir.path().join("jitterscope");
+    fs::copy(program(), &copy).unwrap();
     let mut command = Command::new(&copy);
     command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
     // A folder that is root's.
@@ -354,6 +367,7 @@ fn known_disturbances_are_found_and_named() {
     let output = jitterscope(dir.path(), &["selftest", "--json"]);
     let report = json(&output);
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
+    schema_check::hold(&schema_check::schema("selftest"), &report, "selftest");
     for row in report["rows"].as_array().unwrap() {
         assert_eq!(row["passed"], true, "{row}");
         let (named, injected) = (row["named"].as_u64().unwrap(), row["injected"].as_u64().unwrap());

@@ -10,9 +10,13 @@ mod stored;
 mod schema_check;
 
 use common::{busy, late};
+use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
 use jitterscope_model::{
-    CpuId, CpuSet, CpuUse, Evidence, MeasuringThread, Nanos, PipelineRole, QuotaLimit, SubjectFields,
-    TimerSource, Warning,
+    CpuId, CpuSet, CpuUse, CulpritKind, Evidence, ExecutionContext, MeasuringThread, Nanos, PipelineRole,
+    QuotaLimit, SubjectFields, TimerSource, Warning,
+};
+use jitterscope_recording::selftest::{
+    Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
 };
 use schema_check::{check, hold, schema};
 use serde_json::Value;
@@ -137,12 +141,22 @@ fn stored_runs_are_printed_as_described() {
     let lines = schema("export");
     for label in ["SPIN", "WAKEUP"] {
         let file = dir.path().join(format!("{label}.json"));
-        run(&["export", label, "-q", "--to", &format!("json://{}", file.display())], dir.path());
+        let to = format!("json://{}", file.display());
+        let told = run(&["export", label, "-q", "--to", &to, "--json"], dir.path());
+        hold(&schema("delivered"), &serde_json::from_str(&told).unwrap(), "delivered");
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let value: Value = serde_json::from_str(line).unwrap();
             let described = &lines["lines"][value["type"].as_str().unwrap()];
             assert!(described.is_object(), "{line}");
             hold(described, &value, label);
+        }
+    }
+    for args in [["runs", "rm", "AGAIN"], ["runs", "prune", "--keep=1"]] {
+        for last in ["--dry-run", "--yes"] {
+            let told = run(&[&args[..], &["--json", last]].concat(), dir.path());
+            let told: Value = serde_json::from_str(&told).unwrap();
+            assert!(!told["runs"].as_array().unwrap().is_empty(), "{told}");
+            hold(&schema("removed"), &told, "removed");
         }
     }
 }
@@ -293,6 +307,54 @@ fn every_number_in_a_schema_says_its_unit() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Of every reason and of every wrong verdict one.
+#[test]
+fn a_selftests_score_is_as_described() {
+    let text = || "x".to_owned();
+    let wrong = [
+        Instead::NoStall,
+        Instead::NoAttribution,
+        Instead::NoSender,
+        Instead::OtherSender { context: ExecutionContext::Thread, comm: Some("x".into()), tid: None },
+        Instead::OtherSender { context: ExecutionContext::Softirq, comm: None, tid: Some(1) },
+        Instead::OtherCulprit { kind: CulpritKind::Irq, name: "x".into() },
+    ];
+    let shortfalls = [
+        None,
+        Some(Shortfall::NothingInjected),
+        Some(Shortfall::TooBusy { out_of_reach: 1, of: 2 }),
+        Some(Shortfall::TooFewFound),
+        Some(Shortfall::TooFewNamed),
+        Some(Shortfall::Broken { error: text() }),
+    ];
+    let sender = Some(ExpectedSender { comm: text(), tid: 1 });
+    let expected = Expectation { kind: CulpritKind::Ipi, name: text(), sender };
+    let row = |shortfall: Option<Shortfall>| SelftestRow {
+        passed: shortfall.is_none(),
+        expected: shortfall.is_none().then(|| expected.clone()),
+        length_error: shortfall.is_none().then_some(0.5),
+        wrong: wrong.iter().map(|instead| WrongVerdict { instead: instead.clone(), count: 1 }).collect(),
+        shortfall,
+        ..SelftestRow::of(DisturbKind::Membarrier)
+    };
+    let unavailable = [
+        Unavailable::NoHelper,
+        Unavailable::NoVictim,
+        Unavailable::Kernel { lacks: text() },
+        Unavailable::NoEvents { tell: text(), events: vec![text()] },
+        Unavailable::Capability { what: text(), capability: text() },
+        Unavailable::ControlFile { path: text(), error: text(), what: text() },
+        Unavailable::Refused { error: text() },
+        Unavailable::InMemory { folder: text(), file_system: text() },
+    ];
+    let causes = unavailable.into_iter().map(|cause| SkipCause::Unavailable { cause });
+    let causes = causes
+        .chain([SkipCause::NotReady { error: text() }, SkipCause::TooBusy { out_of_reach: 1, of: 2 }])
+        .map(|cause| SkippedKind { kind: DisturbKind::Softirq, cause });
+    let report = SelftestReport::new(shortfalls.map(row).into(), causes.collect());
+    hold(&schema("selftest"), &jitterscope_view::selftest::json(&report).unwrap(), "selftest");
 }
 
 #[test]

@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 pub struct Note {
     /// Version of the form.
     version: u32,
-    /// What is run to undo it, by `sh -c`.
+    /// What is run to undo it, by `sh -c`; empty where knobs are changed.
     pub revert: String,
     /// Where.
     pub folder: PathBuf,
@@ -45,7 +45,7 @@ pub struct Note {
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// Another experiment changes the machine.
-    #[error("another experiment changes this machine by commands, or is being undone right now: wait for it")]
+    #[error("another experiment changes this machine, or is being undone right now: wait for it")]
     Busy,
     /// Its folder.
     #[error(transparent)]
@@ -146,12 +146,12 @@ impl Notes {
         })
     }
 
-    /// The same of knobs that are about to be changed: `revert` undoes those of them that are changed by then.
+    /// The same of knobs that are about to be changed, which the journal of `tune` undoes.
     ///
     /// # Errors
     /// It cannot be written: then nothing may be changed.
-    pub fn write_knobs(&self, knobs: &[String], revert: String) -> Result<(), NoteError> {
-        let folder = PathBuf::from("/");
+    pub fn write_knobs(&self, knobs: &[String]) -> Result<(), NoteError> {
+        let (revert, folder) = (String::new(), PathBuf::from("/"));
         self.put(&Note { version: VERSION, revert, folder, leader: None, knobs: knobs.to_vec() })
     }
 
@@ -179,21 +179,28 @@ impl Notes {
         Ok(self.folder.remove(NOTE)?)
     }
 
-    /// Undoes what the note says, if there is one, and removes it. Whoever still makes the change, or undoes it, is
-    /// ended first.
+    /// Undoes what the note says, if there is one, and removes it: knobs by `knobs`, all else by its command. Whoever
+    /// still makes the change, or undoes it, is ended first.
     ///
     /// # Errors
-    /// Who makes the change cannot be ended, or the command fails: the note stays.
-    pub fn undo(&self) -> Result<Option<Note>, ExperimentError> {
+    /// Who makes the change cannot be ended, or the undoing fails: the note stays.
+    pub fn undo(
+        &self,
+        knobs: &mut dyn FnMut(&[String]) -> Result<(), ExperimentError>,
+    ) -> Result<Option<Note>, ExperimentError> {
         let Some(note) = self.read()? else { return Ok(None) };
         if let Some(leader) = &note.leader {
             leader.end_group()?;
         }
-        let mut noted = |leader: &Leader| {
-            self.reverting(&note.revert, &note.folder, leader);
-            Ok(())
-        };
-        shell_in(&note.revert, Some(&note.folder), &mut noted)?;
+        if note.knobs.is_empty() {
+            let mut noted = |leader: &Leader| {
+                self.reverting(&note.revert, &note.folder, leader);
+                Ok(())
+            };
+            shell_in(&note.revert, Some(&note.folder), &mut noted)?;
+        } else {
+            knobs(&note.knobs)?;
+        }
         self.remove()?;
         Ok(Some(note))
     }
@@ -205,6 +212,10 @@ mod tests {
     use std::fs;
 
     const SOON: Duration = Duration::from_millis(50);
+
+    fn undo(notes: &Notes) -> Result<Option<Note>, ExperimentError> {
+        notes.undo(&mut |knobs| panic!("{knobs:?} were not noted"))
+    }
 
     #[test]
     fn what_nobody_undid_is_found_and_undone_where_it_was_meant() {
@@ -219,9 +230,9 @@ mod tests {
         assert!(matches!(Notes::take(&state, SOON), Err(NoteError::Busy)));
         drop(notes);
         let left = Notes::left(&state).unwrap().expect("nobody holds it");
-        assert_eq!(left.undo().unwrap().unwrap().revert, "rm changed");
+        assert_eq!(undo(&left).unwrap().unwrap().revert, "rm changed");
         assert!(!dir.path().join("changed").exists());
-        assert_eq!(left.undo().unwrap(), None, "once");
+        assert_eq!(undo(&left).unwrap(), None, "once");
     }
 
     #[test]
@@ -229,11 +240,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let notes = Notes::take(dir.path(), SOON).unwrap();
         notes.write("test -e ready", dir.path(), None).unwrap();
-        assert!(notes.undo().unwrap_err().to_string().contains("test -e ready"));
+        assert!(undo(&notes).unwrap_err().to_string().contains("test -e ready"));
         fs::write(dir.path().join("ready"), "").unwrap();
-        assert!(notes.undo().unwrap().is_some());
+        assert!(undo(&notes).unwrap().is_some());
         fs::write(dir.path().join(NOTE), r#"{"version":9,"revert":"x","folder":"/"}"#).unwrap();
-        assert!(notes.undo().unwrap_err().to_string().contains("version 9"));
+        assert!(undo(&notes).unwrap_err().to_string().contains("version 9"));
+    }
+
+    #[test]
+    fn knobs_are_undone_by_the_journal_and_by_no_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = Notes::take(dir.path(), SOON).unwrap();
+        notes.write_knobs(&["vmstat".to_owned()]).unwrap();
+        let refused = notes.undo(&mut |_| Err(ExperimentError::NotApplied("busy".into())));
+        assert!(refused.is_err());
+        let mut undone = Vec::new();
+        let note = notes.undo(&mut |knobs| {
+            undone.extend(knobs.to_vec());
+            Ok(())
+        });
+        assert_eq!(
+            (note.unwrap().unwrap().knobs, undone),
+            (vec!["vmstat".into()], vec!["vmstat".to_owned()])
+        );
+        assert_eq!(undo(&notes).unwrap(), None);
     }
 
     #[test]

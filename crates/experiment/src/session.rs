@@ -164,7 +164,8 @@ impl Session {
                 }
                 Line::Pair(pair) => pairs.push(pair),
                 Line::Run(run) => block.push(run),
-                Line::Chosen(_) if chosen.is_some() => {
+                // As long as nothing of it was measured, another budget may leave time for more.
+                Line::Chosen(_) if chosen.is_some() && has_tried(&block) => {
                     return Err(damaged(at + 1, "what is tried was chosen before".into()));
                 }
                 Line::Chosen(all) => chosen = Some(all),
@@ -202,7 +203,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what was chosen to be tried, on disk when it returns.
+    /// Adds what was chosen to be tried, on disk when it returns; the last choice counts, and there is none once a run
+    /// was made with it.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -222,6 +224,19 @@ impl Session {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Whether a run was made with what was chosen.
+fn has_tried(block: &[BlockRun]) -> bool {
+    block.iter().any(|run| run.arm == Arm::B)
+}
+
+impl Session {
+    /// What was chosen, where runs were made with it: from then on it is that.
+    #[must_use]
+    pub fn tried(&self) -> Option<&Chosen> {
+        self.chosen.as_ref().filter(|_| has_tried(&self.block))
     }
 }
 
@@ -310,10 +325,14 @@ mod tests {
             needs_reboot: vec!["nohz-full".into()],
             not_tried: vec![("hugepages".into(), "why".into())],
         };
+        let fewer = Chosen { candidates: Vec::new(), ..chosen.clone() };
+        session.choose(fewer).unwrap();
+        assert_eq!(Session::resume(&folder, "boot").unwrap().tried(), None);
+        // A larger budget leaves time for more, as long as none was tried.
         session.choose(chosen.clone()).unwrap();
         session.add_run(Arm::B, "b".into(), None).unwrap();
         let found = Session::resume(&folder, "boot").unwrap();
-        assert_eq!((found.chosen.as_ref(), found.block.len()), (Some(&chosen), 2));
+        assert_eq!((found.tried(), found.block.len()), (Some(&chosen), 2));
         session.choose(chosen).unwrap();
         let error = Session::resume(&folder, "boot").unwrap_err().to_string();
         assert!(error.contains("chosen before"), "{error}");

@@ -4,10 +4,10 @@
 //! ended, and the longest stall in it.
 
 use crate::error::ExportError;
+use crate::largest_part::{FACTS, Fact, facts as culprit_facts, largest_part};
 use crate::output::Output;
 use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Part, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
-    SubjectFields, visible,
+    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, visible,
 };
 use std::borrow::Cow;
 
@@ -98,16 +98,19 @@ impl Csv {
             stall.start.0,
             stall.end.0,
         );
-        let worst = attribution.and_then(|a| a.parts.iter().max_by_key(|part| part.net));
-        match (attribution, worst) {
+        match (attribution, largest_part(attribution)) {
             (Some(attribution), Some(part)) => {
                 line.push_str(&attribution.explained().0.to_string());
-                for cell in culprit(part) {
+                for (_, fact) in culprit_facts(part) {
                     line.push(',');
-                    line.push_str(&self.name(&cell));
+                    match fact {
+                        Some(Fact::Number(number)) => line.push_str(&number.to_string()),
+                        Some(Fact::Text(text)) => line.push_str(&self.name(&text)),
+                        None => {}
+                    }
                 }
             }
-            _ => line.push_str(&",".repeat(CULPRIT_COLUMNS)),
+            _ => line.push_str(&",".repeat(FACTS)),
         }
         line.push('\n');
         self.written += 1;
@@ -168,34 +171,6 @@ impl Sink for Csv {
     }
 }
 
-/// Columns that a part fills.
-const CULPRIT_COLUMNS: usize = 15;
-
-/// The columns of the largest part; what is not known or does not apply is empty.
-fn culprit(part: &Part) -> [String; CULPRIT_COLUMNS] {
-    fn text(value: Option<impl ToString>) -> String {
-        value.map_or_else(String::new, |value| value.to_string())
-    }
-    let fields = SubjectFields::from(&part.culprit.subject);
-    [
-        fields.kind.to_string(),
-        fields.name.to_string(),
-        part.net.0.to_string(),
-        text(fields.tid),
-        text(fields.tgid),
-        text(fields.comm),
-        text(fields.class),
-        text(fields.priority),
-        text(fields.uid),
-        text(fields.cgroup),
-        text(fields.function),
-        text(fields.workqueue),
-        text(fields.irq),
-        text(part.phase.as_ref()),
-        text(part.moved_from),
-    ]
-}
-
 /// A field as RFC 4180 has it.
 fn field(text: &str, formulas: Formulas) -> Cow<'_, str> {
     if formulas == Formulas::Escape && is_formula(text) {
@@ -224,6 +199,18 @@ fn is_formula(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_columns_of_a_stall_are_the_facts_of_its_largest_part() {
+        let part = jitterscope_model::Part::inside(
+            jitterscope_model::Subject::PageFault { user: true },
+            jitterscope_model::Nanos(1),
+            jitterscope_model::Evidence::Nothing,
+        );
+        let names: Vec<&str> = culprit_facts(&part).iter().map(|(name, _)| *name).collect();
+        let header = CsvRows::Stalls.header().trim_end();
+        assert!(header.ends_with(&format!(",explained_ns,{}", names.join(","))), "{header}");
+    }
 
     #[test]
     fn formulas_are_neutralised_on_request_only() {

@@ -317,8 +317,9 @@ fn percent_decoded(text: &str) -> Option<String> {
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+            u8::try_from(high * 16 + low).ok()?
         } else {
             byte
         });
@@ -351,6 +352,10 @@ mod tests {
         );
         for authority in ["h", "h:1", "h/a/path", "[::1]", "[::1]:8086", "10.0.0.1:8086"] {
             assert!(target(&format!("influx+http://{authority}/?db=a")).is_ok(), "{authority}");
+        }
+        for broken in ["a%", "a%2", "a%zz", "a%+5", "a%ff"] {
+            let refused = target(&format!("influx2+https://h:1/?org={broken}&bucket=b"));
+            assert!(refused.is_err(), "{broken}: {refused:?}");
         }
         let Ok(Destination::InfluxHttp(place)) = target("influx2+https://h:1/?org=my%20org&bucket=b") else {
             panic!("not read");

@@ -27,6 +27,7 @@ mod hgrm;
 mod hlog;
 pub mod influx;
 mod json;
+mod largest_part;
 mod message_times;
 mod open;
 mod output;

@@ -117,7 +117,10 @@ fn check(influx: &Influx, db: &str) {
         assert_eq!(point["explained_ns"].as_u64(), Some(attribution.explained().0));
         assert_eq!(point["cpu"].as_str(), Some(stall.cpu.to_string().as_str()));
         assert_eq!(point["culprit"].as_str(), Some("tick_sched_timer"));
-        assert_eq!(point["victim"].as_str(), Some("js-spin, \"x\""));
+        assert_eq!(point["comm"].as_str(), Some("js-spin, \"x\""));
+        assert_eq!(point["tid"].as_i64(), Some(stall.victim.tid.into()));
+        assert_eq!(point["culprit_function"].as_str(), Some("tick_sched_timer"));
+        assert!(point["culprit_ns"].as_u64() > Some(0));
     }
     assert_eq!(influx.points(db, "jitter_interval").len() as u64, 2 * common::INTERVALS);
     assert_eq!(influx.points(db, "jitter_run").len(), 1);

@@ -2,7 +2,7 @@
 
 use super::burn::burn;
 use super::protocol::{DisturbSettings, Expectation, Injection};
-use super::{DisturbError, Injector, pace};
+use super::{DisturbError, Injector, Unavailable, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::{Machine, pin_current_thread, set_fifo};
 
@@ -11,14 +11,14 @@ const PRIORITY: u32 = 1;
 
 /// Whether a thread may enter the SCHED_FIFO class here. On the machine we run on it is tried, in a
 /// thread of its own: privileges, limits and the cgroup's real-time bandwidth all have a say.
-pub(super) fn availability(machine: &Machine) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine) -> Result<(), Unavailable> {
     if !machine.is_host() {
         return Ok(());
     }
     match std::thread::spawn(|| set_fifo(PRIORITY)).join() {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the thread that tried SCHED_FIFO died".into()),
+        Ok(Err(error)) => Err(Unavailable::refused(error)),
+        Err(_) => Err(Unavailable::refused("the thread that tried SCHED_FIFO died")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The kinds of disturbance.
 
+use super::Unavailable;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -94,12 +95,11 @@ impl DisturbKind {
     /// Why it cannot be named where some kernel events are absent; `None` where it can. `has` says whether there is a
     /// `system/event`.
     #[must_use]
-    pub fn cannot_be_named(self, has: impl Fn(&str) -> bool) -> Option<String> {
+    pub fn cannot_be_named(self, has: impl Fn(&str) -> bool) -> Option<Unavailable> {
         let (events, tell) = self.needs_events();
         let lacking: Vec<String> =
             events.iter().filter(|event| !has(event)).map(|event| event.replace('/', ":")).collect();
-        (!lacking.is_empty())
-            .then(|| format!("this kernel has no event that says {tell} ({})", lacking.join(", ")))
+        (!lacking.is_empty()).then(|| Unavailable::NoEvents { tell: tell.into(), events: lacking })
     }
 
     /// The kind of this name.
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_a_kernel_has_no_event_for_is_not_named_there() {
         let linux_6_1 = |event: &str| !event.starts_with("csd/");
-        let why = DisturbKind::Membarrier.cannot_be_named(linux_6_1).unwrap();
+        let why = DisturbKind::Membarrier.cannot_be_named(linux_6_1).unwrap().to_string();
         assert!(why.contains("no event that says who sent a function call"), "{why}");
         assert!(why.contains("csd:csd_queue_cpu"), "{why}");
         for kind in DisturbKind::ALL {

@@ -2,7 +2,7 @@
 //! each CPU's memory counters into the global ones, by work that it queues on each and waits for.
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::{FileError, Machine, clock};
 use std::fs::File;
@@ -13,14 +13,14 @@ const FILE: &str = "/proc/sys/vm/stat_refresh";
 /// The work function (`mm/vmstat.c`).
 const FUNCTION: &str = "refresh_vm_stats";
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if !machine.exists(FILE) {
-        return Err(format!("this kernel has no {FILE} (Linux 4.8, CONFIG_PROC_SYSCTL)"));
+        return Err(Unavailable::kernel(format!("has no {FILE} (Linux 4.8, CONFIG_PROC_SYSCTL)")));
     }
     match File::open(machine.path(FILE)) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("{FILE}: {error}; it needs root")),
+        Err(error) => Err(Unavailable::file(FILE, &error, "reading it")),
     }
 }
 

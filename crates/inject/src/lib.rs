@@ -27,6 +27,7 @@ mod softirq;
 mod stop;
 mod timer;
 mod trap;
+mod unavailable;
 mod writeback;
 
 pub use child::{ChildCommand, ChildError, ChildHandle, Disturbed};
@@ -36,6 +37,7 @@ pub use plan::{PlannedDisturbance, SelftestPlan};
 pub use protocol::{DisturbSettings, Expectation, ExpectedSender, Header, Injection};
 pub use quota::{leftover_groups, remove_leftover_groups};
 pub use restore::{Leftover, LeftoverState, leftovers, restore_leftovers};
+pub use unavailable::Unavailable;
 
 use jitterscope_model::Nanos;
 use jitterscope_platform::{Machine, current_tid, name_current_thread, pin_current_thread};
@@ -57,13 +59,16 @@ trait Injector {
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError>;
 }
 
-/// Whether disturbances of this kind can be injected here; if not, why, in a phrase for the user. What
-/// only a try can tell is told by the child, which then ends before it is ready
+/// Whether disturbances of this kind can be injected here. What only a try can tell is told by the child, which then ends before it is ready
 /// ([`ChildError::NotReady`]).
 ///
 /// # Errors
 /// The reason.
-pub fn availability(kind: DisturbKind, machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub fn availability(
+    kind: DisturbKind,
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     match kind {
         DisturbKind::Fifo => fifo::availability(machine),
         DisturbKind::Fair | DisturbKind::Timer => Ok(()),
@@ -151,21 +156,11 @@ fn tell(out: &mut impl Write, line: &Line) -> Result<(), DisturbError> {
 }
 
 /// For kinds that come from another CPU than the victim's.
-fn needs_helper(settings: &DisturbSettings) -> Result<(), String> {
+fn needs_helper(settings: &DisturbSettings) -> Result<(), Unavailable> {
     match settings.helper_cpu {
         Some(helper) if helper != settings.cpu => Ok(()),
-        _ => Err("it comes from another CPU, and no unmeasured one is left".into()),
+        _ => Err(Unavailable::NoHelper),
     }
-}
-
-/// Whether this process holds a capability, by the kernel's number, as `/proc/self/status` says.
-fn has_capability(machine: &Machine, number: u32) -> bool {
-    let status = machine.read("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask >> number & 1 == 1)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! memory barrier, through a function call interrupt.
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::{Machine, clock};
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
@@ -20,10 +20,10 @@ pub fn register() -> Result<(), DisturbError> {
         .map_err(DisturbError::refused("registering for global expedited membarriers"))
 }
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if machine.is_host() && !membarrier_query().contains_command(MembarrierCommand::GlobalExpedited) {
-        return Err("this kernel has no global expedited membarrier".into());
+        return Err(Unavailable::kernel("has no global expedited membarrier"));
     }
     Ok(())
 }

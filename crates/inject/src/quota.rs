@@ -2,7 +2,7 @@
 //! can be in groups) has a quota that is never used up, and for each injection a tight one for a moment.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::{Machine, TaskStat, clock, monotonic_now};
 use std::time::Duration;
@@ -19,15 +19,17 @@ const TIGHT: &str = "2000";
 /// A recorder looks once a second which groups threads are in.
 const UNTIL_SEEN: Duration = Duration::from_millis(1300);
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if settings.victim_tid.is_none() {
-        return Err("the thread that measures is not known".into());
+        return Err(Unavailable::NoVictim);
     }
-    let root = root(machine).ok_or("there is no control group of version 1 with a cpu controller")?;
+    let root = root(machine).ok_or_else(|| {
+        Unavailable::kernel("has no control group of version 1 with a cpu controller mounted")
+    })?;
     match std::fs::OpenOptions::new().write(true).open(machine.path(format!("{root}/tasks"))) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("{root}/tasks: {error}; moving a thread needs root")),
+        Err(error) => Err(Unavailable::file(&format!("{root}/tasks"), &error, "moving a thread")),
     }
 }
 

@@ -2,7 +2,8 @@
 //! interrupt, and the NET_RX softirq behind it. It happens on a private loopback device.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
-use super::{DisturbError, Injector, has_capability, needs_helper, pace, private_net};
+use super::unavailable::needs_capability;
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace, private_net};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, Ticks};
 use jitterscope_platform::{Machine, clock};
 use std::io::ErrorKind;
@@ -14,23 +15,20 @@ const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 /// The kernel's capability numbers (`include/uapi/linux/capability.h`).
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_SYS_ADMIN: u32 = 21;
+const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
+const CAP_SYS_ADMIN: (u32, &str) = (21, "CAP_SYS_ADMIN");
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if !machine.exists("/proc/self/ns/net") {
-        return Err("this kernel has no network namespaces (CONFIG_NET_NS)".into());
+        return Err(Unavailable::kernel("has no network namespaces (CONFIG_NET_NS)"));
     }
     if !machine.exists(STEERING) {
-        return Err("this kernel cannot steer packets to a CPU (CONFIG_RPS)".into());
+        return Err(Unavailable::kernel("cannot steer packets to a CPU (CONFIG_RPS)"));
     }
-    for (number, name) in [(CAP_SYS_ADMIN, "CAP_SYS_ADMIN"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")] {
-        if !has_capability(machine, number) {
-            return Err(format!("a private network needs {name}"));
-        }
-    }
-    Ok(())
+    [CAP_SYS_ADMIN, CAP_NET_ADMIN]
+        .into_iter()
+        .try_for_each(|capability| needs_capability(machine, capability, "a private network"))
 }
 
 /// See the module.

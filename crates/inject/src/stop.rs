@@ -2,23 +2,21 @@
 //! stop its whole process, the recorder included. Should this child be killed, the kernel lets the thread go on.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::unavailable::needs_capability;
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos, Verdict};
 use jitterscope_platform::{Machine, clock, monotonic_now};
 use rustix::io::Errno;
 
 /// `CAP_SYS_PTRACE` (`include/uapi/linux/capability.h`).
-const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_PTRACE: (u32, &str) = (19, "CAP_SYS_PTRACE");
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if settings.victim_tid.is_none() {
-        return Err("the thread that measures is not known".into());
+        return Err(Unavailable::NoVictim);
     }
-    match super::has_capability(machine, CAP_SYS_PTRACE) {
-        true => Ok(()),
-        false => Err("stopping another process's thread needs CAP_SYS_PTRACE".into()),
-    }
+    needs_capability(machine, CAP_SYS_PTRACE, "stopping another process's thread")
 }
 
 /// See the module.

@@ -4,7 +4,7 @@
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::stop::Stopped;
-use super::{DisturbError, Injector, needs_helper, pace};
+use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
 use jitterscope_model::{CulpritKind, Nanos, Verdict};
 use jitterscope_platform::{Machine, clock, monotonic_now};
 use rustix::io::Errno;
@@ -19,12 +19,12 @@ const TRIED_FOR: Nanos = Nanos(2_000_000);
 /// Traps in a moment that make an injection: the first may fall into the interruption by which the breakpoint is set,
 /// or into another thread's turn, where it is not seen apart.
 const FEW: u64 = 4;
-/// Moments in which it met few traps or none, for others had its CPU, before an injection is given up.
-const MOMENTS: usize = 200;
+/// How long it may meet few traps or none, for others have its CPU, before an injection is given up.
+const PATIENCE: Nanos = Nanos(3_000_000_000);
 /// Between two of them.
 const BETWEEN: Nanos = Nanos(1_000_000);
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     super::stop::availability(machine, settings)?;
     needs_helper(settings)
 }
@@ -84,7 +84,8 @@ impl Injector for Trap {
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
         let mut deadline = deadline;
-        for _ in 0..MOMENTS {
+        let given_up = deadline.max(monotonic_now()) + PATIENCE;
+        while monotonic_now() < given_up {
             if !pace::sleep_until(deadline)? {
                 return Ok(None);
             }

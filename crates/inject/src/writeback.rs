@@ -3,7 +3,7 @@
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::restore::TemporaryValue;
-use super::{DisturbError, Injector, pace};
+use super::{DisturbError, Injector, Unavailable, pace};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{FileError, Machine, clock};
 use rustix::fs::{Mode, OFlags};
@@ -23,17 +23,21 @@ const DIRTY_BYTES: usize = 64 * 1024;
 /// File systems in memory, which have no writeback (`include/uapi/linux/magic.h`).
 const IN_MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), String> {
+pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
     match OpenOptions::new().write(true).open(machine.path(MASK)) {
         Ok(_) => {}
-        Err(error) => return Err(format!("{MASK}: {error}; confining writeback to one CPU needs root")),
+        Err(error) => return Err(Unavailable::file(MASK, &error, "confining writeback to one CPU")),
     }
     if machine.is_host() {
         let folder = &settings.work_dir;
-        let stat = rustix::fs::statfs(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let stat = rustix::fs::statfs(folder)
+            .map_err(|error| Unavailable::refused(format_args!("{}: {error}", folder.display())))?;
         let magic = u64::try_from(stat.f_type).unwrap_or(0);
         if let Some((_, name)) = IN_MEMORY.into_iter().find(|(m, _)| *m == magic) {
-            return Err(format!("{} is on {name}, which is never written back", folder.display()));
+            return Err(Unavailable::InMemory {
+                folder: folder.display().to_string(),
+                file_system: name.into(),
+            });
         }
     }
     Ok(())

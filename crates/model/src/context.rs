@@ -65,20 +65,6 @@ impl ExecutionContext {
     pub fn may_involve_thread(self) -> bool {
         matches!(self, ExecutionContext::Thread | ExecutionContext::Softirq)
     }
-
-    /// Who did it, in a sentence; `thread` is what the thread is called that may have had a part in it.
-    #[must_use]
-    pub fn who(self, thread: Option<&str>) -> String {
-        match (self, thread) {
-            (ExecutionContext::Thread, Some(thread)) => thread.into(),
-            (ExecutionContext::Thread, None) => "a thread".into(),
-            (ExecutionContext::Softirq, Some(thread)) => format!("a softirq on top of {thread}"),
-            (ExecutionContext::Softirq, None) => "a softirq".into(),
-            (ExecutionContext::Interrupt, _) => "an interrupt".into(),
-            (ExecutionContext::Nmi, _) => "an NMI".into(),
-            (ExecutionContext::Unknown, _) => "something unknown".into(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -299,7 +299,9 @@ impl RunManifest {
             let (first, last) = self.span().unwrap_or_default();
             return self.rate.nanos(last.since(first));
         }
-        self.results.iter().map(|r| self.rate.nanos(r.end.since(r.start))).sum()
+        let control = self.idle_control();
+        let measured = self.results.iter().filter(|result| Some(result.cpu) != control);
+        measured.map(|r| self.rate.nanos(r.end.since(r.start))).sum()
     }
 
     /// The CPU that was measured only to compare the others with.

@@ -1,41 +1,21 @@
 //! The kinds of recording: the one table of their words.
 
-/// What found the stalls of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProbeKind {
-    /// Probes that read the clock back to back.
-    Spin,
-    /// Probes that sleep to deadlines.
-    Wakeup,
-    /// The pipeline of threads, with its slow messages.
-    Pipeline,
-    /// Threads of the user's that were followed.
-    Attach,
-    /// Nothing ran but what runs there anyway: CPUs were watched.
-    Passive,
-}
+use crate::words::closed_words;
 
-impl ProbeKind {
-    /// All of them.
-    pub const ALL: [ProbeKind; 5] =
-        [ProbeKind::Spin, ProbeKind::Wakeup, ProbeKind::Pipeline, ProbeKind::Attach, ProbeKind::Passive];
-
-    /// Its word in a manifest.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProbeKind::Spin => "spin",
-            ProbeKind::Wakeup => "wakeup",
-            ProbeKind::Pipeline => "pipeline",
-            ProbeKind::Attach => "attach",
-            ProbeKind::Passive => "passive",
-        }
-    }
-
-    /// Of a word; `None` of one that a newer version wrote.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<ProbeKind> {
-        ProbeKind::ALL.into_iter().find(|kind| kind.as_str() == word)
+closed_words! {
+    /// What found the stalls of a run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    ProbeKind {
+        /// Probes that read the clock back to back.
+        Spin = "spin",
+        /// Probes that sleep to deadlines.
+        Wakeup = "wakeup",
+        /// The pipeline of threads, with its slow messages.
+        Pipeline = "pipeline",
+        /// Threads of the user's that were followed.
+        Attach = "attach",
+        /// Nothing ran but what runs there anyway: CPUs were watched.
+        Passive = "passive",
     }
 }
 

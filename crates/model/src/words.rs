@@ -55,4 +55,57 @@ macro_rules! open_words {
     };
 }
 
-pub(crate) use open_words;
+/// An enumeration with one table of words, of which a newer version has more: an unknown word is none of them, or
+/// has a variant of its own.
+macro_rules! closed_words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$of])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant,)*];
+
+            /// The word for it in files and in JSON.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)*
+                }
+            }
+
+            /// The inverse of `as_str`; `None` of a word that is not in the table.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<$name> {
+                match word {
+                    $($word => Some($name::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let word = String::deserialize(deserializer)?;
+                $name::from_word(&word)
+                    .ok_or_else(|| serde::de::Error::unknown_variant(&word, &[$($word),*]))
+            }
+        }
+    };
+}
+
+pub(crate) use {closed_words, open_words};

@@ -3,10 +3,10 @@
 use crate::counters::CounterWatch;
 use crate::engine::Batch;
 use crate::error::RecordError;
-use crate::evidence::ProbeEvidence;
 use crate::interval_lengths::IntervalLengths;
 use crate::moved::Movers;
 use crate::observer::Progress;
+use crate::probe_events::ProbeEvents;
 use crate::probes::Probes;
 use hdrhistogram::CreationError;
 use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
@@ -40,7 +40,7 @@ enum Phase {
 /// Empties the queues and the trace buffers, again and again.
 pub(crate) struct Drain {
     channels: Vec<Channel>,
-    pub(crate) evidence: Option<ProbeEvidence>,
+    pub(crate) events: Option<ProbeEvents>,
     pub(crate) counters: Option<CounterWatch>,
     rate: TickRate,
     phase: Phase,
@@ -56,22 +56,22 @@ impl Drain {
     pub(crate) fn new(
         probes: &Probes,
         outputs: Vec<SpinOutput>,
-        evidence: Option<ProbeEvidence>,
+        events: Option<ProbeEvents>,
         rate: TickRate,
     ) -> Result<Drain, RecordError> {
-        let mut evidence = evidence;
+        let mut events = events;
         let mut channel = |output: SpinOutput| {
             let comm = Comm::new(probes.thread_name(output.cpu));
             let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
-            if let Some(evidence) = &mut evidence {
-                evidence.watch(output.cpu, victim.tid);
+            if let Some(events) = &mut events {
+                events.watch(output.cpu, victim.tid);
             }
             Ok(Channel { victim, measured: false, lengths: IntervalLengths::new()?, output })
         };
         let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
         Ok(Drain {
             channels: channels?,
-            evidence,
+            events,
             counters: None,
             rate,
             phase: Phase::WarmUp,
@@ -102,9 +102,9 @@ impl Drain {
     /// From `start` on stalls count.
     pub(crate) fn begin(&mut self, start: Ticks, end: Ticks) {
         self.phase = Phase::Measuring { start };
-        if let Some(evidence) = &mut self.evidence {
-            evidence.measure(start, end);
-            self.costs_at_start = evidence.costs().to_rows();
+        if let Some(events) = &mut self.events {
+            events.measure(start, end);
+            self.costs_at_start = events.costs().to_rows();
         }
     }
 
@@ -117,22 +117,22 @@ impl Drain {
             let marks = take(&mut channel.output.intervals);
             batches.push((marks, take(&mut channel.output.gaps)));
         }
-        if let Some(evidence) = &mut self.evidence {
-            evidence.drain(sink)?;
+        if let Some(events) = &mut self.events {
+            events.drain(sink)?;
             for (channel, (_, gaps)) in self.channels.iter().zip(&batches) {
                 let cpu = channel.output.cpu;
                 for gap in gaps {
                     if gap.is_beginning() {
-                        evidence.begin(cpu, gap.start);
+                        events.begin(cpu, gap.start);
                     } else {
-                        evidence.announce(cpu, *gap);
+                        events.announce(cpu, *gap);
                     }
                 }
             }
         }
         let mut warm_up = Vec::new();
         for (index, (marks, gaps)) in batches.into_iter().enumerate() {
-            if self.evidence.is_some() && !self.channels[index].measured {
+            if self.events.is_some() && !self.channels[index].measured {
                 warm_up.extend(before_measurement(self.channels[index].output.cpu, &gaps));
             }
             let mut marks = marks.into_iter().peekable();
@@ -147,10 +147,10 @@ impl Drain {
             }
         }
         self.batch.flush(sink)?;
-        if let Some(evidence) = &mut self.evidence {
+        if let Some(events) = &mut self.events {
             let measuring = matches!(self.phase, Phase::Measuring { .. });
             let turn = DrainTurn { measuring, warm_up, stalls: self.next_id, ..DrainTurn::default() };
-            evidence.end_turn(sink, turn)?;
+            events.end_turn(sink, turn)?;
         }
         Ok(())
     }
@@ -159,8 +159,8 @@ impl Drain {
         let channel = &mut self.channels[index];
         if gap.is_beginning() {
             channel.measured = true;
-            if let Some(evidence) = &self.evidence {
-                self.sleeping_at_start.extend(evidence.sleeping_works(channel.output.cpu, gap.start));
+            if let Some(events) = &self.events {
+                self.sleeping_at_start.extend(events.sleeping_works(channel.output.cpu, gap.start));
             }
             return Ok(());
         }
@@ -172,10 +172,10 @@ impl Drain {
             end: gap.end(),
         };
         if !channel.measured {
-            match (&mut self.evidence, self.phase) {
-                (Some(evidence), Phase::WarmUp) => evidence.learn(&stall),
+            match (&mut self.events, self.phase) {
+                (Some(events), Phase::WarmUp) => events.learn(&stall),
                 // The costs of the start are on record by now.
-                (Some(evidence), Phase::Measuring { .. }) => evidence.pass_over(&stall),
+                (Some(events), Phase::Measuring { .. }) => events.pass_over(&stall),
                 (None, _) => {}
             }
             return Ok(());
@@ -187,7 +187,7 @@ impl Drain {
         }
         self.worst = self.worst.max(length);
         self.next_id += 1;
-        let attribution = self.evidence.as_mut().map(|evidence| evidence.attribute(&stall));
+        let attribution = self.events.as_mut().map(|events| events.attribute(&stall));
         if let Some(attribution) = &attribution {
             self.movers.stall(stall.cpu, attribution);
         }
@@ -226,13 +226,13 @@ impl Drain {
 
     /// The probes have ended: takes in what is still under way and sums up.
     pub(crate) fn finish(mut self, sink: &mut dyn Sink, results: &[ProbeResult]) -> Result<Found, SinkError> {
-        if let Some(evidence) = &mut self.evidence {
-            evidence.stop();
+        if let Some(events) = &mut self.events {
+            events.stop();
         }
         self.cycle(sink)?;
         let rate = self.rate;
         let mut found = Found {
-            attributed: self.evidence.is_some(),
+            attributed: self.events.is_some(),
             sources: Vec::new(),
             counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
             events_in_gaps: EventsInGaps::default(),
@@ -246,24 +246,24 @@ impl Drain {
             frequencies: BTreeMap::new(),
             movers: self.movers,
             context: None,
-            evidence: None,
+            events: None,
         };
-        if let Some(mut evidence) = self.evidence {
+        if let Some(mut events) = self.events {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
-            found.events_in_gaps = evidence.finish(&ends);
-            found.sources = evidence.reports();
-            found.costs.events = Some(evidence.price());
-            found.throttled = evidence.throttled();
-            found.senders_dropped = evidence.senders_dropped();
-            found.frequencies = evidence.frequencies();
-            let (unrecorded, folded) = evidence.limits();
+            found.events_in_gaps = events.finish(&ends);
+            found.sources = events.reports();
+            found.costs.events = Some(events.price());
+            found.throttled = events.throttled();
+            found.senders_dropped = events.senders_dropped();
+            found.frequencies = events.frequencies();
+            let (unrecorded, folded) = events.limits();
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
-            let entry = evidence.costs().get(Edge::LeadInterrupt);
+            let entry = events.costs().get(Edge::LeadInterrupt);
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);
-            found.costs.exit_cost_ns = rate.nanos(evidence.costs().get(Edge::TrailInterrupt).smallest);
+            found.costs.exit_cost_ns = rate.nanos(events.costs().get(Edge::TrailInterrupt).smallest);
             found.costs.cost_samples = entry.samples;
-            found.context = Some(evidence.context());
-            found.evidence = Some(evidence);
+            found.context = Some(events.context());
+            found.events = Some(events);
         }
         Ok(found)
     }
@@ -283,7 +283,7 @@ pub(crate) struct Found {
     /// What a later reader needs to decode the kept pages.
     pub(crate) context: Option<TraceContext>,
     /// Nothing is recorded any more, but the tracing instances are still there.
-    pub(crate) evidence: Option<ProbeEvidence>,
+    pub(crate) events: Option<ProbeEvents>,
     pub(crate) attributed: bool,
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) counters: Vec<CounterTotal>,

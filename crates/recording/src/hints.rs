@@ -1,6 +1,6 @@
 //! Counters read at every drain, as evidence for stalls without kernel events.
 
-use crate::evidence::ProbeEvidenceSettings;
+use crate::probe_events::ProbeEventsSettings;
 use crate::steal::StealWatch;
 use jitterscope_attribute::OutsideHints;
 use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
@@ -29,7 +29,7 @@ pub(crate) struct HintReader {
 impl HintReader {
     /// SMIs are counted on the helper CPU: firmware stops all CPUs at once, and asking a measured CPU for its
     /// count would interrupt it.
-    pub(crate) fn new(machine: &Machine, settings: &ProbeEvidenceSettings) -> HintReader {
+    pub(crate) fn new(machine: &Machine, settings: &ProbeEventsSettings) -> HintReader {
         let measured = &settings.measured;
         let smi = SmiCounter::open(machine, settings.helper);
         let steal = settings.virtual_machine.then(|| StealWatch::new(machine, measured));

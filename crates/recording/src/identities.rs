@@ -20,6 +20,8 @@ const LONGEST_CGROUP: usize = 512;
 
 /// `PF_WQ_WORKER` of a task's flags.
 const WORKER: u64 = 0x20;
+/// Id of `kthreadd`, which makes the kernel's own threads once the machine has started.
+const KTHREADD: i32 = 2;
 
 /// Which thread of its id it is, and whether it is one of the kernel's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,15 +85,17 @@ impl Identities {
     }
 
     /// A thread was made: one more of its maker's process, or the first of a new one. `comm` is the name that
-    /// both bear at that moment.
+    /// both bear at that moment. Only one thread makes the kernel's own: of all others it is known that they are
+    /// none, however short their lives and whatever they call themselves.
     pub(crate) fn born(&mut self, tid: i32, maker: i32, comm: Comm, thread: bool) {
+        let kernel = Some(maker == KTHREADD && !thread);
         let identity = if thread {
             let of_maker = self.of(maker, comm);
             let named = of_maker.process.clone().or_else(|| Some(comm.to_string().into()));
-            TaskIdentity { process: named.filter(|_| of_maker.tgid.is_some()), ..of_maker }
+            TaskIdentity { process: named.filter(|_| of_maker.tgid.is_some()), kernel, ..of_maker }
         } else {
             // Whose it will be is known when it has begun to run something.
-            TaskIdentity { tgid: Some(tid), ..TaskIdentity::default() }
+            TaskIdentity { tgid: Some(tid), kernel, ..TaskIdentity::default() }
         };
         if self.births.len() >= CAPACITY {
             self.births.clear();
@@ -271,11 +275,12 @@ mod tests {
         // A process of its own, whoever made it.
         identities.born(44, 7, rustc, false);
         let found = identities.of(44, Comm::new("ld"));
-        assert_eq!(found, TaskIdentity { tgid: Some(44), ..TaskIdentity::default() });
+        let of_user = TaskIdentity { kernel: Some(false), ..TaskIdentity::default() };
+        assert_eq!(found, TaskIdentity { tgid: Some(44), ..of_user.clone() });
         // Of the maker nothing is known, so nothing is of the thread: its name at birth is not said to be its
         // process's.
         identities.born(51, 50, Comm::new("gone"), true);
-        assert_eq!(identities.of(51, Comm::new("worker")), TaskIdentity::default());
+        assert_eq!(identities.of(51, Comm::new("worker")), of_user);
         // The id is used again.
         identities.born(42, 1, rustc, false);
         assert_eq!(identities.of(42, Comm::new("cc")).tgid, Some(42));
@@ -300,6 +305,19 @@ mod tests {
         proc_with(dir.path(), (51, "kworker/1:8"), 10, 0, 0x0420_8060);
         assert_eq!(kernel(51, "kworker/1:8"), Some(true));
         assert_eq!(kernel(51, "kworker/1:7"), None);
+    }
+
+    #[test]
+    fn who_made_a_thread_tells_whether_it_is_one_of_the_kernels_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let comm = Comm::new("kworker/1:7");
+        // All of them are gone before anybody could look.
+        identities.born(60, 4711, comm, false);
+        identities.born(61, 4711, comm, true);
+        identities.born(62, KTHREADD, comm, false);
+        let mut kernel = |tid| identities.of(tid, comm).kernel;
+        assert_eq!([kernel(60), kernel(61), kernel(62)], [Some(false), Some(false), Some(true)]);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::engine::{
     Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
-use crate::evidence::{ProbeEvidence, ProbeEvidenceSettings};
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
+use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
@@ -130,7 +130,7 @@ impl<'a> Subject for Probing<'a> {
         let (kind, rate) = (stage.clock.kind, stage.rate());
         stage.probe = probe_settings(settings, self.threshold);
         stage.warnings.extend(before::warnings(stage.machine, settings, &stage.home));
-        let evidence = evidence(settings, stage);
+        let events = events(settings, stage);
         let shallow = match settings.wakeup {
             Some(WakeupChoice { hold_latency: true, .. }) => Some(
                 ShallowIdle::hold()
@@ -141,7 +141,7 @@ impl<'a> Subject for Probing<'a> {
         let job = |cpu| job(settings, cpu, self.threshold, rate);
         let (mut probes, gaps) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
         probes.wait_until_ready()?;
-        let mut drain = Drain::new(&probes, gaps, evidence, rate)?;
+        let mut drain = Drain::new(&probes, gaps, events, rate)?;
         let stop = stage.stop;
         let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
         drain.run_for(&mut stage.outputs, (DRAIN_EVERY, settings.warmup), stopped)?;
@@ -150,7 +150,7 @@ impl<'a> Subject for Probing<'a> {
 }
 
 /// Kernel events where they are wanted and can be had; why not is noted.
-fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<ProbeEvidence> {
+fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<ProbeEvents> {
     if !settings.trace {
         stage.warnings.push(Warning::NoKernelEvents {
             wanted: false,
@@ -159,7 +159,7 @@ fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Prob
         });
         return None;
     }
-    let wanted = ProbeEvidenceSettings {
+    let wanted = ProbeEventsSettings {
         measured: settings.cpus.cpus.clone(),
         online: stage.topology.online.clone(),
         clock: stage.clock.kind,
@@ -169,10 +169,10 @@ fn evidence(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<Prob
         buffer_kib: settings.trace_buffer_kib,
         wakeups: settings.wakeup.is_some(),
     };
-    match ProbeEvidence::start(stage.machine, &wanted) {
-        Ok(evidence) => {
-            stage.leftovers(evidence.events.leftovers_removed);
-            Some(evidence)
+    match ProbeEvents::start(stage.machine, &wanted) {
+        Ok(events) => {
+            stage.leftovers(events.events.leftovers_removed);
+            Some(events)
         }
         Err(why) => {
             let circumstance = before::blind(why, &mut stage.sources);
@@ -198,7 +198,7 @@ impl Running for Probed<'_> {
     fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
         Some(RowsOf {
             rate: stage.rate(),
-            attributed: self.drain.evidence.is_some(),
+            attributed: self.drain.events.is_some(),
             probed: self.settings.cpus.cpus.len(),
             control: self.settings.idle_control(),
             sleeps: self.settings.wakeup.is_some(),
@@ -257,7 +257,7 @@ impl Running for Probed<'_> {
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
         let Joined { mut results, wakeups } = self.joined;
         let mut found: Found = self.drain.finish(&mut stage.outputs, &results)?;
-        stage.take_down(found.evidence.take());
+        stage.take_down(found.events.take());
         if let Some(context) = &found.context {
             stage.outputs.store.context(context);
         }

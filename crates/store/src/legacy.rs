@@ -68,7 +68,7 @@ fn evidence(text: &str) -> (Evidence, Option<u32>) {
 /// no sense is kept as it is.
 #[must_use]
 pub fn subject(kind: &str, name: &str, detail: &str) -> Subject {
-    let known = CulpritKind::parse(kind).and_then(|kind| match (name, detail) {
+    let known = CulpritKind::from_word(kind).and_then(|kind| match (name, detail) {
         ("(others)" | "others", "") => Some(Subject::Others(kind)),
         _ => described(kind, name, detail).filter(|subject| subject.name() == name),
     });

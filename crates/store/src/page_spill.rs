@@ -51,6 +51,11 @@ impl PageSpill {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether pages can wait on disk at all.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.lock().file.is_some()
+    }
+
     /// Bytes of pages that wait in memory, and on disk.
     #[cfg(test)]
     fn held(&self) -> (usize, u64) {

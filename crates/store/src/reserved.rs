@@ -76,6 +76,17 @@ impl ReservedFile {
         self.kept.is_empty() && (self.cannot || self.written.saturating_add(bytes) <= self.reserved)
     }
 
+    /// Whether the file system has promised all that was asked of it.
+    pub(crate) fn can_reserve(&self) -> bool {
+        !self.cannot
+    }
+
+    /// As on a file system that cannot.
+    #[cfg(test)]
+    pub(crate) fn cannot_reserve(&mut self) {
+        self.cannot = true;
+    }
+
     fn allocate(&mut self, end: u64) -> Result<(), Errno> {
         let from = self.reserved.max(self.written);
         loop {

@@ -66,7 +66,7 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     Ok((runs, problems))
 }
 
-/// The run meant by `latest`, a path, an id, a folder's name or a label (the newest with it). Of these the first
+/// The run meant by a path, `latest`, an id, a folder's name or a label (the newest with it). Of these the first
 /// counts: a label may read like the id of another run, whoever gave it.
 ///
 /// # Errors
@@ -78,8 +78,7 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     }
     let (runs, _) = list(dir)?;
     let by_id = |run: &&RunEntry| run.head.id == wanted;
-    let by_folder =
-        |run: &&RunEntry| run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted);
+    let by_folder = |run: &&RunEntry| is_folder(run, wanted);
     let by_label = |run: &&RunEntry| run.head.label == wanted;
     let newest = || runs.iter().rev();
     let found = if wanted == LATEST {
@@ -100,13 +99,17 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
 /// None is; the message lists what there is.
 pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
     let (runs, _) = list(dir)?;
-    let one = runs.iter().any(|run| run.head.id == wanted);
-    if one || wanted == "latest" || Path::new(wanted).join(MANIFEST).is_file() {
+    let one = runs.iter().any(|run| run.head.id == wanted || is_folder(run, wanted));
+    if one || wanted == LATEST || Path::new(wanted).join(MANIFEST).is_file() {
         return Ok(vec![resolve(dir, wanted)?]);
     }
     let labelled: Vec<PathBuf> =
         runs.into_iter().filter(|run| run.head.label == wanted).map(|run| run.path).collect();
     if labelled.is_empty() { Ok(vec![resolve(dir, wanted)?]) } else { Ok(labelled) }
+}
+
+fn is_folder(run: &RunEntry, wanted: &str) -> bool {
+    run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted)
 }
 
 fn hint(runs: &[RunEntry]) -> String {

@@ -26,6 +26,9 @@ const ROWS_AHEAD: u64 = 1 << 20;
 /// Rows of a row group.
 const SMALLEST_GROUP: usize = 16 << 10;
 const LARGEST_GROUP: usize = 4 << 20;
+/// The same where the end of a group needs room that nobody promised: on a disk that cannot reserve any, or in memory
+/// where pages cannot wait on disk.
+const LARGEST_UNPROMISED: usize = 128 << 10;
 /// Description of a row group in the footer, bytes.
 const OF_ROW_GROUP: u64 = 4 << 10;
 
@@ -38,6 +41,8 @@ pub(crate) struct TableWriter<R> {
     path: PathBuf,
     rows: R,
     writer: ArrowWriter<ReservedFile>,
+    /// Where the pages of a group wait.
+    pages: PageSpill,
     in_group: usize,
     written: usize,
     largest_batch: u64,
@@ -51,15 +56,17 @@ impl<R: TableRows> TableWriter<R> {
         let mut file = ReservedFile::create(folder, R::FILE)?;
         file.reserve(ROWS_AHEAD)?;
         let schema = schema(R::FILE);
+        let pages = PageSpill::beside(folder, R::FILE);
         let options = ArrowWriterOptions::new()
             .with_properties(properties(&schema))
-            .with_page_store_factory(Arc::new(PageSpill::beside(folder, R::FILE)));
+            .with_page_store_factory(Arc::new(pages.clone()));
         let writer =
             ArrowWriter::try_new_with_options(file, schema, options).map_err(|e| parquet_error(&path, e))?;
         let mut table = TableWriter {
             path,
             rows: R::default(),
             writer,
+            pages,
             in_group: 0,
             written: 0,
             largest_batch: 0,
@@ -90,7 +97,8 @@ impl<R: TableRows> TableWriter<R> {
         self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;
         self.written += rows;
-        if self.in_group >= row_group(self.written) {
+        let promised = self.writer.inner().can_reserve() && self.pages.is_on_disk();
+        if self.in_group >= row_group(self.written, promised) {
             self.in_group = 0;
             self.writer.flush().map_err(|e| parquet_error(&self.path, e))?;
         }
@@ -158,8 +166,8 @@ fn properties(schema: &Schema) -> WriterProperties {
 /// Rows of the row group under way after so many rows, its own among them: as many as there were before it. The
 /// pages of a large group wait on disk ([`PageSpill`]), and few groups are described in memory: some 30 for the hundred
 /// million rows of a day.
-fn row_group(written: usize) -> usize {
-    (written / 2).clamp(SMALLEST_GROUP, LARGEST_GROUP)
+fn row_group(written: usize, promised: bool) -> usize {
+    (written / 2).clamp(SMALLEST_GROUP, if promised { LARGEST_GROUP } else { LARGEST_UNPROMISED })
 }
 
 /// The system's error inside the library's, where there is one.
@@ -176,18 +184,36 @@ fn parquet_error(path: &Path, error: ParquetError) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::GapRows;
+    use jitterscope_model::{Comm, CpuId, Stall, StallId, ThreadRef, TickRate, Ticks};
 
     #[test]
     fn groups_grow_with_the_file_so_that_their_descriptions_stay_few() {
         let (mut written, mut in_group, mut groups) = (0, 0, 0);
         while written < 100_000_000 {
             (written, in_group) = (written + BATCH, in_group + BATCH);
-            if in_group >= row_group(written) {
+            if in_group >= row_group(written, true) {
                 assert!((SMALLEST_GROUP..=LARGEST_GROUP).contains(&in_group), "{in_group} rows of {written}");
                 (in_group, groups) = (0, groups + 1);
             }
         }
         // Some 60 KiB each.
         assert!((20..40).contains(&groups), "{groups}");
+    }
+
+    #[test]
+    fn a_group_is_small_where_its_end_could_find_no_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = HeldDir::open(dir.path()).unwrap();
+        let mut table = TableWriter::<GapRows>::create(&folder).unwrap();
+        table.writer.inner_mut().cannot_reserve();
+        let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin/1") };
+        let stall = Stall { id: StallId(1), cpu: CpuId(1), victim, start: Ticks(1), end: Ticks(2) };
+        for _ in 0..600_000 {
+            table.push(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0)).unwrap();
+        }
+        let groups: Vec<i64> =
+            table.writer.flushed_row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups.iter().max(), Some(&(LARGEST_UNPROMISED as i64)), "{groups:?}");
     }
 }

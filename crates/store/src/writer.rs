@@ -183,15 +183,7 @@ impl RunWriter {
         end: Ticks,
         histogram: &Histogram<u64>,
     ) -> Result<(), StoreError> {
-        let clock = self.clock()?;
-        let since = clock.rate.nanos(start.since(clock.start.ticks));
-        let length = clock.rate.nanos(end.since(start));
-        self.hlog.write(
-            &format!("{probe}-cpu{cpu}"),
-            Duration::from_nanos(since.0),
-            Duration::from_nanos(length.0),
-            histogram,
-        )
+        self.tagged_histogram(&format!("{probe}-cpu{cpu}"), start, end, histogram)
     }
 
     /// A histogram in nanoseconds of a whole measurement, under a tag of its own. Lines of this kind come

@@ -34,7 +34,12 @@ fn an_id_means_one_run_and_a_label_all_that_bear_it() {
     // A later run that calls itself by the id of another is not taken for it.
     run(dir.path(), &id, 3);
     assert_eq!(resolve(dir.path(), &id).unwrap(), second);
-    assert_eq!(resolve_all(dir.path(), &id).unwrap(), [second]);
+    assert_eq!(resolve_all(dir.path(), &id).unwrap(), [second.as_path()]);
+    // Nor one that calls itself by its folder's name.
+    let folder = second.file_name().unwrap().to_str().unwrap();
+    run(dir.path(), folder, 4);
+    assert_eq!(resolve(dir.path(), folder).unwrap(), second);
+    assert_eq!(resolve_all(dir.path(), folder).unwrap(), [second.as_path()]);
 }
 
 #[test]

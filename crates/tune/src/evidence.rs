@@ -118,7 +118,7 @@ impl Sets {
 impl RunEvidence {
     /// What a run measured, by program. `attributions` are the run's rows, and stalls are counted by them. Of
     /// threads that were followed the time is not: messages that queue up behind one stall share its time, so that
-    /// what ran in their stead is counted once a thread, as what each of them lost.
+    /// what ran instead of them is counted once a thread, as what each of them lost.
     ///
     /// # Errors
     /// Those of the rows.

@@ -1,11 +1,19 @@
-//! A selftest's report as plain text, at most 80 columns wide.
+//! A selftest's report: plain text, at most 80 columns wide, and JSON.
 
+use crate::style::wrap_whole;
+use crate::words;
 use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
-use jitterscope_recording::selftest::{SelftestReport, SelftestRow};
+use jitterscope_recording::selftest::{
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause,
+};
+use serde_json::Value;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
+
+/// Before the further lines of a note.
+const INDENT: &str = "  ";
 
 /// Widest name of a culprit; longer ones are cut.
 const EXPECTED: usize = 27;
@@ -54,6 +62,73 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
+/// The report as data, with sentences, `reason` and `said`, beside what they are made of.
+///
+/// # Errors
+/// None that a report can cause.
+pub fn json(report: &SelftestReport) -> Result<Value, serde_json::Error> {
+    let mut value = serde_json::to_value(report)?;
+    put(&mut value["rows"], "reason", report.rows.iter().map(shortfall));
+    for (shown, row) in value["rows"].as_array_mut().into_iter().flatten().zip(&report.rows) {
+        put(&mut shown["wrong"], "said", row.wrong.iter().map(|wrong| instead(&wrong.instead)));
+    }
+    let reasons = report.skipped.iter().map(|skipped| skip_cause(&skipped.cause));
+    put(&mut value["skipped"], "reason", reasons);
+    Ok(value)
+}
+
+/// Gives each of `rows` a text as `field`.
+fn put(rows: &mut Value, field: &str, texts: impl Iterator<Item = String>) {
+    for (row, text) in rows.as_array_mut().into_iter().flatten().zip(texts) {
+        row[field] = text.into();
+    }
+}
+
+/// Why a kind did not pass; empty where it did.
+fn shortfall(row: &SelftestRow) -> String {
+    let SelftestRow { injected, found, named, .. } = row;
+    match &row.shortfall {
+        None => String::new(),
+        Some(Shortfall::NothingInjected) => "nothing was injected".into(),
+        Some(Shortfall::TooBusy { out_of_reach, of }) => too_busy(*out_of_reach, *of),
+        Some(Shortfall::TooFewFound) => {
+            format!("found {found} of {injected}, {PASS_PERCENT} % are needed")
+        }
+        Some(Shortfall::TooFewNamed) => {
+            let told = row.wrong.first().map_or_else(String::new, |wrong| {
+                format!("; most often instead: {}, {} times", instead(&wrong.instead), wrong.count)
+            });
+            format!("named {named} of {injected}, {PASS_PERCENT} % are needed{told}")
+        }
+        Some(Shortfall::Broken { error }) => error.clone(),
+    }
+}
+
+fn too_busy(out_of_reach: u64, of: u64) -> String {
+    format!("another thread ran on the CPU during {out_of_reach} of {of} injections: too busy to test")
+}
+
+fn skip_cause(cause: &SkipCause) -> String {
+    match cause {
+        SkipCause::Unavailable { cause } => cause.to_string(),
+        SkipCause::NotReady { error } => error.clone(),
+        SkipCause::TooBusy { out_of_reach, of } => too_busy(*out_of_reach, *of),
+    }
+}
+
+fn instead(said: &Instead) -> String {
+    match said {
+        Instead::NoStall => "no stall".into(),
+        Instead::NoAttribution => "a stall without attribution".into(),
+        Instead::NoSender => "the right culprit without its sender".into(),
+        Instead::OtherSender { context, comm, tid } => {
+            let thread = comm.as_deref().map(str::to_owned).or(tid.map(|tid| format!("thread {tid}")));
+            format!("the right culprit, sent by {}", words::sent_from(*context, thread.as_deref()))
+        }
+        Instead::OtherCulprit { kind, name } => format!("{kind} {name}"),
+    }
+}
+
 fn notes(out: &mut String, report: &SelftestReport) {
     let failed: Vec<&SelftestRow> = report.rows.iter().filter(|row| !row.passed).collect();
     let noted = report.rows.iter().any(|row| row.passed && row.out_of_reach > 0);
@@ -61,10 +136,10 @@ fn notes(out: &mut String, report: &SelftestReport) {
         out.push('\n');
     }
     for row in &failed {
-        note(out, row.kind, "failed", &row.reason);
+        note(out, row.kind, "failed", &shortfall(row));
     }
     for skipped in &report.skipped {
-        note(out, skipped.kind, "skipped", &skipped.reason);
+        note(out, skipped.kind, "skipped", &skip_cause(&skipped.cause));
     }
     for row in report.rows.iter().filter(|row| row.passed && row.out_of_reach > 0) {
         let reason = format!(
@@ -89,59 +164,63 @@ fn notes(out: &mut String, report: &SelftestReport) {
 
 /// One reason, wrapped, its further lines indented.
 fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
-    let mut column = 0;
-    for word in visible(&format!("{kind} {what}: {reason}")).split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > WIDTH {
-            out.push_str("\n  ");
-            column = 2;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
-    }
+    let lines = wrap_whole(&format!("{kind} {what}: {reason}"), WIDTH - INDENT.len());
+    out.push_str(&lines.join(&format!("\n{INDENT}")));
     out.push('\n');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_inject::Expectation;
-    use jitterscope_model::CulpritKind;
-    use jitterscope_recording::selftest::SkippedKind;
+    use jitterscope_inject::{Expectation, Unavailable};
+    use jitterscope_model::{CulpritKind, ExecutionContext};
+    use jitterscope_recording::selftest::{SkippedKind, WrongVerdict};
 
-    fn row(kind: DisturbKind, culprit: (CulpritKind, &str), counts: [u64; 2], reason: &str) -> SelftestRow {
+    fn row(kind: DisturbKind, culprit: (CulpritKind, &str), counts: [u64; 2]) -> SelftestRow {
         let [found, named] = counts;
+        let shortfall = match counts {
+            [100, 100] => None,
+            [100, _] => Some(Shortfall::TooFewNamed),
+            _ => Some(Shortfall::TooFewFound),
+        };
         SelftestRow {
             expected: Some(Expectation { kind: culprit.0, name: culprit.1.into(), sender: None }),
             injected: 100,
             found,
             named,
             length_error: (found > 0).then_some(0.02),
-            passed: reason.is_empty(),
-            ..SelftestRow::failed(kind, reason.into())
+            passed: shortfall.is_none(),
+            shortfall,
+            ..SelftestRow::of(kind)
         }
     }
 
     #[test]
     fn the_text_fits_and_says_why() {
         let fifo = (CulpritKind::Thread, "js-fifo-004d");
-        let instead =
-            "named 60 of 100, 95 % are needed; most often instead: hypervisor late interrupt, 40 times";
+        let late = Instead::OtherCulprit { kind: CulpritKind::Hypervisor, name: "late interrupt".into() };
         let long = (CulpritKind::Kworker, "a_function_of_a_very_long_name");
         let rows = vec![
-            row(DisturbKind::Fifo, fifo, [100, 100], ""),
-            row(DisturbKind::Fifo, fifo, [100, 60], instead),
-            row(DisturbKind::Kworker, long, [0, 0], "found 0 of 100, 95 % are needed"),
-            SelftestRow::failed(DisturbKind::Timer, "the child ended with signal 9".into()),
+            row(DisturbKind::Fifo, fifo, [100, 100]),
+            SelftestRow {
+                wrong: vec![WrongVerdict { instead: late, count: 40 }],
+                ..row(DisturbKind::Fifo, fifo, [100, 60])
+            },
+            row(DisturbKind::Kworker, long, [0, 0]),
+            SelftestRow {
+                shortfall: Some(Shortfall::Broken { error: "the child ended with signal 9".into() }),
+                ..SelftestRow::of(DisturbKind::Timer)
+            },
         ];
         let skipped = vec![SkippedKind {
             kind: DisturbKind::Writeback,
-            reason: "/sys/devices/virtual/workqueue/writeback/cpumask: Permission denied (os error 13); \
-                     confining writeback to one CPU needs root"
-                .into(),
+            cause: SkipCause::Unavailable {
+                cause: Unavailable::ControlFile {
+                    path: "/sys/devices/virtual/workqueue/writeback/cpumask".into(),
+                    error: "Permission denied (os error 13)".into(),
+                    what: "confining writeback to one CPU".into(),
+                },
+            },
         }];
         let text = render(&SelftestReport::new(rows, skipped));
         let expected = "\
@@ -156,8 +235,8 @@ fifo failed: named 60 of 100, 95 % are needed; most often instead: hypervisor
   late interrupt, 40 times
 kworker failed: found 0 of 100, 95 % are needed
 timer failed: the child ended with signal 9
-writeback skipped: /sys/devices/virtual/workqueue/writeback/cpumask: Permission
-  denied (os error 13); confining writeback to one CPU needs root
+writeback skipped: /sys/devices/virtual/workqueue/writeback/cpumask:
+  Permission denied (os error 13); confining writeback to one CPU needs root
 
 selftest failed: 1 of 4 kinds passed, 1 skipped
 ";
@@ -166,12 +245,37 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
     }
 
     #[test]
-    fn all_but_one_is_not_shown_as_all() {
-        let row = SelftestRow {
-            injected: 10_000,
-            found: 9_999,
-            ..SelftestRow::failed(DisturbKind::Fair, "".into())
+    fn what_was_said_instead_is_told_in_words() {
+        let sent = |context, comm: Option<&str>, tid| {
+            instead(&Instead::OtherSender { context, comm: comm.map(Into::into), tid })
         };
+        let thread = ExecutionContext::Thread;
+        assert_eq!(sent(thread, Some("chrome"), None), "the right culprit, sent by chrome");
+        assert_eq!(sent(thread, None, Some(78)), "the right culprit, sent by thread 78");
+        let interrupt = sent(ExecutionContext::Interrupt, None, None);
+        assert_eq!(interrupt, "the right culprit, sent by an interrupt");
+    }
+
+    #[test]
+    fn json_has_the_sentence_beside_what_it_is_made_of() {
+        let wrong = vec![WrongVerdict { instead: Instead::NoStall, count: 10 }];
+        let rows =
+            vec![SelftestRow { wrong, ..row(DisturbKind::Fifo, (CulpritKind::Thread, "x"), [90, 90]) }];
+        let cause = SkipCause::TooBusy { out_of_reach: 90, of: 100 };
+        let skipped = vec![SkippedKind { kind: DisturbKind::Membarrier, cause }];
+        let json = json(&SelftestReport::new(rows, skipped)).unwrap();
+        assert_eq!(json["rows"][0]["shortfall"]["id"], "too-few-found");
+        assert_eq!(json["rows"][0]["reason"], "found 90 of 100, 95 % are needed");
+        let wrong = &json["rows"][0]["wrong"][0];
+        assert_eq!([&wrong["instead"]["id"], &wrong["said"]], ["no-stall", "no stall"]);
+        assert_eq!(json["skipped"][0]["cause"]["out_of_reach"], 90);
+        let told = "another thread ran on the CPU during 90 of 100 injections: too busy to test";
+        assert_eq!(json["skipped"][0]["reason"], told);
+    }
+
+    #[test]
+    fn all_but_one_is_not_shown_as_all() {
+        let row = SelftestRow { injected: 10_000, found: 9_999, ..SelftestRow::of(DisturbKind::Fair) };
         let text = render(&SelftestReport::new(vec![row], vec![]));
         assert!(text.contains("99.9 %"), "{text}");
     }

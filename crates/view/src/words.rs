@@ -3,8 +3,8 @@
 use crate::style::tame;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{
-    About, Culprit, CulpritKind, Meanwhile, Phase, ProbeKind, SchedClass, Subject, SumRow, Task,
-    TimelineItem, TimerSource, Verdict, Work,
+    About, Culprit, CulpritKind, ExecutionContext, Meanwhile, Phase, ProbeKind, SchedClass, Sender, Subject,
+    SumRow, Task, TimelineItem, TimerSource, Verdict, Work,
 };
 
 /// What a kind of recording is called where it is typed, `record none`, whatever stored runs call it.
@@ -18,6 +18,28 @@ pub(crate) fn probe(kind: &str) -> String {
 /// `thread bash`.
 pub(crate) fn kind_and_name(subject: &Subject) -> String {
     format!("{} {}", tame(subject.kind_word()), name(subject))
+}
+
+/// Who sent, woke or queued: `cron`, `a softirq on top of udp-send`, `an interrupt`.
+pub(crate) fn sender_name(sender: &Sender) -> String {
+    let thread = sender.comm.as_deref().unwrap_or(ENDED);
+    sent_from(sender.context, sender.involves_thread().then_some(thread))
+}
+
+/// A thread that was gone before its name could be read.
+pub(crate) const ENDED: &str = "a thread that has ended";
+
+/// As [`sender_name`]; `thread` is what the thread is called that may have had a part in it.
+pub(crate) fn sent_from(context: ExecutionContext, thread: Option<&str>) -> String {
+    match (context, thread) {
+        (ExecutionContext::Thread, Some(thread)) => thread.into(),
+        (ExecutionContext::Thread, None) => "a thread".into(),
+        (ExecutionContext::Softirq, Some(thread)) => format!("a softirq on top of {thread}"),
+        (ExecutionContext::Softirq, None) => "a softirq".into(),
+        (ExecutionContext::Interrupt, _) => "an interrupt".into(),
+        (ExecutionContext::Nmi, _) => "an NMI".into(),
+        (ExecutionContext::Unknown, _) => "something unknown".into(),
+    }
 }
 
 /// What it is called.
@@ -274,7 +296,7 @@ fn frame_note(culprit: &Culprit, ended: bool, named_inside: bool) -> String {
     parts.extend(Some(detail).filter(|detail| !detail.is_empty()));
     if let Some(sender) = &culprit.sender {
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        let who = sender.who();
+        let who = sender_name(sender);
         let pid = if sender.involves_thread() {
             format!(" ({})", id(sender.tid, sender.tgid))
         } else {

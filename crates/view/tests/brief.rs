@@ -95,6 +95,7 @@ fn a_warning_uses_the_width_and_is_cut_between_words() {
     in_trouble(&mut summary);
     let text = brief(&summary, Style::default());
     let cut: Vec<&str> = text.lines().filter(|line| line.starts_with("! ")).collect();
+    assert!(!cut.is_empty(), "{text}");
     for line in cut {
         assert!(!line.ends_with("..") || line.ends_with(" .."), "{line}");
         assert!(line.len() > 68, "{line}");

@@ -123,7 +123,7 @@ fn charts_beside_one_another_have_the_same_scales_and_colours() {
     assert!(widths[1] / widths[0] > 90.0, "{widths:?}");
 }
 
-/// Stalls that a culprit has two parts of, each set going by the same thread.
+/// Stalls that a culprit has two parts of, each triggered by the same thread.
 #[test]
 fn who_set_a_culprit_going_is_a_share_of_the_times_that_are_known() {
     let mut scenario = Scenario::new(&[0]);

@@ -1,9 +1,9 @@
 //! What `attach` takes from those that it follows: two processes that pass a byte to and fro on one CPU, and a
 //! Redis server under load, followed and not, in turns. `perf sched record` stands beside it.
 
+use super::Claim;
 use super::tool::Runs;
-use super::turns::{median, noise, ratios, timed};
-use super::{Claim, Verdict};
+use super::turns::{judged, median, noise, ratios, timed};
 use crate::shell;
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,17 +84,7 @@ fn claim(what: &str, ratios: &[f64], noise: f64, least: f64) -> Claim {
         what: what.into(),
         measured: format!("{ratio:.3}"),
         target: format!(">= {least}"),
-        verdict: judged(ratio, noise, least, ratios.len()),
-    }
-}
-
-/// What a ratio says where two turns of the same setting differ by a factor of `noise`: nothing, where that hides
-/// the effect asked for.
-fn judged(ratio: f64, noise: f64, least: f64, turns: usize) -> Verdict {
-    match ratio >= least {
-        _ if noise - 1.0 > (1.0 - least) * (turns as f64).sqrt() => Verdict::Noise,
-        true => Verdict::Holds,
-        false => Verdict::Missed,
+        verdict: judged(ratio >= least, 1.0 - least, noise, ratios.len()),
     }
 }
 
@@ -222,16 +212,4 @@ fn wait_for(what: &str, mut there: impl FnMut() -> anyhow::Result<bool>) -> anyh
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
-        assert_eq!(judged(0.99, 1.01, 0.95, 5), Verdict::Holds);
-        assert_eq!(judged(0.90, 1.01, 0.95, 5), Verdict::Missed);
-        assert_eq!([judged(0.5, 1.5, 0.95, 5), judged(1.0, 1.5, 0.95, 5)], [Verdict::Noise, Verdict::Noise]);
-    }
 }

@@ -2,7 +2,7 @@
 //! in turns, and what the tool says of that itself.
 
 use super::tool::Runs;
-use super::turns::{median, noise, ratios};
+use super::turns::{judged, median, noise, ratios};
 use super::{Claim, Verdict, number};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         median(with) * 100.0,
         median(without) * 100.0
     );
-    let verdict = judged(ratio, noise);
+    let verdict = judged(ratio <= MOST, MOST - 1.0, noise, TURNS - 1);
     if verdict == Verdict::Noise {
         // The error of a median falls with the root of the turns.
         let turns = ((noise - 1.0) / (MOST - 1.0)).powi(2);
@@ -49,16 +49,6 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         target: format!("<= {MOST}"),
         verdict,
     }])
-}
-
-/// What a ratio says where two turns of the same setting differ by a factor of `noise`. Where that hides the effect
-/// asked for, it says nothing, whichever way it lies.
-fn judged(ratio: f64, noise: f64) -> Verdict {
-    match ratio <= MOST {
-        _ if noise - 1.0 > (MOST - 1.0) * (TURNS as f64 - 1.0).sqrt() => Verdict::Noise,
-        true => Verdict::Holds,
-        false => Verdict::Missed,
-    }
 }
 
 /// The floor of an event that is on, as the tool measured it before each recording, and how many came of what.
@@ -82,16 +72,4 @@ fn print_price(traced: &[Value]) -> anyhow::Result<()> {
         println!("{class:>14} {count:>10} events of the last turn");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
-        assert_eq!(judged(1.0, 1.01), Verdict::Holds);
-        assert_eq!(judged(MOST + 0.01, 1.01), Verdict::Missed);
-        assert_eq!([judged(1.0, 1.5), judged(2.0, 1.5)], [Verdict::Noise, Verdict::Noise]);
-    }
 }

@@ -1,5 +1,6 @@
 //! What is measured in turns.
 
+use super::Verdict;
 use std::time::{Duration, Instant};
 
 /// The middle value, of an even count the mean of the two in the middle; not a number of none.
@@ -24,6 +25,17 @@ pub(super) fn ratios(values: &[f64], partners: &[f64]) -> Vec<f64> {
     values.iter().zip(partners).map(|(value, partner)| value / partner).collect()
 }
 
+/// What a ratio says, `holds` or not: nothing, whichever way it lies, where two turns of the same setting differ by so
+/// large a factor, `noise`, that the median of `turns` hides `effect`, the difference from 1 that is asked for.
+pub(super) fn judged(holds: bool, effect: f64, noise: f64, turns: usize) -> Verdict {
+    // The error of a median falls with the root of the turns.
+    match holds {
+        _ if noise - 1.0 > effect * (turns as f64).sqrt() => Verdict::Noise,
+        true => Verdict::Holds,
+        false => Verdict::Missed,
+    }
+}
+
 /// How long something took.
 pub(super) fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, Duration)> {
     let began = Instant::now();
@@ -39,6 +51,15 @@ mod tests {
     fn the_median_of_an_even_count_lies_between_the_two_in_the_middle() {
         assert_eq!([median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 3.0, 2.0])], [2.0, 2.5]);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
+        let judged = |holds, noise| judged(holds, 0.08, noise, 6);
+        assert_eq!([judged(true, 1.01), judged(false, 1.01)], [Verdict::Holds, Verdict::Missed]);
+        assert_eq!([judged(true, 1.5), judged(false, 1.5)], [Verdict::Noise, Verdict::Noise]);
+        // Six turns show what is hidden by 2.449 times the effect at most.
+        assert_eq!([judged(true, 1.195), judged(true, 1.197)], [Verdict::Holds, Verdict::Noise]);
     }
 
     #[test]

@@ -8,20 +8,41 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// What this machine's sources of packages cannot give, or not now: nothing about the product.
+#[derive(Debug)]
+pub struct Unavailable(pub String);
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
 /// The newest package whose name matches, as apt-cache searches for names.
+///
+/// # Errors
+/// [`Unavailable`] where the sources cannot be asked, or have none.
 pub fn newest(pattern: &str) -> anyhow::Result<String> {
     if search(pattern)?.is_empty() {
         eprintln!("lab: fetching the lists of packages");
-        succeed(apt("apt-get")?.args(["update", "--quiet"]))?;
+        fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
     }
     let found = search(pattern)?;
-    found.into_iter().max_by_key(|name| numbers(name)).with_context(|| {
-        format!("no package of this machine's apt sources is called {pattern}: add the release that has it")
+    found.into_iter().max_by_key(|name| numbers(name)).ok_or_else(|| {
+        Unavailable(format!(
+            "no package of this machine's apt sources is called {pattern}: add the release that has it"
+        ))
+        .into()
     })
 }
 
-/// Fetches a package and unpacks those of its files that match, as GNU tar's wildcards do; all without any.
-/// What was unpacked before is left as it is.
+/// Fetches a package and unpacks those of its files that match, as GNU tar's wildcards do; all without any. A
+/// release may lack some: what matches nothing is left out. What was unpacked before is left as it is.
+///
+/// # Errors
+/// [`Unavailable`] where it cannot be fetched; a package that cannot be read.
 pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
     let done = into.join(format!(".{package}"));
     if done.exists() {
@@ -30,11 +51,11 @@ pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()>
     let scratch = tempfile::tempdir_in(folder()?)?;
     eprintln!("lab: fetching {package}");
     if search(&format!("^{package}$"))?.is_empty() {
-        succeed(apt("apt-get")?.args(["update", "--quiet"]))?;
+        fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
     }
-    succeed(apt("apt-get")?.args(["download", "--quiet", package]).current_dir(&scratch))?;
+    fetched(apt("apt-get")?.args(["download", "--quiet", package]).current_dir(&scratch))?;
     let file = fs::read_dir(&scratch)?.flatten().map(|entry| entry.path()).next();
-    let file = file.with_context(|| format!("apt-get fetched no file for {package}"))?;
+    let file = file.ok_or_else(|| Unavailable(format!("apt-get fetched no file for {package}")))?;
     fs::create_dir_all(into)?;
     let mut tar = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
@@ -44,18 +65,28 @@ pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()>
         .context("dpkg-deb cannot be started")?;
     let stream = tar.stdout.take().context("dpkg-deb has no output")?;
     let mut unpack = Command::new("tar");
-    unpack.args(["--extract", "--no-same-owner", "--directory"]).arg(into).stdin(stream);
+    unpack.args(["--extract", "--no-same-owner", "--directory"]).arg(into).stdin(stream).env("LC_ALL", "C");
     if !wanted.is_empty() {
         unpack.arg("--wildcards").args(wanted);
     }
-    let unpacked = succeed(&mut unpack);
+    let unpacked = unpack.output().context("tar cannot be started")?;
     // Whatever tar said, dpkg-deb has ended or will: its pipe is closed.
     let read = tar.wait()?;
-    unpacked?;
+    let said = String::from_utf8_lossy(&unpacked.stderr);
+    if !unpacked.status.success() && !only_lacks(&said) {
+        bail!("{package} cannot be unpacked ({}): {}", unpacked.status, said.trim());
+    }
     if !read.success() {
         bail!("{} cannot be read: dpkg-deb {read}", file.display());
     }
     Ok(fs::write(done, [])?)
+}
+
+/// Whether tar had nothing to complain of but patterns that match no file.
+fn only_lacks(said: &str) -> bool {
+    let lacks = |line: &str| line.ends_with(": Not found in archive");
+    let ends = |line: &str| line.ends_with("Exiting with failure status due to previous errors");
+    said.lines().any(lacks) && said.lines().all(|line| lacks(line) || ends(line))
 }
 
 /// Busybox, linked statically: the guest's userland, and some of our tools here.
@@ -89,6 +120,11 @@ fn apt(program: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// Runs apt; its failure is that of the sources or of the network.
+fn fetched(command: &mut Command) -> anyhow::Result<()> {
+    succeed(command).map_err(|error| Unavailable(format!("{error:#}")).into())
+}
+
 /// Runs it, its standard output with our messages; fails when it does.
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -108,6 +144,16 @@ fn numbers(name: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_module_that_a_release_lacks_is_no_failure_and_a_full_disk_is() {
+        let lacks = "tar: */kernel/fs/netfs: Not found in archive\n";
+        let ends = "tar: Exiting with failure status due to previous errors\n";
+        assert!(only_lacks(&[lacks, ends].concat()));
+        assert!(!only_lacks(ends) && !only_lacks(""));
+        let full = "tar: ./boot/vmlinuz: Cannot write: No space left on device\n";
+        assert!(!only_lacks(&[full, lacks, ends].concat()));
+    }
 
     #[test]
     fn the_newest_is_the_one_with_the_highest_numbers() {

@@ -25,6 +25,8 @@ if ! share lab /lab || ! share out /out; then
     echo "lab: the shared folders cannot be mounted"
     poweroff -f
 fi
+# From here on what happens is the command's.
+echo >/lab/booted
 cd /root
 sh /lab/command >/lab/stdout 2>/lab/stderr </dev/null
 echo $? >/lab/exit

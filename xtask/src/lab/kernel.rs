@@ -54,7 +54,8 @@ pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
         .collect();
     let unpacked = root.join("unpacked");
     if !chosen.exists() {
-        unpack_some(&package, &wanted, &unpacked)?;
+        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        debian::unpack(&package, &wanted, &unpacked)?;
         depmod(&unpacked)?;
         fs::write(&chosen, &package)?;
     }
@@ -63,29 +64,6 @@ pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
         image: image.with_context(|| format!("{package} has no image in boot/"))?,
         modules: unpacked,
     })
-}
-
-/// Not every release has every module: what is missing shows when the guest starts, or is built in.
-fn unpack_some(package: &str, wanted: &[String], into: &Path) -> anyhow::Result<()> {
-    let all: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    let whole = tempfile::tempdir_in(folder()?)?;
-    debian::unpack(package, &["./boot/vmlinuz-*", "*/kernel/*"], whole.path())?;
-    fs::create_dir_all(into)?;
-    for pattern in all {
-        copy(whole.path(), pattern, into)?;
-    }
-    Ok(())
-}
-
-/// Copies what matches a pattern of a shell, with its folders.
-fn copy(from: &Path, pattern: &str, into: &Path) -> anyhow::Result<()> {
-    let script = r#"for file in $1; do [ ! -e "$file" ] || cp -r --parents "$file" "$2"; done"#;
-    let status =
-        Command::new("sh").args(["-c", script, "sh", pattern]).arg(into).current_dir(from).status()?;
-    if !status.success() {
-        bail!("{pattern} cannot be copied to {}", into.display());
-    }
-    Ok(())
 }
 
 fn depmod(root: &Path) -> anyhow::Result<()> {

@@ -127,6 +127,11 @@ impl Guest {
         self
     }
 
+    /// Whether it has a disk, which keeps what a guest wrote to it.
+    pub fn has_disk(&self) -> bool {
+        self.qemu.iter().any(|argument| argument == "-drive")
+    }
+
     /// What its kernel is given.
     pub fn command_line(&self) -> String {
         let named = self.append.split_whitespace().any(|word| {

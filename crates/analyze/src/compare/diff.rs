@@ -137,7 +137,10 @@ impl Against {
 
 /// What a total is called, by its place among the totals.
 pub(super) fn total_title(at: usize, kind: FigureKind) -> String {
-    if at == 0 { "total".to_owned() } else { format!("total ({})", kind.total_name()) }
+    match kind.total_name() {
+        Some(name) if at > 0 => format!("total ({name})"),
+        _ => "total".to_owned(),
+    }
 }
 
 /// A figure of both.

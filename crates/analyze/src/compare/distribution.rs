@@ -1,6 +1,6 @@
 //! Quantiles and tails, each where its arguments make sense.
 
-use statrs::distribution::{Beta, ContinuousCDF, Gamma, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, Gamma, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 /// The quantile of Student's t; infinite without a degree of freedom.
@@ -18,11 +18,77 @@ pub(super) fn normal_quantile(probability: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(probability))
 }
 
+/// From so many events on, approximations are exact to a thousandth of their standard deviation, and iterations no
+/// longer are: the library's Newton steps for the gamma distribution diverge from some 10^5 on, and those for the
+/// beta distribution do not end where 10^7 stand beside 10.
+const MANY: f64 = 1e4;
+/// The same of the beta distribution's smaller count.
+const MANY_OF_BOTH: f64 = 1e3;
+/// Halvings of a range of log odds: the range is some 100 wide.
+const HALVINGS: usize = 64;
+
+/// The quantile of a gamma distribution of unit scale and a large shape, by the cube root of Wilson and Hilferty.
+fn gamma_of_many(shape: f64, at: f64) -> f64 {
+    let root = 1.0 - 1.0 / (9.0 * shape) + normal_quantile(at) / (3.0 * shape.sqrt());
+    shape * root.powi(3)
+}
+
+/// The quantile of a beta distribution of two shapes of at least 1, of any size.
+fn beta_quantile(a: f64, b: f64, at: f64) -> f64 {
+    if a.min(b) >= MANY_OF_BOTH {
+        return beta_of_many(a, b, at);
+    }
+    // By its odds, which lie about a / b whatever the size of either.
+    let of = |log_odds: f64| {
+        let odds = log_odds.exp();
+        odds / (1.0 + odds)
+    };
+    let (mut low, mut high) = ((a / b).ln() - 50.0, (a / b).ln() + 50.0);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        let x = of(middle);
+        if x < 1.0 && beta_reg(a, b, x) < at {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    of(f64::midpoint(low, high))
+}
+
+/// The same of two large shapes: its odds are those of two gamma variables, whose cube roots are normal (Paulson's
+/// form of the F distribution).
+fn beta_of_many(a: f64, b: f64, at: f64) -> f64 {
+    let (of_a, of_b, z) = (1.0 / (9.0 * a), 1.0 / (9.0 * b), normal_quantile(at));
+    // z = ((1 - of_b) r - (1 - of_a)) / sqrt(of_b r^2 + of_a), for the cube root r of (odds b / a).
+    let (mean_a, mean_b) = (1.0 - of_a, 1.0 - of_b);
+    let square = mean_b * mean_b - z * z * of_b;
+    let under = mean_a * mean_a * of_b + mean_b * mean_b * of_a - z * z * of_a * of_b;
+    let root = (mean_a * mean_b + z * under.max(0.0).sqrt()) / square;
+    let odds = root.powi(3) * a / b;
+    odds / (1.0 + odds)
+}
+
+/// What [`beta_of_many`] inverts.
+fn beta_below_of_many(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 {
+        return if x <= 0.0 { 0.0 } else { 1.0 };
+    }
+    let (of_a, of_b) = (1.0 / (9.0 * a), 1.0 / (9.0 * b));
+    let root = (x / (1.0 - x) * b / a).cbrt();
+    let z = ((1.0 - of_b) * root - (1.0 - of_a)) / (of_b * root * root + of_a).sqrt();
+    Normal::new(0.0, 1.0).map_or(f64::NAN, |normal| normal.cdf(z))
+}
+
 /// The interval of Garwood for the mean of which a count is one draw, where events come independently of one another.
 pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
-    let quantile =
-        |shape: f64, at: f64| Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.inverse_cdf(at));
+    let quantile = |shape: f64, at: f64| {
+        if shape > MANY {
+            return gamma_of_many(shape, at);
+        }
+        Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.inverse_cdf(at))
+    };
     let low = if events == 0 { 0.0 } else { quantile(events as f64, tail) };
     (low, quantile(events as f64 + 1.0, 1.0 - tail))
 }
@@ -35,13 +101,17 @@ pub(super) fn binomial_at_least(k: u64, n: u64, probability: f64) -> f64 {
     if k > n {
         return 0.0;
     }
-    beta_reg(k as f64, (n - k) as f64 + 1.0, probability)
+    let (a, b) = (k as f64, (n - k) as f64 + 1.0);
+    if a.min(b) >= MANY_OF_BOTH {
+        return beta_below_of_many(a, b, probability);
+    }
+    beta_reg(a, b, probability)
 }
 
 /// The interval of Clopper and Pearson for the probability of which `k` of `n` trials came true.
 pub(super) fn binomial_interval(k: u64, n: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
-    let quantile = |a: f64, b: f64, at: f64| Beta::new(a, b).map_or(f64::NAN, |beta| beta.inverse_cdf(at));
+    let quantile = beta_quantile;
     let (successes, failures) = (k as f64, n.saturating_sub(k) as f64);
     let low = if k == 0 { 0.0 } else { quantile(successes, failures + 1.0, tail) };
     let high = if k >= n { 1.0 } else { quantile(successes + 1.0, failures, 1.0 - tail) };
@@ -75,6 +145,54 @@ mod tests {
             assert!((found.0 - low).abs() < 1e-3 && (found.1 - high).abs() < 1e-3, "{events}: {found:?}");
         }
         assert!((normal_quantile(0.95) - 1.644_9).abs() < 1e-4);
+    }
+
+    #[test]
+    fn bounds_of_many_events_go_on_from_those_of_few() {
+        // sqrt(n) times the normal quantile, and what the skew adds: exact to far less than a hundredth of it.
+        for events in [9_999u64, 10_000, 150_000, 300_000, 3_000_000, 10_000_000, 5_000_000_000] {
+            let n = events as f64;
+            let (low, high) = poisson_bounds(events, 0.95);
+            let expected = (n - 1.959_964 * n.sqrt() + 0.947, n + 1.959_964 * n.sqrt() + 1.947);
+            let off = |found: f64, expected: f64| (found - expected).abs() / n.sqrt();
+            assert!(off(low, expected.0) < 0.001 && off(high, expected.1) < 0.001, "{events}: {low} {high}");
+        }
+    }
+
+    #[test]
+    fn proportions_of_any_counts_have_bounds() {
+        // One count large: that of the small one, over the large one (Garwood's, to the small share it is).
+        for (k, n) in [(10u64, 8_000_000u64), (10, 10_000_000), (50, 10_000_000), (4_000, 500_000_000)] {
+            let (low, high) = binomial_interval(k, n, 0.95);
+            let of = poisson_bounds(k, 0.95);
+            for (found, expected) in [(low, of.0), (high, of.1)] {
+                assert!((found * n as f64 / expected - 1.0).abs() < 1e-3, "{k} of {n}: {found} {expected}");
+            }
+            let mirrored = binomial_interval(n - k, n, 0.95);
+            assert!((1.0 - mirrored.1 - low).abs() < 1e-3 * low, "{k} of {n}: {mirrored:?}");
+            assert!((1.0 - mirrored.0 - high).abs() < 1e-3 * high, "{k} of {n}: {mirrored:?}");
+        }
+        // Both large: the normal interval. On either side of the change of method.
+        for (k, n) in
+            [(990u64, 2_000u64), (1_005, 2_010), (999, 500_000), (1_001, 500_000), (1 << 40, 1 << 42)]
+        {
+            let (low, high) = binomial_interval(k, n, 0.95);
+            let (share, n) = (k as f64 / n as f64, n as f64);
+            let deviation = (share * (1.0 - share) / n).sqrt();
+            let center = f64::midpoint(low, high);
+            assert!((center - share).abs() < 0.06 * deviation, "{k}: {low} {high}");
+            assert!(((high - low) / (2.0 * 1.959_964 * deviation) - 1.0).abs() < 0.03, "{k}: {low} {high}");
+        }
+        for (k, n) in [(1_500u64, 400_000u64), (5_000_000, 11_000_000), (1 << 40, 1 << 42)] {
+            let (low, high) = binomial_interval(k, n, 0.95);
+            assert!((binomial_at_least(k, n, low) - 0.025).abs() < 1e-4, "{k} of {n}");
+            assert!((1.0 - binomial_at_least(k + 1, n, high) - 0.025).abs() < 1e-4, "{k} of {n}");
+        }
+        let (before, after) =
+            (binomial_interval(998, 300_000, 0.95), binomial_interval(1_002, 300_000, 0.95));
+        assert!(
+            (after.0 - before.0 - 4.0 / 3e5).abs() < 1e-6 && (after.1 - before.1 - 4.0 / 3e5).abs() < 1e-6
+        );
     }
 
     #[test]

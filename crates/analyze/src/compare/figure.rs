@@ -120,24 +120,18 @@ impl FigureKind {
     /// Whether it is the one that stands for all that was lost in runs of its probe.
     #[must_use]
     pub fn is_total(self) -> bool {
-        matches!(
-            self,
-            FigureKind::Stolen
-                | FigureKind::MeanLateness
-                | FigureKind::Lost
-                | FigureKind::WallTime
-                | FigureKind::MeanMessage { role: PipelineRole::Accumulator }
-        )
+        self.total_name().is_some()
     }
 
-    /// What it is called as one of several totals.
-    pub(super) fn total_name(self) -> &'static str {
+    /// What it is called as one of several totals, if it is one.
+    pub(super) fn total_name(self) -> Option<&'static str> {
         match self {
-            FigureKind::WallTime => "wall time",
-            FigureKind::Lost => "lost",
-            FigureKind::MeanLateness => "lateness",
-            FigureKind::MeanMessage { .. } => "messages",
-            _ => "stolen",
+            FigureKind::Stolen => Some("stolen"),
+            FigureKind::Lost => Some("lost"),
+            FigureKind::MeanLateness => Some("lateness"),
+            FigureKind::WallTime => Some("wall time"),
+            FigureKind::MeanMessage { role: PipelineRole::Accumulator } => Some("messages"),
+            _ => None,
         }
     }
 

@@ -1,8 +1,7 @@
 //! How finely a figure can be known, however alike its runs are.
 //!
-//! Three events in each of six runs scatter not at all, and their rate is far from exact. What runs differ by is thus
-//! never the whole of what is not known: an interval is at least as wide as the counts leave it that a figure rests
-//! on, or as the buckets are that it is read from.
+//! Three events in each of six runs show no scatter, yet the rate is not known exactly. An interval is therefore never
+//! narrower than the Poisson error of its counts, or than the histogram bucket that it is read from, allows.
 
 use super::distribution::{normal_quantile, poisson_bounds};
 use super::poisson::{Count, rate_ratio};
@@ -25,7 +24,7 @@ pub enum Basis {
 /// What the figure of two arms rests on: what their runs do, taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Grain {
-    /// What scatters it shows in its runs.
+    /// The scatter between runs is the whole uncertainty.
     #[default]
     Fine,
     /// So many events of each arm.
@@ -78,10 +77,7 @@ impl Grain {
                 let factor = second / first / (b.rate() / a.rate());
                 (ratio.low * factor - 1.0, ratio.high * factor - 1.0)
             }
-            (Grain::Counted([a, b]), Scale::Difference) => {
-                let (low, high) = difference([(first, a), (second, b)], level)?;
-                (low, high)
-            }
+            (Grain::Counted([a, b]), Scale::Difference) => difference([(first, a), (second, b)], level)?,
             (Grain::Buckets(share), Scale::Ratio) => {
                 let ratio = second / first;
                 (ratio / (1.0 + share) - 1.0, ratio * (1.0 + share) - 1.0)

@@ -17,7 +17,7 @@ const TOLD: usize = 3;
 /// A kind, where a pattern begins with one, and what follows: `kworker vmstat_update`.
 pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
     let parts = pattern.split_once(' ');
-    match parts.and_then(|(kind, rest)| Some((CulpritKind::parse(kind)?, rest.trim_start()))) {
+    match parts.and_then(|(kind, rest)| Some((CulpritKind::from_word(kind)?, rest.trim_start()))) {
         Some((kind, rest)) => (Some(kind), rest),
         None => (None, pattern),
     }

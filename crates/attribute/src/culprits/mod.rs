@@ -65,7 +65,7 @@ impl Naming<'_> {
     pub(crate) fn task(&self, frame: &Frame) -> TaskRef {
         let comm = self.names.comm(frame.named());
         let asked = || self.lexicon.comm(frame.tid).map_or(Comm::new(UNNAMED), |name| Comm::new(&name));
-        TaskRef { tid: frame.tid, comm: comm.unwrap_or_else(asked), prio: frame.prio.into() }
+        TaskRef { tid: frame.tid, comm: comm.unwrap_or_else(asked), prio: frame.priority().into() }
     }
 
     /// The text of an interrupt's or vector's name.

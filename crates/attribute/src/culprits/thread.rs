@@ -15,7 +15,7 @@ fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
 /// A thread that has the CPU. A worker is one of which no item was seen: its own name is all there is.
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
-    let known = frame.prio != Frame::NO_PRIORITY;
+    let known = frame.priority() != Frame::NO_PRIORITY;
     let told = naming.lexicon.task(&task);
     // A thread may call itself anything; the kernel's own are known by their flags.
     if !task.comm.as_bytes().starts_with(b"kworker/") || told.is_of_user() {

@@ -17,7 +17,6 @@ use jitterscope_model::{
     Confidence, Culprit, Evidence, Nanos, Quota, StoppedBy, Subject, TickRate, Ticks, Verdict,
 };
 
-const FIRST_FAIR_PRIORITY: i16 = 100;
 /// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u16 = 0xff;
 /// A wake-up is recorded before the thread is on a run queue: whom the scheduler chooses within this time, it
@@ -144,10 +143,10 @@ fn by_class(victim: i16, turn: &Frame) -> Withheld {
     let idle = turn.tid == 0;
     match victim {
         Frame::NO_PRIORITY => Withheld::No,
-        i16::MIN..0 if idle || turn.prio >= 0 => Withheld::Deadline,
-        0..FIRST_FAIR_PRIORITY if idle || turn.prio >= FIRST_FAIR_PRIORITY => Withheld::RealTime,
-        FIRST_FAIR_PRIORITY.. if idle => Withheld::Idle,
-        FIRST_FAIR_PRIORITY.. => Withheld::Perhaps,
+        i16::MIN..0 if idle || turn.priority() >= 0 => Withheld::Deadline,
+        0..Frame::FIRST_FAIR if idle || turn.priority() >= Frame::FIRST_FAIR => Withheld::RealTime,
+        Frame::FIRST_FAIR.. if idle => Withheld::Idle,
+        Frame::FIRST_FAIR.. => Withheld::Perhaps,
         _ => Withheld::No,
     }
 }

@@ -9,22 +9,44 @@ use super::ring::Ring;
 use super::slice::Slice;
 use super::window::names;
 use jitterscope_model::Ticks;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
-/// Culprits told apart between two marks; the others are summed by class.
+/// Culprits told apart between two marks, those with the most time; the others are summed by class.
 const MOST_CULPRITS: usize = 1024;
 /// The newest slices stay as they are: a charge may still change them.
 const NEWEST: u64 = 8;
 
+/// How urgent a turn's thread was, as far as that decides by what right it had the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Urgency {
+    Unknown,
+    Deadline,
+    RealTime,
+    Fair,
+}
+
+impl Urgency {
+    fn of(turn: &Frame) -> Urgency {
+        match turn.priority() {
+            Frame::NO_PRIORITY => Urgency::Unknown,
+            i16::MIN..0 => Urgency::Deadline,
+            0..Frame::FIRST_FAIR => Urgency::RealTime,
+            Frame::FIRST_FAIR.. => Urgency::Fair,
+        }
+    }
+}
+
 /// What joins slices: the turn, and what ran in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Culprit {
-    root: (Class, i32, CommId),
+    root: (Class, i32, CommId, Urgency),
     leaf: (Class, u64, u64, bool),
 }
 
 /// A culprit's sum in the making.
 struct Sum {
+    key: Culprit,
     root: Frame,
     leaf: Frame,
     length: Ticks,
@@ -107,18 +129,15 @@ impl Rebuilt {
                 root = ring.frame(root).parent;
             }
             let (root, leaf) = (ring.frame(root), ring.frame(namers[slice.frame as usize]));
-            let mut key = Culprit::of(root, leaf);
-            if known.len() >= MOST_CULPRITS && !known.contains_key(&key) {
-                key = key.without_name();
-            }
+            let key = Culprit::of(root, leaf);
             let index = *known.entry(key).or_insert_with(|| {
-                sums.push(Sum { root: key.root(root), leaf: key.leaf(leaf), length: Ticks(0) });
+                sums.push(Sum { key, root: key.root(root), leaf: key.leaf(leaf), length: Ticks(0) });
                 sums.len() - 1
             });
             sums[index].length = sums[index].length + slice.length();
         }
         let mut start = start;
-        for sum in sums.into_iter().filter(|sum| sum.length > Ticks(0)) {
+        for sum in most_are_named(sums).into_iter().filter(|sum| sum.length > Ticks(0)) {
             let end = start + sum.length;
             let mut frame = self.frames.len() as u32;
             self.frames.push(Frame { start, end, outcome: Outcome::Closed, parent: NONE, ..sum.root });
@@ -173,6 +192,32 @@ impl Rebuilt {
     }
 }
 
+/// Those with the most time keep their names, however late they came.
+fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
+    if sums.len() <= MOST_CULPRITS {
+        return sums;
+    }
+    let mut longest: Vec<usize> = (0..sums.len()).collect();
+    longest.select_nth_unstable_by_key(MOST_CULPRITS, |at| Reverse((sums[*at].length, Reverse(*at))));
+    let named: HashSet<usize> = longest[..MOST_CULPRITS].iter().copied().collect();
+    let mut told: Vec<Sum> = Vec::with_capacity(MOST_CULPRITS);
+    let mut nameless: HashMap<Culprit, usize> = HashMap::new();
+    for (at, sum) in sums.into_iter().enumerate() {
+        if named.contains(&at) {
+            told.push(sum);
+            continue;
+        }
+        let key = sum.key.without_name();
+        let index = *nameless.entry(key).or_insert_with(|| {
+            let (root, leaf) = (key.root(&sum.root), key.leaf(&sum.leaf));
+            told.push(Sum { key, root, leaf, length: Ticks(0) });
+            told.len() - 1
+        });
+        told[index].length = told[index].length + sum.length;
+    }
+    told
+}
+
 impl Culprit {
     fn of(root: &Frame, leaf: &Frame) -> Culprit {
         let (key, subject) = match leaf.class {
@@ -184,13 +229,18 @@ impl Culprit {
         };
         // Whether its end was seen decides whether it is named at all.
         let seen = leaf.outcome != Outcome::Unseen;
-        Culprit { root: (root.class, root.tid, root.named()), leaf: (leaf.class, key, subject, seen) }
+        Culprit {
+            root: (root.class, root.tid, root.named(), Urgency::of(root)),
+            leaf: (leaf.class, key, subject, seen),
+        }
     }
 
-    /// All of a class together.
+    /// All of a class together. The idle task is one of its own.
     fn without_name(self) -> Culprit {
+        let (class, tid, comm, urgency) = self.root;
+        let root = if tid == 0 { (tid, comm) } else { (-1, CommId::UNKNOWN) };
         Culprit {
-            root: (self.root.0, -1, CommId::UNKNOWN),
+            root: (class, root.0, root.1, urgency),
             leaf: (self.leaf.0, u64::MAX, u64::MAX, self.leaf.3),
         }
     }
@@ -204,5 +254,46 @@ impl Culprit {
         let (key, subject) = if nameless { (u64::MAX, u64::MAX) } else { (leaf.key, leaf.subject) };
         let outcome = if self.leaf.3 { Outcome::Closed } else { Outcome::Unseen };
         Frame { key, subject, outcome, ..*leaf }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(class: Class, parent: u32, (start, end): (u64, u64), outcome: Outcome) -> Frame {
+        let (opened, start, end) = (Ticks(start), Ticks(start), Ticks(end));
+        Frame { opened, start, end, parent, outcome, ..Frame::nobody(class, start) }
+    }
+
+    /// A turn that goes on, with `inside` it.
+    fn named(outside: Frame, inside: &[Frame]) -> Vec<u32> {
+        let mut ring = Ring::new(outside);
+        ring.frames.extend(inside);
+        namers(&ring)
+    }
+
+    #[test]
+    fn the_longest_that_fits_inside_names_a_frame_that_was_folded() {
+        let turn = frame(Class::Turn, NONE, (0, 1000), Outcome::Open);
+        let closed = Outcome::Closed;
+        let work = |start, end| frame(Class::Work, 0, (start, end), closed);
+        assert_eq!(named(turn, &[]), [0]);
+        // Shorter than the turn, and the first: it names it all the same.
+        assert_eq!(named(turn, &[work(10, 20)]), [1, 1]);
+        assert_eq!(named(turn, &[work(10, 20), work(30, 60), work(70, 80)]), [2, 1, 2, 3]);
+        // Of two as long the first.
+        assert_eq!(named(turn, &[work(10, 20), work(30, 40)]), [1, 1, 2]);
+        let inside = [frame(Class::Vector, 0, (100, 200), closed), frame(Class::Call, 1, (110, 120), closed)];
+        assert_eq!(named(turn, &inside), [0, 2, 2], "an interrupt names no turn, what was called names it");
+    }
+
+    #[test]
+    fn what_was_not_seen_to_end_names_only_what_was_not_either() {
+        let timer = |outcome| frame(Class::LocalTimer, NONE, (0, 100), outcome);
+        let function = |outcome| frame(Class::HrtimerFunction, 0, (10, 50), outcome);
+        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Unseen)]), [0, 1]);
+        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Closed)]), [1, 1]);
+        assert_eq!(named(timer(Outcome::Open), &[function(Outcome::Unseen)]), [1, 1]);
     }
 }

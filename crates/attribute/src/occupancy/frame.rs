@@ -113,6 +113,8 @@ pub(crate) struct Frame {
     pub(crate) end_comm: CommId,
     /// Of a turn: the kernel's priority; [`Frame::NO_PRIORITY`] where no record told it.
     pub(crate) prio: i16,
+    /// Of a turn: that of its end, where it is known; the thread may have taken another class in between.
+    pub(crate) end_prio: i16,
     pub(crate) class: Class,
     pub(crate) outcome: Outcome,
 }
@@ -129,6 +131,8 @@ pub(crate) struct Before {
 }
 
 impl Frame {
+    /// The kernel's priorities from here on are of the fair class; below 0 are those of the deadline class.
+    pub(crate) const FIRST_FAIR: i16 = 100;
     /// No record told the priority.
     pub(crate) const NO_PRIORITY: i16 = i16::MIN;
 
@@ -144,6 +148,7 @@ impl Frame {
             comm: CommId::UNKNOWN,
             end_comm: CommId::UNKNOWN,
             prio: Frame::NO_PRIORITY,
+            end_prio: Frame::NO_PRIORITY,
             class,
             outcome: Outcome::Open,
         }
@@ -200,6 +205,15 @@ impl Frame {
     /// program in the middle.
     pub(crate) fn named(&self) -> CommId {
         if self.end_comm == CommId::UNKNOWN { self.comm } else { self.end_comm }
+    }
+
+    /// The priority of a turn's thread: as urgent as it was at either end. A thread that became more urgent
+    /// in the middle went on by that, and one that became less had the CPU by what it was before.
+    pub(crate) fn priority(&self) -> i16 {
+        match (self.prio, self.end_prio) {
+            (known, Frame::NO_PRIORITY) | (Frame::NO_PRIORITY, known) => known,
+            (begun, ended) => begun.min(ended),
+        }
     }
 
     /// Whether an exit with these numbers is this frame's.

@@ -326,9 +326,7 @@ impl Machine {
         self.leave(prev.tid, record.prev_state() & ENDED != 0, at);
         let root = self.ring.root_mut();
         root.end_comm = prev.comm;
-        if root.prio == Frame::NO_PRIORITY {
-            root.prio = prev.prio;
-        }
+        root.end_prio = prev.prio;
         self.ring.replace_root(at, Outcome::Closed, Frame::turn(record, at));
         self.resume(next.tid, at);
         self.inferred = None;

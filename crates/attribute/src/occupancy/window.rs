@@ -39,6 +39,7 @@ impl Window {
             frame.outcome = Outcome::Open;
             frame.end = self.until;
             frame.end_comm = CommId::UNKNOWN;
+            frame.end_prio = Frame::NO_PRIORITY;
         }
         self.frames.push(frame);
     }

@@ -22,8 +22,6 @@ const MOST_CULPRITS: usize = 256;
 const FEWEST_CULPRITS: usize = 8;
 /// A wake-up is recorded before its thread is on a run queue, and what ran in this time is judged by that.
 const OWN: Nanos = Nanos(1_000_000);
-/// Priorities from here on are of the fair class.
-const FAIR: i16 = 100;
 
 /// What the one saw who has waited longest for a CPU, from the newest slice on summed up for those who came later.
 pub(super) struct Tail {
@@ -155,7 +153,7 @@ impl ThreadFollower {
             let State::Runnable { leg, prio, .. } = &thread.state else { continue };
             let known = *prio != Frame::NO_PRIORITY;
             // Throttling of a class, or of a group, is an affair of each alone.
-            let plain = (!known || *prio >= FAIR) && !self.senders.is_spinner(*tid);
+            let plain = (!known || *prio >= Frame::FIRST_FAIR) && !self.senders.is_spinner(*tid);
             if plain && leg.from < at && self.bandwidth.quota(*tid, leg.from, at).is_none() {
                 waiting.entry((leg.cpu, known)).or_default().push((leg.from, *tid));
             }

@@ -68,6 +68,8 @@ pub struct ThreadFollower {
     pub(super) met_late: u64,
     pub(super) missed: u64,
     pub(super) losses: VecDeque<(Ticks, Ticks)>,
+    /// Until when the last loss of each CPU reaches.
+    pub(super) blind: BTreeMap<CpuId, Ticks>,
 }
 
 impl ThreadFollower {
@@ -90,6 +92,7 @@ impl ThreadFollower {
             met_late: 0,
             missed: 0,
             losses: VecDeque::new(),
+            blind: BTreeMap::new(),
         }
     }
 
@@ -118,6 +121,7 @@ impl ThreadFollower {
             account: Account::default(),
             pending: None,
             told_until: Ticks(0),
+            doubted: None,
             history: VecDeque::new(),
         };
         self.newly.push(who.thread.tid);
@@ -227,12 +231,22 @@ impl ThreadFollower {
             .map(|(tid, _)| *tid)
             .collect();
         for tid in touched {
+            // Records of other CPUs may have told of it since.
+            let at = self.threads.get(&tid).map_or(at, |thread| thread.since.max(at));
             self.end_wait(tid, at, lexicon);
             self.account(tid, at);
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.state = State::Unknown { lossy: true };
             }
         }
+        // What woke a sleeper may be among what was lost.
+        for thread in self.threads.values_mut() {
+            if matches!(thread.state, State::Blocked) && thread.doubted.is_none_or(|of| of < thread.since) {
+                thread.doubted = Some(at.max(thread.since));
+            }
+        }
+        let blind = self.blind.entry(cpu).or_default();
+        *blind = to.max(*blind);
         self.cpus.lost(cpu, at, to);
     }
 

@@ -1,4 +1,4 @@
-//! Threads followed through the scheduler: what became of their time, and who ran in their stead.
+//! Threads followed through the scheduler: what became of their time, and who ran instead of them.
 //!
 //! A spinning probe notices its stalls by itself. Any other thread is followed from outside: its
 //! `sched_switch`, `sched_waking` and `sched_migrate_task` records say when it ran, when it was runnable

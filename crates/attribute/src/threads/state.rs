@@ -92,5 +92,7 @@ pub(super) struct Thread {
     pub(super) pending: Option<Episode>,
     /// End of the last episode.
     pub(super) told_until: Ticks,
+    /// When records were first lost since it went to sleep; of an earlier sleep where it lies before `since`.
+    pub(super) doubted: Option<Ticks>,
     pub(super) history: VecDeque<Episode>,
 }

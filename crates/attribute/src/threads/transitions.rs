@@ -84,7 +84,12 @@ impl ThreadFollower {
                     self.cpus.release(leg.cpu, leg.mark);
                 }
             }
-            _ => thread.state = State::Unknown { lossy: true },
+            _ => {
+                self.doubt(tid);
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.state = State::Unknown { lossy: true };
+                }
+            }
         }
         self.account(tid, event.time);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -118,9 +123,30 @@ impl ThreadFollower {
         }
     }
 
+    /// A sleeper has a CPU, and no record woke it: it may have waited since records were lost.
+    fn doubt(&mut self, tid: i32) {
+        let Some(thread) = self.threads.get(&tid) else { return };
+        if let Some(at) = thread.doubted.filter(|at| thread.since <= *at)
+            && matches!(thread.state, State::Blocked)
+        {
+            self.account(tid, at);
+            self.threads.entry(tid).and_modify(|thread| thread.state = State::Unknown { lossy: true });
+        }
+    }
+
+    /// Whether a CPU's records of this time were lost: what becomes of whoever waits there cannot be seen.
+    fn is_blind(&self, cpu: CpuId, at: Ticks) -> bool {
+        self.blind.get(&cpu).is_some_and(|until| at < *until)
+    }
+
     /// A wait after a wake-up begins.
     fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waking: Waking) {
+        let blind = self.is_blind(cpu, from);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if blind {
+            thread.state = State::Unknown { lossy: true };
+            return;
+        }
         let Waking { waker, guessed, prio } = waking;
         let leg = Leg { cpu, from, mark: self.cpus.open(cpu, from), prio: Some(prio) };
         let before = Vec::new();
@@ -154,6 +180,7 @@ impl ThreadFollower {
         if !self.threads.contains_key(&tid) {
             return;
         }
+        self.doubt(tid);
         self.end_wait(tid, at, lexicon);
         self.account(tid, at);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -225,10 +252,18 @@ impl ThreadFollower {
 
     pub(super) fn migrated(&mut self, event: &KernelEvent, task: &TaskRef, to: CpuId, lexicon: &dyn Lexicon) {
         let counts = self.counts(event.time);
+        let blind = self.is_blind(to, event.time);
         self.cpus.arrived(to, task.tid, event.time);
         let Some(thread) = self.threads.get_mut(&task.tid) else { return };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);
+        if blind {
+            if matches!(thread.state, State::Runnable { .. }) {
+                self.end_wait(task.tid, event.time, lexicon);
+                self.threads.entry(task.tid).and_modify(|t| t.state = State::Unknown { lossy: true });
+            }
+            return;
+        }
         let State::Runnable { leg, before, prio, .. } = &mut thread.state else { return };
         let mark = self.cpus.open(to, event.time);
         let next = Leg { cpu: to, from: event.time, mark, prio: Some(*prio) };

@@ -91,7 +91,7 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
             changes.push(Change { at: turn.start, woken, prio: known(before.prio) });
         }
         if turn.tid == tid {
-            changes.push(Change { at: turn.start, woken: true, prio: known(turn.prio) });
+            changes.push(Change { at: turn.start, woken: true, prio: known(turn.priority()) });
         }
     }
     changes.extend(wakings.iter().map(|woken| Change { at: woken.at, woken: true, prio: Some(woken.prio) }));
@@ -197,8 +197,9 @@ impl<'a> Occupant<'a> {
             (Occupant::Unrecorded(frame), true) => (Phase::RunQueue, culprits::unrecorded(frame, naming)),
             (Occupant::Unrecorded(_), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
             (Occupant::Thread(turn, item), true) => {
-                let urgent = victim.prio.is_some_and(|own| i32::from(turn.prio) < own);
-                let urgent = urgent && turn.prio != Frame::NO_PRIORITY;
+                let prio = turn.priority();
+                let urgent = victim.prio.is_some_and(|own| i32::from(prio) < own);
+                let urgent = urgent && prio != Frame::NO_PRIORITY;
                 let phase = if urgent { Phase::HigherPriority } else { Phase::RunQueue };
                 (phase, culprits::culprit_while_open(item, naming).subject)
             }

@@ -110,7 +110,7 @@ fn an_interrupt_that_woke_a_thread_is_not_taken_for_the_thread_that_it_interrupt
     let got = attribute(&mut a, &stall(1000, 9500), &events);
     let sender = got.parts.iter().find_map(|part| part.culprit.sender.as_ref()).unwrap();
     assert!(!sender.involves_thread());
-    assert_eq!(sender.who(), "a softirq");
+    assert_eq!(sender.context, ExecutionContext::Softirq);
 }
 
 #[test]

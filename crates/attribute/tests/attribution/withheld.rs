@@ -3,8 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::Attributor;
 use jitterscope_model::{
-    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, Subject, TaskRef, ThrottledGroup,
-    Ticks,
+    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, SchedClass, Subject, TaskRef,
+    ThrottledGroup, Ticks,
 };
 
 fn idle() -> TaskRef {
@@ -103,6 +103,25 @@ fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
     let events = [leaves(1000, own, 0, other), leaves(5000, other, 1, own)];
     let got = attribute(&mut attributor(false), &stall(1000, 5000), &events);
     assert_eq!(shown(&got), ["thread/dl 4000"]);
+}
+
+#[test]
+fn who_takes_another_class_in_its_turn_has_the_cpu_by_the_more_urgent_one() {
+    // `chrt -f 99 hog` is let run while real-time threads are throttled, and then has the CPU by right. And one that
+    // gives up its class in its turn had the CPU by that.
+    let own = task(VICTIM, "js-spin/1", 98);
+    let (fair, urgent) = (task(200, "chrt", 120), task(200, "hog", 0));
+    for (begins, ends) in [(fair, urgent), (urgent, fair)] {
+        let events = [leaves(1000, own, 0, begins), leaves(900_000_000, ends, 0, own)];
+        let got = attribute(&mut attributor(false), &stall(1000, 900_000_000), &events);
+        assert_eq!(shown(&got), [format!("thread/{} 899999000", ends.comm)]);
+        let Subject::Thread(told) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts) };
+        assert_eq!(told.class, Some(SchedClass::RealTime(99)));
+    }
+    // As far as the stall reaches it was none.
+    let events = [leaves(1000, own, 0, fair), leaves(900_000, urgent, 0, own)];
+    let got = attribute(&mut attributor(false), &stall(1000, 800_000), &events);
+    assert_eq!(shown(&got), ["rt_throttle/RT throttling 799000"]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};
-use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks};
+use jitterscope_model::{
+    EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks,
+};
 
 #[test]
 fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
@@ -158,6 +160,25 @@ fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
 }
 
 #[test]
+fn an_nmi_interrupts_a_thread_once_whether_it_comes_alone_or_in_an_interrupt() {
+    let nmi = |time, delta_ns| KernelEvent {
+        context: ExecutionContext::Nmi,
+        ..at(time, 1, A, EventKind::NmiHandler { handler: KernelAddr(7), delta_ns })
+    };
+    let [entry, exit] = tick(1000, 1200, 1, A);
+    let events =
+        [switch(0, 1, 0, 0, A), entry, nmi(1100, 40), exit, nmi(5000, 30), switch(6000, 1, A, 1, HOG)];
+    let mut follower = run(&[A], &events);
+    let accounts = follower.finish(Ticks(7000), &Names);
+    let told = shown(&follower.take_episodes());
+    assert_eq!(
+        told,
+        ["interrupted 1000-1200: local_timer 60, f7 40, local_timer 100", "interrupted 4970-5000: f7 30"]
+    );
+    assert_eq!((accounts[0].running_ns, accounts[0].interrupted_ns), (Nanos(6000), Nanos(230)));
+}
+
+#[test]
 fn a_turn_that_interrupts_part_counts_once() {
     let mut events = vec![switch(0, 1, 0, 0, A), switch(1000, 1, A, 0, HOG)];
     events.extend(tick(1100, 1200, 1, HOG));
@@ -295,6 +316,63 @@ fn lost_records_make_time_unknown_until_the_thread_is_seen_again() {
         (account.running_ns, account.unknown_ns, account.blocked_ns),
         (Nanos(500), Nanos(500), Nanos(500))
     );
+}
+
+#[test]
+fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost() {
+    // It goes to sleep at 100.
+    let begin = || run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, 0)]);
+    let account = |mut follower: ThreadFollower, events: &[KernelEvent]| {
+        events.iter().for_each(|event| follower.event(event, &Names));
+        let account = follower.finish(Ticks(2000), &Names)[0].clone();
+        [account.blocked_ns, account.unknown_ns, account.waiting_ns, account.running_ns].map(|ns| ns.0)
+    };
+    let put_on = switch(1000, 1, 0, 0, A);
+    // Whoever woke it did so on another CPU, whose records are missing.
+    let mut lossy = begin();
+    lossy.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    assert_eq!(account(lossy, std::slice::from_ref(&put_on)), [300, 600, 0, 1100]);
+    // A wake-up that is on record tells that it slept until then.
+    let mut woken = begin();
+    woken.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    assert_eq!(account(woken, &[waking(950, 0, B, A, 1), put_on]), [850, 0, 50, 1100]);
+    // A loss of an earlier sleep is none of this one.
+    let mut earlier = begin();
+    earlier.lost(jitterscope_model::CpuId(0), Ticks(150), Ticks(160), &Names);
+    let told =
+        [waking(200, 0, B, A, 1), switch(200, 1, 0, 0, A), switch(300, 1, A, 1, 0), switch(400, 1, 0, 0, A)];
+    assert_eq!(account(earlier, &told), [200, 0, 0, 1800]);
+}
+
+#[test]
+fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
+    let lost = |follower: &mut ThreadFollower| {
+        follower.lost(jitterscope_model::CpuId(1), Ticks(500), Ticks(900), &Names);
+    };
+    // Woken for that CPU from another one, it ran there and went to sleep again, unseen. Nobody waits for 1,200.
+    let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, HOG)]);
+    lost(&mut follower);
+    let seen_again = tick(900, 910, 1, HOG);
+    let later = [waking(1700, 0, B, A, 1), switch(1800, 1, HOG, 1, A)];
+    for event in [waking(600, 0, B, A, 1)].iter().chain(&seen_again).chain(&later) {
+        follower.event(event, &Names);
+    }
+    let account = &follower.finish(Ticks(2000), &Names)[0];
+    let told = shown(&follower.take_episodes());
+    assert_eq!(told, ["wait after wake-up 1700-1800: hog 100"]);
+    assert_eq!(
+        (account.blocked_ns, account.unknown_ns, account.waiting_ns),
+        (Nanos(500), Nanos(1100), Nanos(100))
+    );
+    // Moved there while it waits elsewhere.
+    let mut follower = run(&[A], &[switch(0, 0, 0, 0, A), switch(100, 0, A, 0, HOG)]);
+    lost(&mut follower);
+    for event in [migrate(600, 0, A, 0, 1), switch(1500, 1, HOG, 1, A)] {
+        follower.event(&event, &Names);
+    }
+    let account = &follower.finish(Ticks(2000), &Names)[0];
+    assert_eq!(shown(&follower.take_episodes()), ["preempted 100-600: hog 500"]);
+    assert_eq!((account.waiting_ns, account.unknown_ns), (Nanos(500), Nanos(900)));
 }
 
 #[test]

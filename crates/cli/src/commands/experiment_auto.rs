@@ -67,7 +67,8 @@ impl Budget {
 /// Said where it was stopped.
 const GOES_ON: &str = "The same command with --resume goes on.";
 /// Said where time ran out before anything could be judged.
-const USED_UP: &str = "the budget was used up before all candidates were measured, and nothing is kept";
+const USED_UP: &str =
+    "the budget was used up before all candidates were measured: none is judged, and the runs are kept";
 
 /// Runs it.
 ///
@@ -93,7 +94,7 @@ pub fn run(
         output::talk(format_args!("stopped before anything was tried. {GOES_ON}"));
         return Ok(Exit::Failed);
     };
-    let Chosen { candidates: knobs, needs_reboot, not_tried } = match session.chosen.clone() {
+    let Chosen { candidates: knobs, needs_reboot, not_tried } = match session.tried().cloned() {
         Some(chosen) => chosen,
         None => {
             let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;

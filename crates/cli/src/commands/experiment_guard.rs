@@ -7,7 +7,7 @@ use super::leftovers;
 
 use crate::exit::Exit;
 use crate::output;
-use crate::places::{Places, shell_word};
+use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes, Predicted};
@@ -36,15 +36,10 @@ const LOCKED: Duration = Duration::from_secs(20);
 pub struct GuardArgs {
     #[arg(long)]
     state_dir: PathBuf,
-    #[arg(long, value_delimiter = ',')]
-    knobs: Vec<String>,
-    /// The knobs stand in a note, which goes once they are undone.
-    #[arg(long)]
-    forget: bool,
-    /// A command changes the machine, and what undoes it is noted in the state folder.
+    /// What undoes it is noted in the state folder.
     #[arg(long)]
     noted: bool,
-    /// It is not: there is no such folder.
+    /// It is not: this command undoes it.
     #[arg(long)]
     revert: Option<String>,
 }
@@ -81,7 +76,7 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.noted {
         let notes = Notes::take(&args.state_dir, LOCKED)?;
         notes
-            .undo()
+            .undo(&mut |knobs| undo(&machine, &StateDir::at(&args.state_dir), knobs))
             .context("the experiment was killed or could not undo its change, which is still there")?;
     }
     if let Some(command) = args.revert.as_ref().filter(|_| applied) {
@@ -96,21 +91,20 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             "the experiment was killed or could not undo its change, and {command:?} failed: it is still there"
         );
     }
-    if !args.knobs.is_empty() {
-        undo(&machine, &StateDir::at(&args.state_dir), &args.knobs)?;
-        if args.forget {
-            Notes::take(&args.state_dir, LOCKED)?.remove()?;
-        }
-    }
     // The recording that was cut off.
     leftovers::clean(&machine, places, &args.state_dir);
     Ok(Exit::Ok)
 }
 
-fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> anyhow::Result<()> {
+/// Undoes those of these knobs that are changed, by the journal.
+///
+/// # Errors
+/// Not all of them could be put back; the journal keeps what is still to be undone.
+pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), ExperimentError> {
+    let failed = |why: String| ExperimentError::NotReverted(why);
     let begun = Instant::now();
     loop {
-        let standing = status(machine, dir)?;
+        let standing = status(machine, dir).map_err(|error| failed(error.to_string()))?;
         let ours: Vec<String> = knobs
             .iter()
             .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
@@ -120,37 +114,16 @@ fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> anyhow::Result<(
             return Ok(());
         }
         match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| OnDrift::Keep) {
-            Ok(report) => {
-                anyhow::ensure!(
-                    report.unsettled().next().is_none(),
-                    "not all of {} was undone",
-                    ours.join(", ")
-                );
-                return Ok(());
-            }
+            Ok(report) if report.unsettled().next().is_none() => return Ok(()),
+            Ok(_) => return Err(failed(format!("not all of {} was undone", ours.join(", ")))),
             Err(jitterscope_tune::RollbackError::State(StateError::Locked { .. }))
                 if begun.elapsed() < LOCKED =>
             {
                 std::thread::sleep(Duration::from_millis(100));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(failed(error.to_string())),
         }
     }
-}
-
-/// What undoes those of these knobs that are changed, as a command: the guard, whose experiment has gone.
-fn undoing(state_dir: &Path, knobs: &[String], places: &Places) -> anyhow::Result<String> {
-    let word = |path: &Path| -> anyhow::Result<String> {
-        Ok(shell_word(&std::path::absolute(path)?.to_string_lossy()))
-    };
-    let program = std::env::current_exe().context("this program cannot be found again")?;
-    Ok(format!(
-        "exec {} experiment-guard --state-dir {} --knobs {} --runs {} </dev/null",
-        word(&program)?,
-        word(state_dir)?,
-        shell_word(&knobs.join(",")),
-        word(&places.runs()?)?
-    ))
 }
 
 /// What undoes the change, beside knobs.
@@ -186,9 +159,9 @@ impl Guard {
         let mut notes = None;
         if !knobs.is_empty() {
             let noted = Notes::take(state_dir, LOCKED)?;
-            noted.write_knobs(knobs, undoing(state_dir, knobs, places)?)?;
+            noted.write_knobs(knobs)?;
             notes = Some(noted);
-            command.arg("--knobs").arg(knobs.join(",")).arg("--forget");
+            command.arg("--noted");
         }
         match revert {
             Revert::Knobs => {}

@@ -1,6 +1,7 @@
 //! What killed processes of ours left on the machine: found, told and put right. Everything is attempted,
 //! whatever becomes of the rest.
 
+use super::experiment_guard::undo;
 use crate::output;
 use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};
@@ -8,7 +9,7 @@ use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
-use jitterscope_tune::DEFAULT_STATE_DIR;
+use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir};
 use std::path::{Path, PathBuf};
 
 /// What was put right and what could not be, a phrase each.
@@ -100,7 +101,7 @@ impl PutRight {
     pub fn experiment(&mut self, state: &Path) {
         match Notes::left(state) {
             Ok(None) => {}
-            Ok(Some(notes)) => match notes.undo() {
+            Ok(Some(notes)) => match notes.undo(&mut |of| undo(&Machine::host(), &StateDir::at(state), of)) {
                 Ok(note) => self.done.extend(note.iter().map(of_experiment)),
                 Err(error) => self.failed.push(format!(
                     "an experiment's change: {error}; where it is undone by hand, remove {}",

@@ -24,11 +24,60 @@ pub fn check(sources: &[SourceReport], names: &[String]) -> anyhow::Result<()> {
             return Err(UsageError(text).into());
         };
         if source.status != SourceStatus::Available {
-            let fix =
-                if source.fix.is_empty() { String::new() } else { format!("; to have it: {}", source.fix) };
-            let text = format!("{name} is {}: {}{fix}", source.status.as_str(), source.reason);
-            return Err(UnavailableError(text).into());
+            return Err(unavailable(source));
         }
     }
     Ok(())
+}
+
+/// Fails where a source gives nothing. One that lacks a part of it, as an older kernel's events do, will do.
+///
+/// # Errors
+/// The source is denied or absent.
+pub fn at_least_degraded(sources: &[SourceReport], name: &str) -> anyhow::Result<()> {
+    let gives_nothing =
+        |source: &&SourceReport| !matches!(source.status, SourceStatus::Available | SourceStatus::Degraded);
+    match sources.iter().filter(|source| source.name == name).find(gives_nothing) {
+        Some(source) => Err(unavailable(source)),
+        None => Ok(()),
+    }
+}
+
+fn unavailable(source: &SourceReport) -> anyhow::Error {
+    let fix = if source.fix.is_empty() { String::new() } else { format!("; to have it: {}", source.fix) };
+    UnavailableError(format!("{} is {}: {}{fix}", source.name, source.status.as_str(), source.reason)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(status: SourceStatus) -> SourceReport {
+        SourceReport {
+            name: "tracefs".into(),
+            status,
+            reason: "why".into(),
+            loses: String::new(),
+            fix: "how".into(),
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_lacks_some_events_fails_a_requirement_and_does_for_a_selftest() {
+        for (status, required, will_do) in [
+            (SourceStatus::Available, true, true),
+            (SourceStatus::Degraded, false, true),
+            (SourceStatus::Denied, false, false),
+            (SourceStatus::Absent, false, false),
+        ] {
+            let sources = [source(status)];
+            assert_eq!(check(&sources, &["tracefs".to_owned()]).is_ok(), required);
+            let usable = at_least_degraded(&sources, "tracefs");
+            assert_eq!(usable.is_ok(), will_do);
+            if let Err(error) = usable {
+                assert!(error.to_string().ends_with("why; to have it: how"), "{error}");
+            }
+        }
+    }
 }

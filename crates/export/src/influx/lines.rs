@@ -1,5 +1,6 @@
 //! Rows as line protocol.
 
+use crate::largest_part::{Fact, facts as culprit_facts, largest_part};
 use influxdb_line_protocol::LineProtocolBuilder;
 use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall, doubts_text};
 
@@ -12,10 +13,33 @@ pub const SCHEMA: [Measurement; 3] = [
     (
         "jitter_stall",
         &["host", "label", "cpu", "culprit_kind", "culprit"],
-        &["duration_ns", "explained_ns", "run", "stall_id", "victim"],
+        &[
+            "duration_ns",
+            "explained_ns",
+            "culprit_ns",
+            "culprit_tid",
+            "culprit_tgid",
+            "culprit_comm",
+            "culprit_class",
+            "culprit_priority",
+            "culprit_uid",
+            "culprit_cgroup",
+            "culprit_function",
+            "culprit_workqueue",
+            "culprit_irq",
+            "phase",
+            "moved_from_cpu",
+            "run",
+            "stall_id",
+            "tid",
+            "comm",
+        ],
     ),
-    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "length_ns", "run"]),
+    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "duration_ns", "run"]),
 ];
+
+/// The facts of a culprit that are tags.
+const TAGS: [&str; 2] = ["culprit_kind", "culprit"];
 
 /// Makes the lines of one run.
 pub(super) struct Lines {
@@ -66,19 +90,30 @@ impl Lines {
             .tag("host", &self.host)
             .tag("label", &self.label)
             .tag("cpu", &stall.cpu.to_string());
-        if let Some(part) = attribution.and_then(|a| a.parts.iter().max_by_key(|part| part.net)) {
-            line = line
-                .tag("culprit_kind", &tag_value(part.culprit.subject.kind_word()))
-                .tag("culprit", &tag_value(&part.culprit.subject.name()));
+        let known = largest_part(attribution).map(culprit_facts).into_iter().flatten();
+        let mut fields = Vec::new();
+        for (name, fact) in known.filter_map(|(name, fact)| Some((name, fact?))) {
+            // What is grouped by is a tag; of the rest there are too many values for an index.
+            match fact {
+                Fact::Text(text) if TAGS.contains(&name) => line = line.tag(name, &tag_value(&text)),
+                fact => fields.push((name, fact)),
+            }
         }
         let mut line = line.field("duration_ns", signed(facts.rate.nanos(stall.length()).0));
         if let Some(attribution) = attribution {
             line = line.field("explained_ns", signed(attribution.explained().0));
         }
+        for (name, fact) in fields {
+            line = match fact {
+                Fact::Number(number) => line.field(name, number),
+                Fact::Text(text) => line.field(name, printable(&text).as_str()),
+            };
+        }
         // With the stall's number it leads from a point to the trace of that moment.
         line.field("run", facts.id.as_str())
             .field("stall_id", signed(stall.id.0))
-            .field("victim", printable(&stall.victim.comm.to_string()).as_str())
+            .field("tid", i64::from(stall.victim.tid))
+            .field("comm", printable(&stall.victim.comm.to_string()).as_str())
             .timestamp(signed(facts.epoch_ns(stall.start)))
             .close_line()
             .build()
@@ -94,7 +129,7 @@ impl Lines {
             .field("count", signed(row.count))
             .field("max_ns", signed(row.max.0))
             .field("stolen_ns", signed(row.stolen.0))
-            .field("length_ns", signed(facts.rate.nanos(row.end.since(row.start)).0))
+            .field("duration_ns", signed(facts.rate.nanos(row.end.since(row.start)).0))
             .field("run", facts.id.as_str())
             .timestamp(signed(facts.epoch_ns(row.end)))
             .close_line()
@@ -177,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             text(lines().stall(&stall, None)),
-            "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,run=\"abc\",stall_id=7i,victim=\"js\\\"spin\" 1700000000000001000\n"
+            "jitter_stall,host=h\\,1,label=a\\ b,cpu=1 duration_ns=1000i,run=\"abc\",stall_id=7i,tid=5i,comm=\"js\\\"spin\" 1700000000000001000\n"
         );
         let part = Part {
             placement: Placement::Lead,
@@ -191,7 +226,7 @@ mod tests {
         let line = text(lines().stall(&stall, Some(&attribution)));
         assert!(
             line.contains(
-                ",culprit_kind=timer,culprit=tick/sched?\\=x duration_ns=1000i,explained_ns=1000i,"
+                ",culprit_kind=timer,culprit=tick/sched?\\=x duration_ns=1000i,explained_ns=1000i,culprit_ns=1000i,culprit_function=\"tick/sched?=x\","
             )
         );
     }
@@ -208,7 +243,7 @@ mod tests {
         };
         assert_eq!(
             text(lines().interval(&row)),
-            "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,length_ns=500i,run=\"abc\" 1700000000000000500\n"
+            "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,duration_ns=500i,run=\"abc\" 1700000000000000500\n"
         );
         // The point of a run gets its last field only where there are doubts.
         let doubts = text(lines().doubts(&[Doubt::EventsLost { lost: 200, events: 5_138 }]));

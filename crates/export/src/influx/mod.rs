@@ -6,11 +6,11 @@
 //! | measurement | at | further tags | fields |
 //! |---|---|---|---|
 //! | `jitter_run` | the start | `probe` | `run`, `tool`, `threshold_ns`, `interval_ns`; where the run fails its own proof, `doubts` |
-//! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `stall_id`, `victim` |
-//! | `jitter_interval` | end of the interval | `cpu` | `count`, `max_ns`, `stolen_ns`, `length_ns` |
+//! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `run`, `stall_id`, `tid`, `comm`; of the culprit what is known of `culprit_ns`, `culprit_tid` and the other columns of `csv://` |
+//! | `jitter_interval` | end of the interval | `cpu` | `count`, `max_ns`, `stolen_ns`, `duration_ns`, `run` |
 //!
 //! The tag `culprit` names the largest part of the stall; live measurements that attribute nothing have
-//! neither it nor `culprit_kind` nor `explained_ns`.
+//! none of what is said of it, nor `explained_ns`. `tid` and `comm` are the victim's.
 
 mod carrier;
 mod http;

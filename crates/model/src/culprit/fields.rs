@@ -187,7 +187,7 @@ impl SubjectFields {
 
     /// The subject; `None` when the fields that it needs are not there.
     fn known(&mut self) -> Option<Subject> {
-        let kind = CulpritKind::parse(&self.kind)?;
+        let kind = CulpritKind::from_word(&self.kind)?;
         if &*self.name == OTHERS && self.comm.is_none() && self.function.is_none() && self.irq.is_none() {
             return Some(Subject::Others(kind));
         }

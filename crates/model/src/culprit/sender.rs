@@ -1,9 +1,9 @@
-//! Who set a culprit going.
+//! Who triggered a culprit.
 
 use crate::{CpuId, ExecutionContext, Name};
 use serde::{Deserialize, Serialize};
 
-/// Who set a culprit going from elsewhere: the waker of a thread, the sender of an IPI, the task
+/// Who triggered a culprit from elsewhere: the waker of a thread, the sender of an IPI, the task
 /// that queued the work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sender {
@@ -29,12 +29,5 @@ impl Sender {
     pub fn involves_thread(&self) -> bool {
         self.context == ExecutionContext::Thread
             || (self.context.may_involve_thread() && (self.comm.is_some() || self.tid != 0))
-    }
-
-    /// Who did it, in a sentence: `cron`, `a softirq on top of udp-send`, `an interrupt`.
-    #[must_use]
-    pub fn who(&self) -> String {
-        let thread = self.comm.as_deref().unwrap_or("a thread that has ended");
-        self.context.who(self.involves_thread().then_some(thread))
     }
 }

@@ -106,7 +106,7 @@ impl Subject {
             Subject::Quota(_) => CulpritKind::Quota,
             Subject::Verdict(verdict, _) => verdict.kind(),
             Subject::Others(kind) => *kind,
-            Subject::Unknown { kind, .. } => CulpritKind::parse(kind).unwrap_or(CulpritKind::Unknown),
+            Subject::Unknown { kind, .. } => CulpritKind::from_word(kind).unwrap_or(CulpritKind::Unknown),
         }
     }
 

@@ -74,7 +74,7 @@ pub struct Replayed {
 }
 
 /// Takes a stall, and its attribution where the trace around it was kept.
-pub type StallSink<'a> = &'a mut dyn FnMut(&Stall, Option<Attribution>);
+pub type EachStall<'a> = &'a mut dyn FnMut(&Stall, Option<Attribution>);
 
 /// Attributes every stall of a run again, in order of their numbers, from its raw trace: with the attribution
 /// of this version, on any machine. The recorder's steps are taken again one by one, so that the same
@@ -86,7 +86,7 @@ pub type StallSink<'a> = &'a mut dyn FnMut(&Stall, Option<Attribution>);
 ///
 /// # Errors
 /// There is no raw trace, it is too old for its kind, or it cannot be read.
-pub fn replay(run: &RunReader, sink: StallSink<'_>) -> Result<Replayed, ReplayError> {
+pub fn replay(run: &RunReader, each: EachStall<'_>) -> Result<Replayed, ReplayError> {
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
     let manifest = run.manifest();
     let old = context.setup.is_empty();
@@ -97,10 +97,10 @@ pub fn replay(run: &RunReader, sink: StallSink<'_>) -> Result<Replayed, ReplayEr
                 kind: manifest.probe.kind.clone(),
             })
         }
-        Some(ProbeKind::Attach) => threads::attach(run, &context, sink),
-        Some(ProbeKind::Pipeline) => threads::pipeline(run, &context, sink),
-        Some(ProbeKind::Passive) => passive::passive(run, &context, sink),
-        _ if old => old::probes(run, &context, sink),
-        _ => probes::probes(run, &context, sink),
+        Some(ProbeKind::Attach) => threads::attach(run, &context, each),
+        Some(ProbeKind::Pipeline) => threads::pipeline(run, &context, each),
+        Some(ProbeKind::Passive) => passive::passive(run, &context, each),
+        _ if old => old::probes(run, &context, each),
+        _ => probes::probes(run, &context, each),
     }
 }

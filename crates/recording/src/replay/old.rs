@@ -1,6 +1,6 @@
 //! Runs of before recorders kept their turns: their pages are all there is.
 
-use super::{ReplayError, Replayed, StallSink};
+use super::{EachStall, ReplayError, Replayed};
 use crate::names::StoredNames;
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{Gap, Ticks};
@@ -12,7 +12,7 @@ use jitterscope_store::{RunReader, TraceRole};
 pub(super) fn probes(
     run: &RunReader,
     context: &TraceContext,
-    sink: StallSink<'_>,
+    each: EachStall<'_>,
 ) -> Result<Replayed, ReplayError> {
     let manifest = run.manifest();
     if !manifest.trace.complete {
@@ -47,7 +47,7 @@ pub(super) fn probes(
             attributor.attribute(&stall, &OutsideHints::default(), &names)
         };
         replayed.stalls += 1;
-        sink(&stall, Some(attribution));
+        each(&stall, Some(attribution));
     }
     Ok(replayed)
 }

@@ -2,7 +2,7 @@
 
 use super::steps::StoredPages;
 use super::threads::Found;
-use super::{ReplayError, Replayed, StallSink};
+use super::{EachStall, ReplayError, Replayed};
 use crate::passive::{take_in, watching};
 use crate::threads::{EpisodeRows, InOrder, TakesRecords};
 use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
@@ -56,13 +56,13 @@ struct Again<'a> {
 pub(super) fn passive(
     run: &RunReader,
     context: &TraceContext,
-    sink: StallSink<'_>,
+    each: EachStall<'_>,
 ) -> Result<Replayed, ReplayError> {
     let mut replayed = Replayed::default();
     if run.manifest().trace.complete {
         let mut whole = |stall: &Stall, attribution: &Attribution| {
             replayed.stalls += 1;
-            sink(stall, Some(attribution.clone()));
+            each(stall, Some(attribution.clone()));
         };
         let again = watch(run, context, &mut whole)?;
         // How each was chosen is no matter of the trace.
@@ -83,7 +83,7 @@ pub(super) fn passive(
         let attribution = attribution.map(|again| Attribution { stall: stall.id, ..again });
         replayed.stalls += 1;
         replayed.without_trace += u64::from(attribution.is_none());
-        sink(&stall, attribution);
+        each(&stall, attribution);
     }
     Ok(replayed)
 }

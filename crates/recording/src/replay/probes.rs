@@ -1,7 +1,7 @@
 //! The stalls of probes that spin, or that sleep and wake, as their recorder attributed them.
 
 use super::steps::StoredPages;
-use super::{ReplayError, Replayed, StallSink};
+use super::{EachStall, ReplayError, Replayed};
 use crate::gaps::{GapAttribution, hints_of};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
@@ -21,7 +21,7 @@ struct Told {
 pub(super) fn probes(
     run: &RunReader,
     context: &TraceContext,
-    sink: StallSink<'_>,
+    each: EachStall<'_>,
 ) -> Result<Replayed, ReplayError> {
     let manifest = run.manifest();
     let measured = &manifest.probe.cpus;
@@ -91,13 +91,13 @@ pub(super) fn probes(
         // Those of turns that are missing come with these.
         rows.sort_by_key(|(stall, _)| stall.id);
         for (stall, attribution) in rows {
-            sink(&stall, attribution);
+            each(&stall, attribution);
         }
     }
     for stall in stalls {
         replayed.stalls += 1;
         replayed.without_trace += 1;
-        sink(&stall?, None);
+        each(&stall?, None);
     }
     let ends: Vec<_> = manifest.results.iter().map(|result| (result.cpu, result.end)).collect();
     gaps.attributor.finish(&ends);

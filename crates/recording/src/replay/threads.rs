@@ -1,7 +1,7 @@
 //! Followed threads: those that were attached to, and the pipeline's with its slow messages.
 
 use super::steps::StoredPages;
-use super::{ReplayError, Replayed, StallSink};
+use super::{EachStall, ReplayError, Replayed};
 use crate::pipeline::split;
 use crate::threads::{EpisodeRows, InOrder};
 use jitterscope_attribute::FollowerSettings;
@@ -129,13 +129,13 @@ impl Sink for Found<'_> {
 pub(super) fn attach(
     run: &RunReader,
     context: &TraceContext,
-    sink: StallSink<'_>,
+    each: EachStall<'_>,
 ) -> Result<Replayed, ReplayError> {
     if run.manifest().trace.complete {
         let mut count = 0;
         let mut whole = |stall: &Stall, attribution: &Attribution| {
             count += 1;
-            sink(stall, Some(attribution.clone()));
+            each(stall, Some(attribution.clone()));
         };
         let (followed, intervals) = episodes(run, context, &mut whole)?;
         return Ok(Replayed {
@@ -158,7 +158,7 @@ pub(super) fn attach(
         let attribution = again.map(|again| Attribution { stall: stall.id, ..again });
         replayed.stalls += 1;
         replayed.without_trace += u64::from(attribution.is_none());
-        sink(&stall, attribution);
+        each(&stall, attribution);
     }
     Ok(replayed)
 }
@@ -188,7 +188,7 @@ fn episodes<'a>(
 pub(super) fn pipeline(
     run: &RunReader,
     context: &TraceContext,
-    sink: StallSink<'_>,
+    each: EachStall<'_>,
 ) -> Result<Replayed, ReplayError> {
     let mut followed = Followed::new(run, context)?;
     let mut replayed = Replayed::default();
@@ -196,7 +196,7 @@ pub(super) fn pipeline(
     let mut hand_over = |replayed: &mut Replayed, stall: &Stall, attribution: Option<Attribution>| {
         replayed.stalls += 1;
         replayed.without_trace += u64::from(attribution.is_none());
-        sink(stall, attribution);
+        each(stall, attribution);
     };
     while let Some(turn) = followed.turn()? {
         // Told as episodes of their own nowhere; the threads' sums have them.

@@ -27,8 +27,8 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
 }
 
 /// The frames of stalls of a stored run, each as [`stall_timeline`] has them, and with its place among those that
-/// were given; those of which nothing was kept are left out. The trace is read twice at most, however many there
-/// are of a moment.
+/// were given; those of which nothing can be read are left out. The trace is read once for its index, and once for
+/// each group of stalls of a moment.
 ///
 /// # Errors
 /// There is no raw trace, or it cannot be read.
@@ -63,10 +63,13 @@ fn timelines(
             }
             (to, group) = (end, group + 1);
         }
-        let pages = decoded(&mut decoder, index.pages(from, to)?);
-        for at in &left[..group] {
-            if let Ok(rows) = frames.of(&stalls[*at], &pages) {
-                found.push((*at, rows));
+        // What is damaged costs the frames of the stalls that it holds, and no others.
+        if let Ok(pages) = index.pages(from, to) {
+            let pages = decoded(&mut decoder, pages);
+            for at in &left[..group] {
+                if let Ok(rows) = frames.of(&stalls[*at], &pages) {
+                    found.push((*at, rows));
+                }
             }
         }
         left = &left[group..];

@@ -7,7 +7,7 @@ mod report;
 mod run;
 mod score;
 
-pub use report::{SelftestReport, SelftestRow, SkippedKind, WrongVerdict};
+pub use report::{Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict};
 pub use run::{SelftestError, SelftestSettings, Selftested, run};
 pub use score::{Episode, PASS_PERCENT, score};
 

@@ -1,20 +1,72 @@
 //! What a selftest found, as data.
 
 use super::PASS_PERCENT;
-use jitterscope_inject::{DisturbKind, Expectation};
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_inject::{DisturbKind, Expectation, Unavailable};
+use jitterscope_model::{CulpritKind, ExecutionContext, Name, SCHEMA_VERSION};
 use serde::{Deserialize, Serialize};
 
 /// Injections within reach for a verdict, when others were not.
 const ENOUGH: u64 = 20;
 
+/// What a recording says of an injection that it does not name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "kebab-case")]
+pub enum Instead {
+    /// No stall of the victim's CPU meets it.
+    NoStall,
+    /// A stall that has no attribution.
+    NoAttribution,
+    /// The right culprit, without its sender.
+    NoSender,
+    /// The right culprit, sent by somebody else.
+    OtherSender {
+        /// What ran there.
+        context: ExecutionContext,
+        /// The name of its thread, where one had a part in it that is known by name.
+        comm: Option<Name>,
+        /// The id of its thread, where one had a part in it that is not known by name.
+        tid: Option<i32>,
+    },
+    /// Another culprit: that with the most time.
+    OtherCulprit {
+        /// Its kind.
+        kind: CulpritKind,
+        /// Its name.
+        name: Name,
+    },
+}
+
 /// What was said of injections instead of the truth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongVerdict {
-    /// In words: the culprit named, `no stall`, or a wrong sender.
-    pub said: String,
+    /// What.
+    pub instead: Instead,
     /// Of how many injections.
     pub count: u64,
+}
+
+/// Why a kind did not pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "kebab-case")]
+pub enum Shortfall {
+    /// Nothing was injected.
+    NothingInjected,
+    /// Another thread had the CPU during so many injections that the others decide nothing.
+    TooBusy {
+        /// So many.
+        out_of_reach: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// Too few injections met a stall: see [`SelftestRow::found`].
+    TooFewFound,
+    /// Too few were named: see [`SelftestRow::named`].
+    TooFewNamed,
+    /// Injecting or recording failed in the middle.
+    Broken {
+        /// What the system, or the child that injects, said.
+        error: String,
+    },
 }
 
 /// One kind of disturbance, scored.
@@ -42,14 +94,14 @@ pub struct SelftestRow {
     pub wrong: Vec<WrongVerdict>,
     /// Whether enough was found and named.
     pub passed: bool,
-    /// Why not; empty when passed.
-    pub reason: String,
+    /// Why not; `None` when passed.
+    pub shortfall: Option<Shortfall>,
 }
 
 impl SelftestRow {
-    /// A kind whose injecting or recording failed in the middle.
+    /// A kind of which nothing was injected.
     #[must_use]
-    pub fn failed(kind: DisturbKind, reason: String) -> SelftestRow {
+    pub fn of(kind: DisturbKind) -> SelftestRow {
         SelftestRow {
             kind,
             expected: None,
@@ -61,7 +113,16 @@ impl SelftestRow {
             length_error: None,
             wrong: Vec::new(),
             passed: false,
-            reason,
+            shortfall: Some(Shortfall::NothingInjected),
+        }
+    }
+
+    /// A kind whose injecting or recording failed in the middle.
+    #[must_use]
+    pub fn broken(kind: DisturbKind, error: &dyn std::error::Error) -> SelftestRow {
+        SelftestRow {
+            shortfall: Some(Shortfall::Broken { error: error.to_string() }),
+            ..SelftestRow::of(kind)
         }
     }
 
@@ -74,28 +135,44 @@ impl SelftestRow {
     pub(super) fn judge(mut self) -> SelftestRow {
         let enough =
             |part: u64| u128::from(part) * 100 >= u128::from(self.injected) * u128::from(PASS_PERCENT);
-        let instead = || match self.wrong.first() {
-            Some(wrong) => format!("; most often instead: {}, {} times", wrong.said, wrong.count),
-            None => String::new(),
-        };
-        self.reason = if self.injected == 0 && self.out_of_reach == 0 {
-            "nothing was injected".into()
+        self.shortfall = if self.injected == 0 && self.out_of_reach == 0 {
+            Some(Shortfall::NothingInjected)
         } else if self.is_undecided() {
-            format!(
-                "another thread ran on the CPU during {} of {} injections: too busy to test",
-                self.out_of_reach,
-                self.out_of_reach + self.injected
-            )
+            let of = self.out_of_reach + self.injected;
+            Some(Shortfall::TooBusy { out_of_reach: self.out_of_reach, of })
         } else if !enough(self.found) {
-            format!("found {} of {}, {PASS_PERCENT} % are needed", self.found, self.injected)
+            Some(Shortfall::TooFewFound)
         } else if !enough(self.named) {
-            format!("named {} of {}, {PASS_PERCENT} % are needed{}", self.named, self.injected, instead())
+            Some(Shortfall::TooFewNamed)
         } else {
-            String::new()
+            None
         };
-        self.passed = self.reason.is_empty();
+        self.passed = self.shortfall.is_none();
         self
     }
+}
+
+/// Why a kind was not tested.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "kebab-case")]
+pub enum SkipCause {
+    /// This machine cannot run it.
+    Unavailable {
+        /// Why.
+        cause: Unavailable,
+    },
+    /// The child that was to inject it ended before it was ready.
+    NotReady {
+        /// What it said.
+        error: String,
+    },
+    /// As [`Shortfall::TooBusy`].
+    TooBusy {
+        /// Injections while another thread had the CPU.
+        out_of_reach: u64,
+        /// Of how many.
+        of: u64,
+    },
 }
 
 /// A kind that this machine cannot run, or was too busy for.
@@ -104,7 +181,7 @@ pub struct SkippedKind {
     /// Which.
     pub kind: DisturbKind,
     /// Why.
-    pub reason: String,
+    pub cause: SkipCause,
 }
 
 /// A whole selftest.

@@ -1,6 +1,6 @@
 //! Injecting, recording and scoring on a live machine.
 
-use super::{Episode, SelftestReport, SelftestRow, SkippedKind, score};
+use super::{Episode, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, score};
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
@@ -125,8 +125,13 @@ pub fn run(
         }
     }
     // Nothing was proven either way, as where a kind cannot be injected at all.
-    let (undecided, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(SelftestRow::is_undecided);
-    skipped.extend(undecided.into_iter().map(|row| SkippedKind { kind: row.kind, reason: row.reason }));
+    rows.retain(|row| match row.shortfall {
+        Some(Shortfall::TooBusy { out_of_reach, of }) => {
+            skipped.push(SkippedKind { kind: row.kind, cause: SkipCause::TooBusy { out_of_reach, of } });
+            false
+        }
+        _ => true,
+    });
     Ok(Selftested { report: SelftestReport::new(rows, skipped), runs })
 }
 
@@ -234,25 +239,26 @@ fn turn(
 ) -> Turn {
     let kind = planned.kind;
     let wanted = planned.settings(common);
-    if let Err(reason) = availability(kind, machine, &wanted) {
-        return Turn::Skipped(SkippedKind { kind, reason });
+    let skipped = |cause| Turn::Skipped(SkippedKind { kind, cause });
+    if let Err(cause) = availability(kind, machine, &wanted) {
+        return skipped(SkipCause::Unavailable { cause });
     }
     // The recording has it mounted.
     if let Ok(tracefs) = Tracefs::open(machine)
-        && let Some(reason) = kind.cannot_be_named(|event| tracefs.has_event(event))
+        && let Some(cause) = kind.cannot_be_named(|event| tracefs.has_event(event))
     {
-        return Turn::Skipped(SkippedKind { kind, reason });
+        return skipped(SkipCause::Unavailable { cause });
     }
     let child = match ChildHandle::spawn(&settings.child, kind, &wanted, PATIENCE) {
         Ok(child) => child,
-        Err(ChildError::NotReady { kind, reason }) => return Turn::Skipped(SkippedKind { kind, reason }),
-        Err(error) => return Turn::Failed(SelftestRow::failed(kind, error.to_string())),
+        Err(ChildError::NotReady { reason, .. }) => return skipped(SkipCause::NotReady { error: reason }),
+        Err(error) => return Turn::Failed(SelftestRow::broken(kind, &error)),
     };
     let mut child = child;
     let done = child.go().and_then(|()| child.finish(planned.patience()));
     match done {
         Ok(disturbed) => Turn::Done(Box::new(disturbed)),
-        Err(error) => Turn::Failed(SelftestRow::failed(kind, error.to_string())),
+        Err(error) => Turn::Failed(SelftestRow::broken(kind, &error)),
     }
 }
 

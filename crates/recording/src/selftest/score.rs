@@ -1,6 +1,6 @@
 //! Matching injections with stalls.
 
-use super::report::{SelftestRow, WrongVerdict};
+use super::report::{Instead, SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
     Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
@@ -41,9 +41,9 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     injections.sort_by_key(|injection| (injection.start_ticks, injection.end_ticks));
     let half = episode.rate.ticks(Nanos(header.settings.period.0 / 2));
 
-    let mut row = SelftestRow::failed(header.kind, String::new());
+    let mut row = SelftestRow::of(header.kind);
     row.expected = Some(header.expected.clone());
-    let mut wrong: HashMap<String, u64> = HashMap::new();
+    let mut wrong: HashMap<Instead, u64> = HashMap::new();
     for injection in &injections {
         let met: Vec<_> = victims.meeting(injection).collect();
         let named = is_named(&met, header, injection);
@@ -59,7 +59,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         if named {
             row.named += 1;
         } else {
-            *wrong.entry(said_instead(&met, &header.expected)).or_default() += 1;
+            *wrong.entry(instead(&met, &header.expected)).or_default() += 1;
         }
         let later = Injection {
             start_ticks: injection.start_ticks + half,
@@ -69,8 +69,8 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         let then: Vec<_> = victims.meeting(&later).collect();
         row.named_when_shifted += u64::from(is_named(&then, header, &later));
     }
-    row.wrong = wrong.into_iter().map(|(said, count)| WrongVerdict { said, count }).collect();
-    row.wrong.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.said.cmp(&b.said)));
+    row.wrong = wrong.into_iter().map(|(instead, count)| WrongVerdict { instead, count }).collect();
+    row.wrong.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.instead.cmp(&b.instead)));
     row.length_error = length_error(&injections, &victims, &header.expected, episode.rate);
     row.judge()
 }
@@ -211,24 +211,24 @@ fn is_sender(sender: &Sender, wanted: &ExpectedSender) -> bool {
         }
 }
 
-/// What was said of an injection that was not named, in a few words.
-fn said_instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> String {
+/// What was said of an injection that was not named.
+fn instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> Instead {
     let parts = || met.iter().flat_map(|(_, stall)| stall.parts);
     if met.is_empty() {
-        return "no stall".into();
+        return Instead::NoStall;
     }
     if let Some(part) = parts().find(|part| is_same(&part.culprit, expected)) {
-        return match &part.culprit.sender {
-            None => "the right culprit without its sender".into(),
-            Some(sender @ Sender { comm: None, tid, .. }) if sender.involves_thread() => {
-                format!("the right culprit, sent by {}", sender.context.who(Some(&format!("thread {tid}"))))
-            }
-            Some(sender) => format!("the right culprit, sent by {}", sender.who()),
-        };
+        let Some(sender) = &part.culprit.sender else { return Instead::NoSender };
+        let comm = sender.comm.clone().filter(|_| sender.involves_thread());
+        let tid = (comm.is_none() && sender.involves_thread()).then_some(sender.tid);
+        return Instead::OtherSender { context: sender.context, comm, tid };
     }
     match parts().max_by_key(|part| part.net) {
-        Some(part) => format!("{} {}", part.culprit.kind(), part.culprit.subject.name()),
-        None => "a stall without attribution".into(),
+        Some(Part { culprit, .. }) => {
+            let name = culprit.subject.name().as_ref().into();
+            Instead::OtherCulprit { kind: culprit.kind(), name }
+        }
+        None => Instead::NoAttribution,
     }
 }
 

@@ -104,7 +104,7 @@ fn all_found_and_named_passes_with_its_length_error() {
     let row = recorded.score(&fifo(), &injections);
     assert_eq!((row.injected, row.found, row.named, row.named_when_shifted), (100, 100, 100, 0));
     assert!((row.length_error.unwrap() - 0.02).abs() < 1e-9);
-    assert!(row.passed && row.reason.is_empty() && row.wrong.is_empty());
+    assert!(row.passed && row.shortfall.is_none() && row.wrong.is_empty());
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn ninety_five_percent_is_the_bar() {
         recorded.stalls.truncate(kept);
         let row = recorded.score(&fifo(), &injections);
         assert_eq!((row.found, row.passed), (kept as u64, passes));
-        assert_eq!(row.wrong, [WrongVerdict { said: "no stall".into(), count: 100 - kept as u64 }]);
-        assert_eq!(row.reason.starts_with("found 94 of 100"), !passes);
+        assert_eq!(row.wrong, [WrongVerdict { instead: Instead::NoStall, count: 100 - kept as u64 }]);
+        assert_eq!(row.shortfall, (!passes).then_some(Shortfall::TooFewFound));
     }
 }
 
@@ -151,7 +151,7 @@ fn nothing_injected_is_no_pass() {
     let (recorded, _) = textbook();
     let row = recorded.score(&fifo(), &[]);
     assert!(!row.passed && row.length_error.is_none());
-    assert_eq!(row.reason, "nothing was injected");
+    assert_eq!(row.shortfall, Some(Shortfall::NothingInjected));
     assert!(!SelftestReport::new(vec![row], vec![]).passed);
     assert!(!SelftestReport::new(vec![], vec![]).passed, "nothing ran");
 }
@@ -171,15 +171,14 @@ fn a_wrong_name_or_kind_is_found_but_not_named() {
     }
     let row = recorded.score(&fifo(), &injections);
     assert_eq!((row.found, row.named, row.length_error), (10, 0, None));
-    let wrong: Vec<_> = row.wrong.iter().map(|w| (w.said.as_str(), w.count)).collect();
-    assert_eq!(
-        wrong,
-        [("thread js-fifo-0000", 6), ("unresolved no kernel event", 3), ("irq js-fifo-004d", 1)]
-    );
-    assert_eq!(
-        row.reason,
-        "named 0 of 10, 95 % are needed; most often instead: thread js-fifo-0000, 6 times"
-    );
+    let other = |kind, name: &str| Instead::OtherCulprit { kind, name: name.into() };
+    let wrong = [
+        (other(CulpritKind::Thread, "js-fifo-0000"), 6),
+        (other(CulpritKind::Unresolved, "no kernel event"), 3),
+        (other(CulpritKind::Irq, "js-fifo-004d"), 1),
+    ];
+    assert_eq!(row.wrong, wrong.map(|(instead, count)| WrongVerdict { instead, count }));
+    assert_eq!(row.shortfall, Some(Shortfall::TooFewNamed));
 }
 
 #[test]
@@ -248,7 +247,7 @@ fn a_stall_without_attribution_is_found_and_not_named() {
     recorded.attributions.clear();
     let row = recorded.score(&fifo(), &[window(0, 100, Some(100))]);
     assert_eq!((row.found, row.named), (1, 0));
-    assert!(row.reason.contains("a stall without attribution"));
+    assert_eq!(row.wrong, [WrongVerdict { instead: Instead::NoAttribution, count: 1 }]);
 }
 
 #[test]
@@ -259,17 +258,23 @@ fn an_interrupt_needs_the_right_sender() {
         let mut recorded = Recorded::default();
         recorded.stall(1, 0, 100, vec![culprit]);
         let row = recorded.score(&header, &[window(0, 100, None)]);
-        (row.named == 1, row.reason)
+        assert_eq!(row.named == 1, row.wrong.is_empty());
+        row.wrong.into_iter().map(|wrong| wrong.instead).next()
     };
-    assert!(named(sent(ipi(), Some("js-mb-004d"), 77)).0);
-    assert!(named(sent(ipi(), None, 77)).0, "the thread id serves where the name is unknown");
-    assert!(named(sent(ipi(), Some("js-mb-004d"), 9_077)).0, "ids differ outside of a PID namespace");
-    assert!(named(sent(ipi(), Some("chrome"), 77)).1.contains("the right culprit, sent by chrome"));
-    assert!(named(sent(ipi(), None, 78)).1.contains("sent by thread 78"));
+    let other = |context, comm: Option<&str>, tid| {
+        Some(Instead::OtherSender { context, comm: comm.map(Into::into), tid })
+    };
+    assert_eq!(named(sent(ipi(), Some("js-mb-004d"), 77)), None);
+    assert_eq!(named(sent(ipi(), None, 77)), None, "the thread id serves where the name is unknown");
+    assert_eq!(named(sent(ipi(), Some("js-mb-004d"), 9_077)), None, "ids differ outside of a PID namespace");
+    let thread = ExecutionContext::Thread;
+    assert_eq!(named(sent(ipi(), Some("chrome"), 77)), other(thread, Some("chrome"), None));
+    assert_eq!(named(sent(ipi(), None, 78)), other(thread, None, Some(78)));
     let mut interrupt = sent(ipi(), Some("js-mb-004d"), 77);
     interrupt.culprit.sender.as_mut().unwrap().context = ExecutionContext::Interrupt;
-    assert!(named(interrupt).1.contains("sent by an interrupt"), "whose thread was only beneath");
-    assert!(named(ipi()).1.contains("the right culprit without its sender"));
+    let beneath = other(ExecutionContext::Interrupt, None, None);
+    assert_eq!(named(interrupt), beneath, "whose thread was only beneath");
+    assert_eq!(named(ipi()), Some(Instead::NoSender));
 }
 
 #[test]
@@ -335,7 +340,10 @@ fn naming_by_chance_shows_in_the_control() {
 #[test]
 fn the_report_is_json_both_ways() {
     let (recorded, injections) = textbook();
-    let skipped = vec![SkippedKind { kind: DisturbKind::Softirq, reason: "no RPS".into() }];
+    let skipped = vec![SkippedKind {
+        kind: DisturbKind::Softirq,
+        cause: SkipCause::NotReady { error: "no RPS".into() },
+    }];
     let report = SelftestReport::new(vec![recorded.score(&fifo(), &injections)], skipped);
     let json = serde_json::to_string(&report).unwrap();
     assert!(json.starts_with("{\"schema_version\":2,\"rows\":[{\"kind\":\"fifo\""), "{json}");

@@ -75,9 +75,9 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
     let summed = summary_row(&run.summary, &culprit.subject);
     if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {
         let who =
-            sender.context.who(sender.comm.as_deref().or(sender.tid.map(|_| "a thread that has ended")));
+            words::sent_from(sender.context, sender.comm.as_deref().or(sender.tid.map(|_| words::ENDED)));
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        // A stall may have several parts of one culprit, each set going by somebody.
+        // A stall may have several parts of one culprit, each triggered by somebody.
         let share = percent_cell(sender.count as f64 / known.max(sender.count).max(1) as f64);
         told.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
     }

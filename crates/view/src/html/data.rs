@@ -312,7 +312,7 @@ fn told_of(part: &Part) -> Vec<String> {
     if let Some(sender) = &part.culprit.sender {
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
-        told.push(format!("triggered by {}{pid} on CPU {}{via}", sender.who(), sender.cpu));
+        told.push(format!("triggered by {}{pid} on CPU {}{via}", words::sender_name(sender), sender.cpu));
     }
     told.extend(part.moved_from.map(|cpu| format!("the victim was moved from CPU {cpu}")));
     told.extend(part.others_stalled.map(|n| format!("{n} other CPUs stalled at the same instant")));

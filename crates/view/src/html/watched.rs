@@ -127,7 +127,7 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
             summary.probe.threshold_ns
         ));
     }
-    ran(body, &format!("What ran in its stead on CPU {}", cpu.cpu), &cpu.ran_instead);
+    ran(body, &format!("What ran instead on CPU {}", cpu.cpu), &cpu.ran_instead);
     if !cpu.ran_beside.is_empty() {
         body.details(&format!("What ran on CPU {} while it slept, and took nothing", cpu.cpu), |body| {
             ran(body, &format!("Beside it on CPU {}", cpu.cpu), &cpu.ran_beside);

@@ -134,9 +134,9 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     let tid = sender.tid.filter(|_| sender.context == ExecutionContext::Thread);
     where_from.extend(tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
-    let gone = || sender.tid.map(|_| "a thread that has ended".to_owned());
+    let gone = || sender.tid.map(|_| words::ENDED.to_owned());
     let thread = sender.comm.as_ref().map(|comm| tame(comm)).or_else(gone);
-    let mut text = format!("{verb} by {}", sender.context.who(thread.as_deref()));
+    let mut text = format!("{verb} by {}", words::sent_from(sender.context, thread.as_deref()));
     if !where_from.is_empty() {
         text += &format!(" ({})", where_from.join(", "));
     }

@@ -1,4 +1,4 @@
-//! Threads that were followed: what became of their time, and who ran in their stead.
+//! Threads that were followed: what became of their time, and who ran instead of them.
 
 use super::Page;
 use crate::number::{count, percent, percent_cell, span, times};

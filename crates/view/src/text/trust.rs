@@ -177,8 +177,9 @@ fn losses(page: &mut Page, summary: &RunSummary) {
     let mut parts = Vec::new();
     if trust.dropped_records > 0 {
         parts.push(format!(
-            "{} stalls have no record (they count in totals and percentiles)",
-            count(trust.dropped_records)
+            "{} {} have no record (they count in totals and percentiles)",
+            count(trust.dropped_records),
+            if summary.pipeline.is_some() { "slow messages" } else { "stalls" }
         ));
     }
     for source in summary.sources.iter().filter(|source| source.lost > 0) {
@@ -186,8 +187,8 @@ fn losses(page: &mut Page, summary: &RunSummary) {
     }
     if trust.senders_dropped > 0 {
         parts.push(format!(
-            "{} records of who woke, called or queued were dropped, for there were too many at once: of what they \
-             set going the sender is not known",
+            "{} records of who woke, called or queued were dropped, for there were too many at once: the sender of \
+             what they triggered is not known",
             count(trust.senders_dropped)
         ));
     }

@@ -8,9 +8,11 @@ mod kernels;
 mod osnoise;
 mod reboot;
 mod steps;
+mod timerlat;
 mod topology;
 mod walk;
 
+use super::debian::Unavailable;
 use super::folder;
 use crate::shell;
 use anyhow::{Context, bail};
@@ -30,7 +32,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 15] = [
+const TRIALS: [Trial; 16] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: true, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: true, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -70,6 +72,12 @@ const TRIALS: [Trial; 15] = [
         stage: false,
         run: osnoise::judge,
         what: "the kernel's own noise tracer beside ours",
+    },
+    Trial {
+        name: "timerlat",
+        stage: false,
+        run: timerlat::judge,
+        what: "the kernel's own tracer of wake-ups beside ours",
     },
 ];
 
@@ -120,23 +128,29 @@ pub enum Which<'a> {
     Named(&'a [String]),
 }
 
-/// Runs them and fails with what is not as it should be.
+/// Runs them and fails with what is not as it should be. A trial for which a package cannot be had is skipped
+/// visibly, unless it was named.
 pub fn run(which: &Which) -> anyhow::Result<()> {
     if let Which::Named(names) = which
         && let Some(unknown) = names.iter().find(|name| TRIALS.iter().all(|trial| trial.name != **name))
     {
         bail!("there is no trial {unknown}; --list lists them");
     }
-    let mut objections = Vec::new();
+    let (mut objections, mut skipped) = (Vec::new(), Vec::new());
     for trial in TRIALS.iter().filter(|trial| which.has(trial)) {
         let began = Instant::now();
         eprintln!("== lab {}: {}", trial.name, trial.what);
         let mut finding =
             Finding { out: folder()?.join("trials").join(trial.name), objections: Vec::new(), checks: 0 };
-        if let Err(error) = (trial.run)(&mut finding) {
-            finding.objections.push(format!("{error:#}"));
-        } else if finding.checks == 0 {
-            finding.objections.push("nothing was checked".to_owned());
+        let ended = Ended::of((trial.run)(&mut finding), finding.checks, matches!(which, Which::Named(_)));
+        match ended {
+            Ended::Judged => {}
+            Ended::Failed(why) => finding.objections.push(why),
+            Ended::Skipped(why) => {
+                eprintln!("SKIPPED lab {}: {why}", trial.name);
+                skipped.push(trial.name);
+                continue;
+            }
         }
         let seconds = began.elapsed().as_secs();
         let told = if finding.objections.is_empty() { "passed" } else { "FAILED" };
@@ -144,10 +158,34 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
         let kept = shown(&finding.out);
         objections.extend(finding.objections.iter().map(|what| format!("{}: {what} ({kept})", trial.name)));
     }
+    if !skipped.is_empty() {
+        eprintln!("lab: skipped, because a package cannot be had here: {}", skipped.join(", "));
+    }
     if objections.is_empty() {
         return Ok(());
     }
     bail!("{} objections:\n  {}", objections.len(), objections.join("\n  "))
+}
+
+/// How a trial ended, what it objects to aside.
+#[derive(Debug, PartialEq)]
+enum Ended {
+    Judged,
+    Failed(String),
+    Skipped(String),
+}
+
+impl Ended {
+    fn of(result: anyhow::Result<()>, checks: usize, named: bool) -> Ended {
+        match result {
+            Ok(()) if checks == 0 => Ended::Failed("nothing was checked".to_owned()),
+            Ok(()) => Ended::Judged,
+            Err(error) => match error.downcast_ref::<Unavailable>() {
+                Some(why) if checks == 0 && !named => Ended::Skipped(why.to_string()),
+                _ => Ended::Failed(format!("{error:#}")),
+            },
+        }
+    }
 }
 
 impl Which<'_> {
@@ -163,4 +201,23 @@ impl Which<'_> {
 /// A path as it stands in messages.
 fn shown(path: &Path) -> String {
     path.strip_prefix(shell::root()).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_be_fetched_is_skipped_and_only_where_nobody_asked_for_it() {
+        let unavailable =
+            || Err(anyhow::Error::from(Unavailable("no such package".to_owned())).context("the kernel"));
+        assert!(
+            matches!(Ended::of(unavailable(), 0, false), Ended::Skipped(why) if why == "no such package")
+        );
+        assert!(matches!(Ended::of(unavailable(), 0, true), Ended::Failed(_)));
+        assert!(matches!(Ended::of(unavailable(), 3, false), Ended::Failed(_)));
+        assert!(matches!(Ended::of(Err(anyhow::anyhow!("hung")), 0, false), Ended::Failed(_)));
+        assert_eq!(Ended::of(Ok(()), 0, false), Ended::Failed("nothing was checked".to_owned()));
+        assert_eq!(Ended::of(Ok(()), 1, true), Ended::Judged);
+    }
 }

@@ -6,11 +6,12 @@ use super::super::options::{Guest, Kernel};
 use super::Finding;
 use super::steps::{self, Steps};
 use anyhow::Context;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Nanoseconds from which on both must have seen it: ours begin at a fourth of it, and the two tools place the
 /// ends of an interruption some microseconds apart.
-const SEEN_FROM: u64 = 40_000;
+pub(super) const SEEN_FROM: u64 = 40_000;
 
 /// The tracer's records are stamped with the clock that ours are. Its thread is followed while it measures.
 const SCRIPT: &str = r#"
@@ -33,13 +34,13 @@ step export jitterscope export latest --to csv:///out/stalls.csv
 "#;
 
 /// What took the thread's CPU, from when to when, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
-struct Taken {
+pub(super) struct Taken {
     /// `irq_noise`, or the kind of our culprit.
-    class: String,
-    start: u64,
-    end: u64,
+    pub(super) class: String,
+    pub(super) start: u64,
+    pub(super) end: u64,
     /// Of the culprit, which may be less than the whole.
-    length: u64,
+    pub(super) length: u64,
 }
 
 /// Compares them.
@@ -47,10 +48,7 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::Rt), SCRIPT)?;
     steps.ended(finding, &[("attach", 0), ("export", 0)]);
     let report = steps.json("attach")?;
-    let thread =
-        report["threads"].as_array().and_then(|threads| threads.first()).context("no thread was followed")?;
-    let (from, until) = (thread["from_ticks"].as_u64(), thread["until_ticks"].as_u64());
-    let (from, until) = (from.context("no from_ticks")?, until.context("no until_ticks")?);
+    let (from, until) = followed(&report)?;
     let ours = ours(&steps)?;
     // What is under way at either end is told by one of them alone.
     let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
@@ -81,12 +79,20 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// From when to when the first thread was followed.
+pub(super) fn followed(report: &Value) -> anyhow::Result<(u64, u64)> {
+    let thread =
+        report["threads"].as_array().and_then(|threads| threads.first()).context("no thread was followed")?;
+    let (from, until) = (thread["from_ticks"].as_u64(), thread["until_ticks"].as_u64());
+    Ok((from.context("no from_ticks")?, until.context("no until_ticks")?))
+}
+
 /// Within 5 % or 5.
-fn agrees(all: usize, found: usize) -> bool {
+pub(super) fn agrees(all: usize, found: usize) -> bool {
     all - found <= 5.max(all / 20)
 }
 
-fn overlap(a: &Taken, b: &Taken) -> bool {
+pub(super) fn overlap(a: &Taken, b: &Taken) -> bool {
     a.start < b.end && b.start < a.end
 }
 
@@ -109,9 +115,7 @@ fn record(line: &str) -> Option<Taken> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| word.ends_with("_noise:") || *word == "sample_threshold:")?;
     let class = words[at].trim_end_matches(':').to_owned();
-    let (seconds, fraction) = words.get(at.checked_sub(1)?)?.trim_end_matches(':').split_once('.')?;
-    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
-    let end = seconds.parse::<u64>().ok()? * 1_000_000_000 + fraction;
+    let end = stamp(words.get(at.checked_sub(1)?)?)?;
     let number = |name: &str| {
         words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok())
     };
@@ -122,8 +126,15 @@ fn record(line: &str) -> Option<Taken> {
     Some(Taken { class, start: end.saturating_sub(length), end, length })
 }
 
+/// A time such as `20.593701:`, in nanoseconds.
+pub(super) fn stamp(word: &str) -> Option<u64> {
+    let (seconds, fraction) = word.trim_end_matches(':').split_once('.')?;
+    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
+    Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + fraction)
+}
+
 /// The rows of our stalls: one for each culprit.
-fn ours(steps: &Steps) -> anyhow::Result<Vec<Taken>> {
+pub(super) fn ours(steps: &Steps) -> anyhow::Result<Vec<Taken>> {
     let text = steps.file("stalls.csv");
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().context("nothing was exported")?.split(',').collect();

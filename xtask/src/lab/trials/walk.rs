@@ -1,6 +1,7 @@
 //! The documents' own way, a step at a time: before each, its predicted culprit is there, after it, it is gone
 //! or has fallen, and `diff` does not say otherwise. In the end everything is as it was.
 
+use super::super::debian::Unavailable;
 use super::super::options::{Guest, Kernel};
 use super::steps::{self, Steps, word};
 use super::{Finding, crash};
@@ -159,9 +160,8 @@ fn fell(
 pub fn make_disk(path: &std::path::Path) -> anyhow::Result<()> {
     std::fs::File::create(path)?.set_len(64 << 20)?;
     let made = Command::new("mkfs.ext4").arg("-q").arg(path).status();
-    anyhow::ensure!(
-        made.is_ok_and(|status| status.success()),
-        "mkfs.ext4 cannot be used (package e2fsprogs)"
-    );
+    if !made.is_ok_and(|status| status.success()) {
+        return Err(Unavailable("mkfs.ext4 cannot be used (package e2fsprogs)".to_owned()).into());
+    }
     Ok(())
 }

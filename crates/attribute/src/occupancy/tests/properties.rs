@@ -2,7 +2,7 @@
 
 use super::common::*;
 use crate::occupancy::{Class, Machine, Mark, Record, Window};
-use jitterscope_model::Ticks;
+use jitterscope_model::{EventKind, TaskRef, Ticks};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -196,6 +196,49 @@ proptest! {
             prop_assert!(unfolded <= cap.max(most));
         }
     }
+}
+
+/// Sums of turns, by thread and priority, of what the victim saw beyond a small cap.
+fn folded_turns(turns: impl Iterator<Item = (u64, TaskRef)>) -> BTreeMap<(i32, i16), u64> {
+    let mut names = names();
+    let mut machine = machine().with_cap(20_000);
+    machine.running(VICTIM, Ticks(0));
+    let mark = machine.open_mark(Ticks(0));
+    let (mut now, mut prev) = (100, task(VICTIM));
+    for (length, next) in turns.chain([(0, task(VICTIM))]) {
+        let event = at(now, prev.tid, EventKind::SchedSwitch { prev, prev_state: 1, next });
+        machine.record(&Record::new(&event, &mut names));
+        (now, prev) = (now + length, next);
+    }
+    let mut window = Window::default();
+    machine.close_mark(mark, Ticks(now), &mut window);
+    assert!(window.folded() > Ticks(0));
+    let mut sums = BTreeMap::new();
+    for slice in &window.slices {
+        let frame = window.frame(slice.frame);
+        *sums.entry((frame.tid, frame.priority())).or_default() += slice.length().0;
+    }
+    sums
+}
+
+#[test]
+fn who_had_most_of_a_folded_time_is_named_however_late_he_came() {
+    let short = |from: i32| (0..4000).map(move |n| (10, task(from + n)));
+    let sums = folded_turns(short(1000).chain([(1_000_000, task(77))]).chain(short(6000)));
+    assert_eq!(sums.get(&(77, 120)), Some(&1_000_000));
+    let nameless = sums[&(-1, 120)];
+    assert!(nameless > 10_000, "{nameless}");
+}
+
+#[test]
+fn turns_of_different_urgency_are_no_one_sum() {
+    // What the first of a sum was decided for all of it whether that was real-time throttling.
+    let of = |n: i32| TaskRef { prio: if n % 2 == 0 { 49 } else { 120 }, ..task(1000 + n / 2) };
+    let sums = folded_turns((0..8000).map(|n| (if n % 2 == 0 { 30 } else { 10 }, of(n))));
+    let sum = |prio| sums.iter().filter(|((_, of), _)| *of == prio).map(|(_, ns)| ns).sum::<u64>();
+    // The victim's own turn was no record's: its first 100 have the priority that it left with.
+    assert_eq!((sum(49), sum(120)), (120_000, 40_100));
+    assert!(sums.contains_key(&(-1, 49)) && sums.contains_key(&(-1, 120)));
 }
 
 #[test]

@@ -58,12 +58,13 @@ fn line(summary: &RunSummary) -> (bool, String) {
         }
     }
     let lost = trust.lost_records;
+    let unit = if summary.pipeline.is_some() { "slow messages" } else { "stalls" };
     facts.push(match (lost, trust.dropped_records) {
         (0, 0) => "nothing was lost".to_owned(),
         (lost, 0) => off(format!("{} records were LOST", count(lost))),
-        (0, stalls) => off(format!("{} stalls have no record", count(stalls))),
+        (0, stalls) => off(format!("{} {unit} have no record", count(stalls))),
         (lost, stalls) => {
-            off(format!("{} records were LOST, and {} stalls have none", count(lost), count(stalls)))
+            off(format!("{} records were LOST, and {} {unit} have none", count(lost), count(stalls)))
         }
     });
     if trust.senders_dropped > 0 {

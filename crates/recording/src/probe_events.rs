@@ -14,7 +14,7 @@ use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 
 /// The kernel events of a recording, attributed stall by stall.
-pub(crate) struct ProbeEvidence {
+pub(crate) struct ProbeEvents {
     pub(crate) events: KernelEvents,
     gaps: GapAttribution,
     hints: HintReader,
@@ -23,7 +23,7 @@ pub(crate) struct ProbeEvidence {
 }
 
 /// What evidence needs to know.
-pub(crate) struct ProbeEvidenceSettings {
+pub(crate) struct ProbeEventsSettings {
     pub(crate) measured: CpuSet,
     pub(crate) online: CpuSet,
     pub(crate) clock: ClockKind,
@@ -36,11 +36,8 @@ pub(crate) struct ProbeEvidenceSettings {
     pub(crate) wakeups: bool,
 }
 
-impl ProbeEvidence {
-    pub(crate) fn start(
-        machine: &Machine,
-        settings: &ProbeEvidenceSettings,
-    ) -> Result<ProbeEvidence, NoEvents> {
+impl ProbeEvents {
+    pub(crate) fn start(machine: &Machine, settings: &ProbeEventsSettings) -> Result<ProbeEvents, NoEvents> {
         // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
         let recorded = EventSettings {
             measured: &settings.measured,
@@ -58,7 +55,7 @@ impl ProbeEvidence {
             virtual_machine: settings.virtual_machine,
             measured: settings.measured.len(),
         };
-        Ok(ProbeEvidence {
+        Ok(ProbeEvents {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
             hints: HintReader::new(machine, settings),

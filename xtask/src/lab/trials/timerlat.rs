@@ -1,0 +1,101 @@
+//! Judged by another: the kernel's own tracer of wake-ups runs a thread that wakes every millisecond, and `attach`
+//! follows that thread. How long each took from its timer to running, less what the timer itself was late, is a
+//! wait of ours; and `record wakeup` on the same CPU names that thread and its timer.
+
+use super::super::options::{Guest, Kernel};
+use super::Finding;
+use super::osnoise::{SEEN_FROM, Taken, agrees, followed, ours, overlap, stamp};
+use super::steps::{self, culprits, stalls_of};
+use std::collections::BTreeMap;
+
+/// The tracer's records are stamped with the clock that ours are.
+const SCRIPT: &str = r#"
+judge=/sys/kernel/tracing/instances/judge
+mkdir $judge
+echo mono_raw >$judge/trace_clock
+echo 20000 >$judge/buffer_size_kb
+echo 1 >/sys/kernel/tracing/osnoise/cpus
+echo timerlat >$judge/current_tracer
+step attach jitterscope attach --comm timerlat/1 -d 4s --threshold 10us -q --json
+echo 0 >$judge/tracing_on
+cat $judge/trace >/out/judge
+step export jitterscope export latest --to csv:///out/stalls.csv
+echo 1 >$judge/tracing_on
+step wakeup jitterscope record wakeup --cpus 1 -d 2s -q --json
+echo nop >$judge/current_tracer
+rmdir $judge
+"#;
+
+/// Compares them.
+pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
+    let steps = steps::run(finding, "guest", &Guest::new(Kernel::Rt), SCRIPT)?;
+    steps.ended(finding, &[("attach", 0), ("export", 0), ("wakeup", 0)]);
+    let (from, until) = followed(&steps.json("attach")?)?;
+    let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
+    let (theirs, ours) = (waits(&steps.file("judge")), ours(&steps)?);
+    let (mut all, mut found) = (0, 0);
+    for wait in theirs.iter().filter(within).filter(|wait| wait.length >= SEEN_FROM) {
+        all += 1;
+        let same = |stall: &Taken| overlap(stall, wait) && (stall.end - stall.start) * 2 >= wait.length;
+        found += usize::from(ours.iter().any(same));
+    }
+    finding.check(all >= 20, format!("the tracer has {all} wake-ups to judge by"));
+    finding.check(agrees(all, found), format!("{found} of {all} of the tracer's waits are ours, too"));
+    let wakeup = steps.json("wakeup")?;
+    for (kind, name) in [("thread", "timerlat/1"), ("timer", "timerlat_irq")] {
+        let count = stalls_of(&wakeup, kind, name);
+        let among = culprits(&wakeup);
+        finding.check(count > 0, format!("record wakeup names {kind} {name} ({count}) among {among:?}"));
+    }
+    Ok(())
+}
+
+/// From when the timer's interrupt looked at its lateness to when the thread ran, of each wake-up.
+fn waits(text: &str) -> Vec<Taken> {
+    let mut late = BTreeMap::new();
+    let mut waits = Vec::new();
+    for (number, context, latency, end) in text.lines().filter_map(record) {
+        match context {
+            "irq" => drop(late.insert(number, latency)),
+            "thread" => {
+                let Some(length) = late.remove(&number).and_then(|late| latency.checked_sub(late)) else {
+                    continue;
+                };
+                let start = end.saturating_sub(length);
+                waits.push(Taken { class: context.to_owned(), start, end, length });
+            }
+            _ => {}
+        }
+    }
+    waits
+}
+
+/// A line such as `timerlat/1-129 [001] ....... 54.029339: #1 context thread timer_latency 11700 ns`: the wake-up's
+/// number, the context, the nanoseconds since the timer was due, and when the line was written.
+fn record(line: &str) -> Option<(u64, &str, u64, u64)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "context")?;
+    let number = words.get(at.checked_sub(1)?)?.strip_prefix('#')?.parse().ok()?;
+    let end = stamp(words.get(at.checked_sub(2)?)?)?;
+    let latency = words.iter().position(|word| *word == "timer_latency")?;
+    Some((number, words.get(at + 1)?, words.get(latency + 1)?.parse().ok()?, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_what_the_thread_took_beyond_its_timer() {
+        let text = "\
+#                                _-----=> irqs-off
+          <idle>-0     [001] d.h1...    54.029328: #1     context    irq timer_latency       932 ns
+      timerlat/1-867   [001] .......    54.029339: #1     context thread timer_latency     11700 ns
+      timerlat/1-867   [001] .......    54.030339: #2     context thread timer_latency      9000 ns
+";
+        let waits = waits(text);
+        assert_eq!(waits.len(), 1, "the second has no timer");
+        assert_eq!((waits[0].length, waits[0].end), (10_768, 54_029_339_000));
+        assert_eq!(waits[0].start, waits[0].end - 10_768);
+    }
+}
