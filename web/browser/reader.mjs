@@ -9,7 +9,7 @@ async function chooseWorst(page, settled) {
   await settled(page);
 }
 
-export async function reader({ browser, check, open, settled, large, out }) {
+export async function reader({ browser, check, open, ready, settled, small, large, out }) {
   await check("printed, culprits keep their names in tables and beside the chosen stall", async () => {
     const { page, said } = await open(browser, large);
     await chooseWorst(page, settled);
@@ -79,6 +79,42 @@ export async function reader({ browser, check, open, settled, large, out }) {
     assert.match(await page.locator(".legend").evaluate((legend) => getComputedStyle(legend).backgroundImage), /gradient/);
     await page.screenshot({ path: join(out, "cut-400.png") });
     assert.deepEqual(said, []);
+    await page.close();
+  });
+
+  await check("the theme can be chosen, and a page prints on white", async () => {
+    const { page } = await open(browser, small, { colorScheme: "light" });
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const canvases = ["#timeline .canvas canvas", ...["series", "outliers"].map((chart) => `[data-chart="${chart}"] .plot > canvas`)];
+    const pixels = () => page.evaluate((all) => all.map((of) => document.querySelector(of).toDataURL()), canvases);
+    await settled(page);
+    const [light, onLight] = [await paper(), await pixels()];
+    await page.locator("button.theme").click();
+    await settled(page);
+    const [dark, onDark] = [await paper(), await pixels()];
+    assert.notEqual(dark, light);
+    // Pixels follow no style sheet: they are drawn for paper before it is printed, and for the screen after.
+    const event = (name) => page.evaluate((name) => void window.dispatchEvent(new Event(name)), name);
+    await event("beforeprint");
+    const printed = await pixels();
+    await event("afterprint");
+    const after = await pixels();
+    assert.equal(await paper(), dark);
+    canvases.forEach((of, at) => {
+      assert.ok(onDark[at] !== onLight[at], `${of} follows the theme`);
+      assert.ok(printed[at] === onLight[at], `${of} is printed as it is on white`);
+      assert.ok(after[at] === onDark[at], `${of} is dark again`);
+    });
+    await page.reload();
+    await ready(page);
+    assert.equal(await paper(), dark, "a reload keeps the theme");
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await paper(), "rgb(255, 255, 255)");
+    // A screenshot is no printing: what comes before that is told here.
+    await event("beforeprint");
+    await page.screenshot({ path: join(out, "print.png"), fullPage: true });
+    const lightness = await page.evaluate((of) => document.querySelector(of).getContext("2d").getImageData(300, 10, 1, 1).data[0], canvases[0]);
+    assert.ok(lightness > 200, `the artefact has a timeline of lightness ${lightness}`);
     await page.close();
   });
 }

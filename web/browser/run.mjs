@@ -9,9 +9,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { beside } from "./beside.mjs";
 import { counted } from "./counted.mjs";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
+import { named } from "./named.mjs";
 import { reader } from "./reader.mjs";
 import { sampled } from "./sampled.mjs";
 import { serve } from "./serve.mjs";
@@ -354,7 +356,9 @@ try {
   await hostileNames({ browser, check, open, ready, settled, sound, jitterscope, page_of, runs: hostile, stored: runs, generator, out });
   await counted({ browser, check, open, settled, looks, jitterscope, page_of, runs, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
-  await reader({ browser, check, open, settled, large, out });
+  await reader({ browser, check, open, ready, settled, small, large, out });
+  await named({ browser, check, open, settled, out });
+  await beside({ browser, check, settled, jitterscope, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
 
   await check("what the audit found is in the page, each with what it would win", async () => {
@@ -468,38 +472,6 @@ try {
     const inTable = (await page.locator("main table td").allTextContents()).join(" ").match(/thread thread-\d+/g) ?? [];
     const inCharts = (await page.locator("svg.chart text").allTextContents()).join(" ").match(/thread thread-\d+/g) ?? [];
     assert.ok(inCharts.every((name) => inTable.includes(name)), `${inCharts} / ${inTable}`);
-    await page.close();
-  });
-
-  await check("the theme can be chosen, and a page prints on white", async () => {
-    const { page } = await open(browser, small, { colorScheme: "light" });
-    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const canvases = ["#timeline .canvas canvas", ...["series", "outliers"].map((chart) => `[data-chart="${chart}"] .plot > canvas`)];
-    const pixels = () => page.evaluate((all) => all.map((of) => document.querySelector(of).toDataURL()), canvases);
-    await settled(page);
-    const [light, onLight] = [await paper(), await pixels()];
-    await page.locator("button.theme").click();
-    await settled(page);
-    const [dark, onDark] = [await paper(), await pixels()];
-    assert.notEqual(dark, light);
-    // Pixels follow no style sheet: they are drawn for paper before it is printed, and for the screen after.
-    const event = (name) => page.evaluate((name) => void window.dispatchEvent(new Event(name)), name);
-    await event("beforeprint");
-    const printed = await pixels();
-    await event("afterprint");
-    const after = await pixels();
-    assert.equal(await paper(), dark);
-    canvases.forEach((of, at) => {
-      assert.ok(onDark[at] !== onLight[at], `${of} follows the theme`);
-      assert.ok(printed[at] === onLight[at], `${of} is printed as it is on white`);
-      assert.ok(after[at] === onDark[at], `${of} is dark again`);
-    });
-    await page.reload();
-    await ready(page);
-    assert.equal(await paper(), dark, "a reload keeps the theme");
-    await page.emulateMedia({ media: "print" });
-    assert.equal(await paper(), "rgb(255, 255, 255)");
-    await page.screenshot({ path: join(out, "print.png"), fullPage: true });
     await page.close();
   });
 

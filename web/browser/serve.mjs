@@ -137,6 +137,8 @@ export async function serve({ browser, program, runs, check, looks, ready, sound
       const told = await page.evaluate(async (n) => (await fetch(`${location.pathname}/stall/${n}`)).json(), stall);
       assert.equal(told.stall, stall);
       assert.ok(told.frames.length > 1 && told.parts.length > 0, JSON.stringify(told));
+      // By what the page knows whose a frame is.
+      assert.ok(told.frames.some((frame) => Number.isSafeInteger(frame.key)), JSON.stringify(told.frames[0]));
       const sum = told.parts.reduce((total, part) => total + part.net_ns, 0);
       assert.ok(Math.abs(sum - told.length_ns) <= 1 + told.parts.length, `${sum} of ${told.length_ns}`);
       const elsewhere = await page.evaluate(async () => {

@@ -1,6 +1,7 @@
 // The page's state, and who wants to know of it.
 
 import { having, type Run } from "./data.js";
+import type { Noun } from "./format.js";
 import { type Look, look, seriesOf } from "./look.js";
 import { type Lanes, lanes } from "./pick.js";
 import { around, firstLane, laneInView, type View, within } from "./scale.js";
@@ -14,8 +15,6 @@ export interface Part {
 export class App {
   readonly lanes: Lanes;
   readonly series: Int32Array;
-  /** The same by the culprit's name, which frames have that do not say whose they are. */
-  readonly seriesOfName: Map<string, number>;
   look: Look;
   state: State = NOTHING;
   mask: Uint8Array;
@@ -28,9 +27,13 @@ export class App {
   constructor(readonly run: Run) {
     this.lanes = lanes(run);
     this.series = seriesOf(run);
-    this.seriesOfName = new Map(run.head.culprits.map((culprit, at) => [culprit.name, this.series[at] ?? 0]));
     this.look = look();
     this.mask = having(run, null);
+  }
+
+  /** What its stalls are called. */
+  get noun(): Noun {
+    return this.run.head.run.noun;
   }
 
   get duration(): number {

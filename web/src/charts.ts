@@ -25,8 +25,11 @@ export function ninesAt(from: number, to: number, width: number): number[] {
   return at;
 }
 
+/** What the axes are of the charts that have stalls over time. */
+export const OVER_TIME = "time since the start across, length up, log scale";
+
 /** A place in the figure of an image; the image stays for printing. */
-export function place(chart: string, height: string): HTMLElement | null {
+export function place(chart: string, height: string, axes: string): HTMLElement | null {
   const figure = document.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   if (figure === null) return null;
   figure.classList.add("live");
@@ -34,7 +37,9 @@ export function place(chart: string, height: string): HTMLElement | null {
   figure.removeAttribute("tabindex");
   const made = element("div", { class: "plot" });
   made.style.height = height;
-  figure.append(made);
+  // What the image says in its title and beside its axes.
+  const title = figure.querySelector("svg.chart .title")?.textContent ?? "";
+  figure.append(element("p", { class: "note axes" }, /^[A-Z]/.test(axes) ? axes : `${title}: ${axes}`), made);
   return made;
 }
 
@@ -58,7 +63,7 @@ export class Percentiles implements Part {
   }
 
   static of(app: App): Percentiles | null {
-    const root = place("percentiles", "auto");
+    const root = place("percentiles", "auto", "time up, log scale");
     return root === null ? null : new Percentiles(app, root);
   }
 
@@ -73,7 +78,7 @@ export class Percentiles implements Part {
       .filter((curve) => curve.measured === app.run.head.curves[0]?.measured)
       .map(({ name, points, longest }) => ({ name, points, longest }));
     if (culprit !== null) {
-      const name = `stalls with ${app.run.head.culprits[culprit]?.name ?? ""}`;
+      const name = `${app.noun.many} with ${app.run.head.culprits[culprit]?.name ?? ""}`;
       curves.unshift({ name, ...ninesOf(app.run, app.mask) });
     }
     // A line ends where ten lie above; the longest is a mark apart from it, so that nothing is there between.
@@ -321,7 +326,7 @@ export class Scatter extends Picture {
   private range: [number, number] = [1, 10];
 
   static of(app: App): Scatter | null {
-    const root = place("outliers", "auto");
+    const root = place("outliers", "auto", OVER_TIME);
     return root === null ? null : new Scatter(app, root);
   }
 
@@ -391,7 +396,7 @@ export class Scatter extends Picture {
       draw.arc(x, y, 8, 0, 7);
       draw.stroke();
     }
-    this.canvas.setAttribute("aria-label", `Every stall by time and length, ${count(run.head.rows)} of them, with arrow keys one after another; the table of the worst has them by length`);
+    this.canvas.setAttribute("aria-label", `Every ${app.noun.one} by time and length, ${count(run.head.rows)} of them, with arrow keys one after another; the table of the worst has them by length`);
   }
 
   protected override keyed(): Key[] {

@@ -1,9 +1,10 @@
 // The rows of a run as the page holds them. crates/view/src/html/data.rs writes them and says their form; the
 // two have one version.
 
+import type { Noun } from "./format.js";
 import { type Frame, framesOf } from "./frames.js";
 
-const VERSION = 2;
+const VERSION = 3;
 
 export interface Culprit {
   name: string;
@@ -12,6 +13,8 @@ export interface Culprit {
   total_ns: number;
   stalls: number;
   max_ns: number;
+  /** In a page that is served. */
+  key?: number;
 }
 
 export interface Sort {
@@ -55,6 +58,7 @@ interface Head {
     began_ns: string;
     duration_ns: number;
     threshold_ns: number;
+    noun: Noun;
     stalls: number;
     /** Slow messages in all, where only some have rows. */
     slow?: number;

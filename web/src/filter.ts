@@ -9,14 +9,16 @@ import { mark, SERIES } from "./look.js";
 const SHOWN = 10;
 
 export class Filter implements Part {
-  readonly root = element("div", { class: "legend", role: "group", tabindex: "0", "aria-label": "Show only stalls with a culprit" });
+  readonly root: HTMLElement;
   private readonly buttons = new Map<number, HTMLButtonElement>();
   private readonly all: HTMLButtonElement;
   private readonly worst = element("p", { class: "note", hidden: "" });
   private theme = "";
 
   constructor(private readonly app: App) {
-    this.all = button("All", "show all stalls", () => app.set({ culprit: null }));
+    const { many } = app.noun;
+    this.root = element("div", { class: "legend", role: "group", tabindex: "0", "aria-label": `Show only ${many} with a culprit` });
+    this.all = button("All", `show all ${many}`, () => app.set({ culprit: null }));
     this.root.append(this.all);
     const total = app.run.head.culprits.reduce((sum, culprit) => sum + culprit.total_ns, 0);
     const byShow = [...app.run.head.culprits.keys()].sort(
@@ -46,7 +48,7 @@ export class Filter implements Part {
   }
 
   private maker(culprit: number, name: string): HTMLButtonElement {
-    const made = button(name, `show only stalls with ${name}`, () =>
+    const made = button(name, `show only ${this.app.noun.many} with ${name}`, () =>
       this.app.set({ culprit: this.app.state.culprit === culprit ? null : culprit }),
     );
     made.dataset["filter"] = String(culprit);
@@ -70,7 +72,7 @@ export class Filter implements Part {
     }
     this.worst.hidden = culprit === null;
     const name = culprit === null ? "" : (this.app.run.head.culprits[culprit]?.name ?? "");
-    this.worst.textContent = `Of the ${count(all)} longest stalls ${count(shown)} have a part of ${name}.`;
+    this.worst.textContent = `Of the ${count(all)} longest ${this.app.noun.many} ${count(shown)} have a part of ${name}.`;
     for (const cell of document.querySelectorAll<HTMLElement>("#periods td[data-culprit]")) {
       const line = cell.closest("tr");
       if (line !== null) line.hidden = culprit !== null && Number(cell.dataset["culprit"]) !== culprit;

@@ -20,9 +20,20 @@ export function count(value: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
-/** `1 stall`, `1,234 stalls`. */
-export function stalls(value: number): string {
-  return `${count(value)} ${value === 1 ? "stall" : "stalls"}`;
+/** What a run's stalls are called: its slow messages, its late wake-ups. */
+export interface Noun {
+  one: string;
+  many: string;
+}
+
+/** `1 stall`, `1,234 slow messages`. */
+export function counted(value: number, noun: Noun): string {
+  return `${count(value)} ${value === 1 ? noun.one : noun.many}`;
+}
+
+/** As it begins a sentence. */
+export function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** `41.2 %`. */

@@ -7,8 +7,19 @@ export interface Frame {
   end_ns: number | null;
   name: string;
   note?: string;
-  /** Which of the page's culprits it is; a frame that the server told has none. */
+  /** Which of the page's culprits it is. */
   culprit?: number;
+  /** By what the server's frames and the page's culprits know one another. */
+  key?: number;
+}
+
+/** Frames that the server told, each with whose of the page's culprits it is: a thread has its program's colour. */
+export function owned(frames: Frame[], culprits: { key?: number }[]): Frame[] {
+  const known = new Map(culprits.flatMap(({ key }, at) => (key === undefined ? [] : [[key, at] as const])));
+  return frames.map((frame) => {
+    const culprit = frame.key === undefined ? undefined : known.get(frame.key);
+    return culprit === undefined ? frame : { ...frame, culprit };
+  });
 }
 
 interface Whole {

@@ -85,7 +85,10 @@ async function start(): Promise<void> {
     const panel = new Panel(app);
     const filter = new Filter(app);
     if (run.head.rows > 0) {
-      timeline.root.querySelector(".tools")?.before(filter.root);
+      const { doubt } = run.head.run;
+      // Names in the legend are no better than the evidence of the run.
+      const doubted = doubt === undefined ? [] : [element("p", { class: "warning" }, doubt)];
+      timeline.root.querySelector(".tools")?.before(...doubted, filter.root);
       root.replaceChildren(element("div", { class: "split" }, timeline.root, panel.root));
       root.hidden = false;
     }

@@ -2,7 +2,7 @@
 
 import type { App } from "./app.js";
 import { type Key, Picture, place, reveal } from "./charts.js";
-import { count, moment, ns, stalls } from "./format.js";
+import { count, counted, moment, ns } from "./format.js";
 import { shade, shades } from "./pick.js";
 import { around } from "./scale.js";
 
@@ -33,7 +33,7 @@ export class Offsets extends Picture {
   }
 
   static of(app: App): Offsets | null {
-    const root = place("offsets", "auto");
+    const root = place("offsets", "auto", "time since the start across, offset down");
     return root === null ? null : new Offsets(app, root);
   }
 
@@ -90,7 +90,7 @@ export class Offsets extends Picture {
       draw.fillRect(x, y, w, h);
       for (let line = y + 3; line < y + h; line += 5) this.rule(draw, x, line, x + w, line);
     }
-    this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} ${stalls(this.counts.reduce((sum, n) => sum + n, 0))} begin, with arrow keys cell by cell; the table below has the fullest offsets`);
+    this.canvas.setAttribute("aria-label", `When within each ${ns(this.unit)} ${counted(this.counts.reduce((sum, n) => sum + n, 0), app.noun)} begin, with arrow keys cell by cell; the table below has the fullest offsets`);
   }
 
   protected override keyed(): Key[] {
@@ -101,7 +101,7 @@ export class Offsets extends Picture {
     };
     const keys = shades(this.counts, this.most).map(({ shade, from, to }, at) => {
       const range = from >= to ? count(from) : `${count(from)}\u2013${count(to)}`;
-      return { name: at === 0 ? `${range} stalls in a field` : range, paint: filled(heat[shade] ?? "") };
+      return { name: at === 0 ? `${range} ${to === 1 ? this.app.noun.one : this.app.noun.many} in a field` : range, paint: filled(heat[shade] ?? "") };
     });
     if (this.firstAfter() >= this.rows) return keys;
     const beyond = (draw: CanvasRenderingContext2D): void => {
@@ -142,7 +142,7 @@ export class Offsets extends Picture {
     if (column === this.columns - 1 && row >= this.firstAfter()) return "after the end of the run";
     const n = this.counts[column * this.rows + row] ?? 0;
     const step = this.unit / this.rows;
-    return `${stalls(n)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
+    return `${counted(n, this.app.noun)} \u00b7 from ${moment(column * this.each * this.unit, this.unit)}, offset ${ns(row * step)} to ${ns((row + 1) * step)}`;
   }
 
   protected click(x: number, y: number): void {

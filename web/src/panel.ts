@@ -3,19 +3,26 @@
 import type { App, Part } from "./app.js";
 import { ask, type Told } from "./data.js";
 import { button, copier, element } from "./dom.js";
-import { count, exact, moment, ns, percent, utc } from "./format.js";
+import { capital, count, exact, moment, ns, percent, utc } from "./format.js";
+import { owned } from "./frames.js";
 import { type Piece, summed } from "./parts.js";
 import { written } from "./state.js";
 
 export class Panel implements Part {
-  readonly root = element("aside", { class: "panel", tabindex: "0", "aria-label": "The chosen stall", "aria-live": "polite" });
+  readonly root: HTMLElement;
   private shown: number | null | undefined = undefined;
   /** What the server told of stalls: what it could not is a text. */
   private asked: number | null = null;
   private readonly told = new Map<number, Told | string>();
 
   constructor(private readonly app: App) {
+    this.root = element("aside", { class: "panel", tabindex: "0", "aria-label": `The chosen ${app.noun.one}`, "aria-live": "polite" });
     app.add(this);
+  }
+
+  /** A stall by its number. */
+  private name(stall: number): string {
+    return `${capital(this.app.noun.one)} ${stall}`;
   }
 
   draw(): void {
@@ -24,7 +31,7 @@ export class Panel implements Part {
     this.shown = app.state.stall;
     if (app.state.stall === null) {
       this.root.replaceChildren(
-        element("p", { class: "note" }, "Choose a stall in the timeline, in the scatter or among the worst to see whose time it became."),
+        element("p", { class: "note" }, `Choose a ${app.noun.one} in the timeline, in the scatter or among the worst to see whose time it became.`),
       );
       return;
     }
@@ -45,7 +52,7 @@ export class Panel implements Part {
         .then((told) => {
           this.told.set(stall, told);
           if (this.asked === stall) this.asked = null;
-          if (typeof told !== "string" && told.frames.length > 0) this.app.run.frames.set(stall, told.frames);
+          if (typeof told !== "string" && told.frames.length > 0) this.app.run.frames.set(stall, owned(told.frames, this.app.run.head.culprits));
           if (this.app.state.stall === stall) this.shown = undefined;
           this.app.later();
         });
@@ -55,11 +62,11 @@ export class Panel implements Part {
 
   /** A stall that is not among the page's rows. */
   private absent(stall: number): Node[] {
-    const head = element("p", {}, `Stall ${stall} is not in this page.`);
+    const head = element("p", {}, `${this.name(stall)} is not in this page.`);
     if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
     const told = this.more(stall);
     if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
-    if (typeof told === "string") return [element("p", {}, `Stall ${stall} cannot be had: ${told}`)];
+    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} cannot be had: ${told}`)];
     const list = element("ul", { class: "parts" });
     const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns }));
     for (const { culprit, net, pieces: of } of summed(pieces)) {
@@ -75,7 +82,7 @@ export class Panel implements Part {
       );
     }
     return [
-      element("h3", {}, `Stall ${stall}: ${ns(told.length_ns)}`),
+      element("h3", {}, `${this.name(stall)}: ${ns(told.length_ns)}`),
       element("p", { class: "note" }, `${told.victim}, CPU ${told.cpu}, ${moment(told.start_ns, 1)} since the start. It is not drawn in the timeline, which has a sample.`),
       ...this.whose(list),
       element("h4", {}, "Frame by frame"),
@@ -109,7 +116,7 @@ export class Panel implements Part {
     const epoch = run.beganNs + BigInt(Math.round(start));
     const link = (): string => `${location.href.split("#")[0] ?? ""}${written({ ...app.state, view: null })}`;
     return [
-      element("h3", {}, `Stall ${id}: ${ns(length)}`),
+      element("h3", {}, `${this.name(id)}: ${ns(length)}`),
       element(
         "dl",
         {},
@@ -125,10 +132,10 @@ export class Panel implements Part {
       element(
         "p",
         { class: "tools" },
-        button("Zoom to it", "zoom the timeline to this stall", () => app.choose(row, true)),
-        button("Let go", "choose no stall", () => app.set({ stall: null })),
+        button("Zoom to it", `zoom the timeline to this ${app.noun.one}`, () => app.choose(row, true)),
+        button("Let go", `choose no ${app.noun.one}`, () => app.set({ stall: null })),
         " link ",
-        copier("a link to this stall", link),
+        copier(`a link to this ${app.noun.one}`, link),
       ),
       ...this.whose(this.parts(row, length)),
       element("h4", {}, "Frame by frame"),
@@ -159,7 +166,7 @@ export class Panel implements Part {
           "li",
           {},
           element("span", { class: "track" }, bar),
-          button(culprit.name, `show only stalls with ${culprit.name}`, () => app.set({ culprit: at })),
+          button(culprit.name, `show only ${app.noun.many} with ${culprit.name}`, () => app.set({ culprit: at })),
           ` ${percent(net / Math.max(length, 1))}, ${exact(net)}${nested}`,
           element("span", { class: "note" }, of.length === 1 ? `${culprit.about}; ${of[0]?.text ?? ""}` : `${culprit.about}; in ${count(of.length)} parts:`),
           ...singly(of),
@@ -181,7 +188,7 @@ export class Panel implements Part {
       return element(
         "div",
         {},
-        element("p", { class: "note" }, "Its frames are not in this page, which has those of the longest stalls and of some of each culprit: they lie in the run only."),
+        element("p", { class: "note" }, `Its frames are not in this page, which has those of the longest ${this.app.noun.many} and of some of each culprit: they lie in the run only.`),
         this.elsewhere(id),
       );
     }

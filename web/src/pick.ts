@@ -1,7 +1,7 @@
 // Which stalls are in view, and what is drawn of them.
 
 import { type Run, sampled } from "./data.js";
-import { count } from "./format.js";
+import { count, counted } from "./format.js";
 import type { View } from "./scale.js";
 
 /** Stalls of each lane, by start, and the longest of each, which bounds how far back one can begin that is in view. */
@@ -141,13 +141,14 @@ export function aligned(curves: { points: [number, number][]; longest: [number, 
 export function leftOut(run: Run, mask: Uint8Array, culprit: number | null, whole: boolean): string {
   if (!sampled(run) || (whole && culprit === null)) return "";
   const [all, here] = [run.head.run.stalls, run.head.rows];
+  const { noun } = run.head.run;
   if (culprit === null) {
-    return `Of ${count(all)} stalls ${count(here)} are in this page: of each moment the shortest and the longest; the others lie in the run only.`;
+    return `Of ${counted(all, noun)} ${count(here)} are in this page: of each moment the shortest and the longest; the others lie in the run only.`;
   }
   const shown = mask.reduce((sum, one) => sum + one, 0);
   const of = run.head.culprits[culprit];
   const known = Math.max(of?.stalls ?? 0, shown);
-  return `Of the ${count(here)} stalls in this page, which are a sample of ${count(all)}: ${count(shown)} of the ${count(known)} with ${of?.name ?? ""}. What it took in all of the run is in the table of culprits.`;
+  return `Of the ${counted(here, noun)} in this page, which are a sample of ${count(all)}: ${count(shown)} of the ${count(known)} with ${of?.name ?? ""}. What it took in all of the run is in the table of culprits.`;
 }
 
 /** Of points in steps of so much across, the highest of each. */

@@ -1,10 +1,10 @@
 // The charts that sum up what the filter leaves: the longest stall of each moment, and whose the time became.
 
 import type { App } from "./app.js";
-import { culpritKeys, type Key, nextStall, Picture, place, reveal } from "./charts.js";
+import { culpritKeys, type Key, nextStall, OVER_TIME, Picture, place, reveal } from "./charts.js";
 import { culpritOf } from "./data.js";
 import { fit } from "./dom.js";
-import { exact, moment, ns, percent, stalls } from "./format.js";
+import { capital, counted, exact, moment, ns, percent } from "./format.js";
 import { hanging, mark, SERIES } from "./look.js";
 import { bars, tops } from "./pick.js";
 import { around } from "./scale.js";
@@ -36,7 +36,7 @@ export class Series extends Picture {
   }
 
   static of(app: App): Series | null {
-    const root = app.run.head.rows > 0 ? place("series", "auto") : null;
+    const root = app.run.head.rows > 0 ? place("series", "auto", OVER_TIME) : null;
     return root === null ? null : new Series(app, root);
   }
 
@@ -90,7 +90,7 @@ export class Series extends Picture {
       });
       this.marks(draw, paths, base);
     });
-    this.canvas.setAttribute("aria-label", "The longest stall of each moment, a panel for each CPU or thread, with arrow keys stall by stall; the table below has it by steps of time");
+    this.canvas.setAttribute("aria-label", `The longest ${app.noun.one} of each moment, a panel for each CPU or thread, with arrow keys one by one; the table below has it by steps of time`);
   }
 
   /** Whose a stick is also by a mark, on the highest of those that stand close together: on paper on both sides of it,
@@ -170,7 +170,7 @@ export class Culprits extends Picture {
   protected override readonly whole = true;
 
   static of(app: App): Culprits | null {
-    const root = app.run.head.rows > 0 ? place("culprits", "auto") : null;
+    const root = app.run.head.rows > 0 ? place("culprits", "auto", `Of each the share, the time, and in how many ${app.noun.many} it has a part`) : null;
     return root === null ? null : new Culprits(app, root);
   }
 
@@ -216,7 +216,7 @@ export class Culprits extends Picture {
     draw.textAlign = "left";
     draw.fillStyle = app.look.muted;
     const chosen = app.state.culprit === null ? undefined : head.culprits[app.state.culprit]?.name;
-    draw.fillText(fit(draw, chosen === undefined ? "All stalls" : `Stalls with ${chosen}`, this.canvas.clientWidth - 16), 8, 12);
+    draw.fillText(fit(draw, chosen === undefined ? `All ${app.noun.many}` : `${capital(app.noun.many)} with ${chosen}`, this.canvas.clientWidth - 16), 8, 12);
     this.shown.slice(0, BARS).forEach((bar, at) => {
       const of = head.culprits[bar.culprit];
       if (of === undefined) return;
@@ -245,11 +245,11 @@ export class Culprits extends Picture {
         draw.textAlign = "right";
         draw.fillText(fit(draw, of.name, from - 20), from - 10, y + 8);
         draw.textAlign = "left";
-        draw.fillText(`${told}, ${stalls(bar.stalls)}`, from + long + 8, y + 8);
+        draw.fillText(`${told}, ${counted(bar.stalls, app.noun)}`, from + long + 8, y + 8);
       }
     });
     const more = this.shown.length - BARS;
-    this.canvas.setAttribute("aria-label", `Stolen time by culprit, with arrow keys bar by bar, Enter shows one alone${chosen === undefined ? "" : `, of stalls with ${chosen}`}${more > 0 ? `; ${more} more are in the table` : ""}; the table below has all of the run`);
+    this.canvas.setAttribute("aria-label", `Stolen time by culprit, with arrow keys bar by bar, Enter shows one alone${chosen === undefined ? "" : `, of ${app.noun.many} with ${chosen}`}${more > 0 ? `; ${more} more are in the table` : ""}; the table below has all of the run`);
   }
 
   protected next(key: string, from: [number, number] | null): [number, number] | null {
@@ -266,7 +266,7 @@ export class Culprits extends Picture {
   protected told(_x: number, y: number): string {
     const bar = this.bar(y);
     const of = bar === undefined ? undefined : this.app.run.head.culprits[bar.culprit];
-    return bar === undefined || of === undefined ? "" : `${of.name} \u00b7 ${exact(bar.total)} in ${stalls(bar.stalls)}`;
+    return bar === undefined || of === undefined ? "" : `${of.name} \u00b7 ${exact(bar.total)} in ${counted(bar.stalls, this.app.noun)}`;
   }
 
   protected click(_x: number, y: number): void {

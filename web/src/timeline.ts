@@ -3,7 +3,7 @@
 
 import type { App, Part } from "./app.js";
 import { button, cut, element, fit, fitted } from "./dom.js";
-import { count, exact, moment, ns, stalls, utc, wall } from "./format.js";
+import { count, counted, exact, moment, ns, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
 import { merged } from "./frames.js";
 import { Scroll } from "./lanes.js";
@@ -16,12 +16,7 @@ const FRAME = 17;
 const LEFT = 118;
 export class Timeline implements Part {
   readonly root: HTMLElement;
-  private readonly canvas = element("canvas", {
-    tabindex: "0",
-    role: "application",
-    "aria-label":
-      "Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous stall, Enter zooms to it, Home shows the whole run, Escape lets go; where there are more lanes than are drawn, up and down move through them one by one, page up and page down by screens",
-  });
+  private readonly canvas = element("canvas", { tabindex: "0", role: "application" });
   private readonly scroll: Scroll;
   private readonly tip = element("div", { class: "tip", hidden: "" });
   private readonly told = element("p", { class: "note now", "aria-live": "polite" });
@@ -38,6 +33,11 @@ export class Timeline implements Part {
   private highest = 10;
 
   constructor(private readonly app: App) {
+    const { one } = app.noun;
+    this.canvas.setAttribute(
+      "aria-label",
+      `Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous ${one}, Enter zooms to it, Home shows the whole run, Escape lets go; where there are more lanes than are drawn, up and down move through them one by one, page up and page down by screens`,
+    );
     this.lane = laneHeight(app.run.head.lanes.length);
     this.scroll = new Scroll(app);
     this.named = 16 + 7 * Math.max(0, ...app.run.head.lanes.map((name) => name.length));
@@ -59,9 +59,9 @@ export class Timeline implements Part {
         button("\u2212", "zoom out (-)", zoom(2)),
         button("\u25c0", "earlier (left arrow)", () => app.set({ view: moved(app.view, -0.4, app.duration) })),
         button("\u25b6", "later (right arrow)", () => app.set({ view: moved(app.view, 0.4, app.duration) })),
-        button("\u25c0 stall", "previous stall (p)", go(-1)),
-        button("stall \u25b6", "next stall (n)", go(1)),
-        button("Zoom to stall", "zoom to the chosen stall (Enter)", () => app.choose(app.row, true)),
+        button(`\u25c0 ${one}`, `previous ${one} (p)`, go(-1)),
+        button(`${one} \u25b6`, `next ${one} (n)`, go(1)),
+        button(`Zoom to ${one}`, `zoom to the chosen ${one} (Enter)`, () => app.choose(app.row, true)),
         this.clock,
       ),
       this.scroll.root,
@@ -150,12 +150,13 @@ export class Timeline implements Part {
     const left = leftOut(app.run, app.mask, app.state.culprit, false);
     const rest = left === "" ? "" : ` ${left}`;
     const framed = app.run.frames.size;
-    const frames = framed === 0 || app.run.head.served ? "" : ` Of ${stalls(framed)} the frames are in this page (the longest, and some of each culprit); those of the others lie in the run only.`;
+    const framesOfAll = framed >= app.run.head.run.stalls;
+    const frames = framed === 0 || framesOfAll || app.run.head.served ? "" : ` Of ${counted(framed, app.noun)} the frames are in this page (the longest, and some of each culprit); those of the others lie in the run only.`;
     const filter = app.state.culprit === null ? "" : ` with ${app.run.head.culprits[app.state.culprit]?.name ?? ""}`;
     const some = shown < all ? `${count(shown)} of ` : "";
     const { slow } = app.run.head.run;
-    const counted = slow === undefined ? "" : ` ${count(app.run.head.run.stalls)} of ${count(slow)} slow messages were recorded one by one (the rest were only counted).`;
-    const text = `${ns(to - from)} in view, ${some}${stalls(all)}${filter}.${counted}${rest}${frames}${this.crowded > 0 ? ` Zoom in to tell ${count(this.crowded)} frames of the chosen stall apart.` : ""}`;
+    const recorded = slow === undefined ? "" : ` ${count(app.run.head.run.stalls)} of ${count(slow)} slow messages were recorded one by one (the rest were only counted).`;
+    const text = `${ns(to - from)} in view, ${some}${counted(all, app.noun)}${filter}.${recorded}${rest}${frames}${this.crowded > 0 ? ` Zoom in to tell ${count(this.crowded)} frames of the chosen ${app.noun.one} apart.` : ""}`;
     if (this.told.textContent !== text) this.told.textContent = text;
   }
 
@@ -322,7 +323,7 @@ export class Timeline implements Part {
         continue;
       }
       const w = Math.max(this.x(start + frame.end_ns) - x, 1);
-      const series = (frame.culprit === undefined ? app.seriesOfName.get(frame.name) : app.series[frame.culprit]) ?? SERIES - 1;
+      const series = app.series[frame.culprit ?? -1] ?? SERIES - 1;
       draw.fillStyle = (w >= 4 ? app.look.fills : app.look.series)[series] ?? "";
       draw.fillRect(x, y, w, FRAME - 2);
       const from = Math.max(x, left) + 4;

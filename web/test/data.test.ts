@@ -30,8 +30,8 @@ function plain(): Uint8Array<ArrayBuffer> {
   add("around", [0, 7, 5]);
   const head = new TextEncoder().encode(
     JSON.stringify({
-      version: 2,
-      run: { id: "x", label: "<b>", kind: "spin", began_ns: "1795213189826000001", duration_ns: 2 ** 41, threshold_ns: 300, stalls: 3 },
+      version: 3,
+      run: { id: "x", label: "<b>", kind: "spin", began_ns: "1795213189826000001", duration_ns: 2 ** 41, threshold_ns: 300, noun: { one: "stall", many: "stalls" }, stalls: 3 },
       lanes: ["CPU 2", "CPU 3"],
       lane_cpus: [2, 3],
       culprits: [{ name: "a" }, { name: "b" }],

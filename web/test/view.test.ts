@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { count, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
-import { merged } from "../src/frames.js";
+import { capital, count, counted, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
+import { merged, owned } from "../src/frames.js";
 import { summed } from "../src/parts.js";
 import { hanging } from "../src/look.js";
 import { tops } from "../src/pick.js";
@@ -14,6 +14,9 @@ test("numbers are as the text report has them", () => {
   ]);
   assert.equal(count(1234567), "1,234,567");
   assert.equal(exact(1302113), "1,302,113 ns");
+  const noun = { one: "slow message", many: "slow messages" };
+  assert.deepEqual([0, 1, 1234].map((n) => counted(n, noun)), ["0 slow messages", "1 slow message", "1,234 slow messages"]);
+  assert.equal(capital(noun.one), "Slow message");
   assert.deepEqual([0.412, 0, 1, 0.0001].map(percent), ["41.2 %", "0.0 %", "100.0 %", "<0.1 %"]);
   assert.deepEqual([0, 1, 2, 5].map(nines), ["0 %", "90 %", "99 %", "99.999 %"]);
 });
@@ -88,4 +91,11 @@ test("the mark of a stick is below its end, and below its foot where there is no
     assert.ok(middle - 3.6 >= end, `${end}: ${middle}`);
     assert.equal(middle - 3.6 >= 100, end > 86, `${end}: ${middle}`);
   }
+});
+
+test("frames that the server told have their culprit's colour, whatever they are called", () => {
+  const frame = { depth: 0, start_ns: 0, end_ns: 1 };
+  const told = [{ ...frame, name: "thread worker", key: 7 }, { ...frame, name: "thread cc1" }, { ...frame, name: "thread other", key: 9 }];
+  const culprits = [{ name: "thread worker", key: 3 }, { name: "thread cc1", key: 7 }];
+  assert.deepEqual(owned(told, culprits).map((of) => of.culprit), [1, undefined, undefined]);
 });

@@ -269,28 +269,19 @@ impl RowSummer {
             periods.add(&stall, Some(attribution));
         }
         self.worst.attribution(attribution);
-        let mut left = length;
-        let nets: Vec<(&Part, Nanos)> = attribution
-            .parts
-            .iter()
-            .map(|part| {
-                // Parts sum to their stall; where damaged rows do not, the stall's length holds.
-                let net = part.net.min(left);
-                left = left.saturating_sub(net);
-                (part, net)
-            })
-            .collect();
-        let consistent = left == Nanos::ZERO && nets.iter().all(|(part, net)| part.net == *net);
-        self.inconsistent += u64::from(!consistent);
+        // Parts sum to their stall; where damaged rows do not, the stall's length holds.
+        let told: u128 = attribution.parts.iter().map(|part| u128::from(part.net.0)).sum();
+        self.inconsistent += u64::from(told != u128::from(length.0));
+        let left = length.saturating_sub(Nanos(u64::try_from(told).unwrap_or(u64::MAX)));
         let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
         let (culprits, phases) = match control {
             true => (&mut self.control.culprits, &mut self.control.phases),
             false => (&mut self.culprits, &mut self.phases),
         };
         if self.of.sleeps {
-            phases.add(nets.iter().copied().chain(rest));
+            phases.add(nets(attribution, length).chain(rest));
         }
-        culprits.add(nets.into_iter().chain(rest));
+        culprits.add(nets(attribution, length).chain(rest));
     }
 
     fn give_up_first(&mut self) {
@@ -334,6 +325,15 @@ impl RowSummer {
             }),
         }
     }
+}
+
+/// The parts of a stall with their times, together no more than its length.
+fn nets(attribution: &Attribution, length: Nanos) -> impl Iterator<Item = (&Part, Nanos)> {
+    attribution.parts.iter().scan(length, |left, part| {
+        let net = part.net.min(*left);
+        *left = left.saturating_sub(net);
+        Some((part, net))
+    })
 }
 
 /// What stands for time that no row accounts for.

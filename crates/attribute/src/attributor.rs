@@ -11,7 +11,7 @@ use crate::occupancy::{Beside, Class, Frame, NameTable, Window};
 use crate::senders::Senders;
 use crate::tally::EventTally;
 use crate::windows::late_wakeup::{self, Woken};
-use crate::windows::{Named, gap};
+use crate::windows::{Named, Scratch, gap};
 use jitterscope_model::{
     Attribution, Confidence, CpuId, DrainTurn, EventKind, EventsInGaps, Evidence, Gap, KernelAddr,
     KernelEvent, Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
@@ -120,6 +120,8 @@ pub struct Attributor {
     frequencies: Frequencies,
     /// That of the stall being attributed.
     window: Window,
+    /// And its names.
+    scratch: Scratch,
     /// Stalled time of which only sums were kept.
     folded: Ticks,
 }
@@ -138,6 +140,7 @@ impl Attributor {
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
             frequencies: Frequencies::default(),
             window: Window::default(),
+            scratch: Scratch::default(),
             folded: Ticks(0),
         }
     }
@@ -331,12 +334,13 @@ impl Attributor {
         // Only who was stopped meanwhile is woken in the middle of a stall: from there on it waits.
         let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
         let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
-        let Attributor { window, names, senders, bandwidth, costs, .. } = self;
+        let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named = Named::new(window, naming, &waits, rate);
+        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate);
         let host = Host { present, stolen: hints.stolen, due };
         let attribution = gap::split(stall, &named, costs, host, rate);
         gap::learn(&named, costs);
+        *scratch = named.into_scratch();
         attribution
     }
 

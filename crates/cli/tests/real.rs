@@ -394,7 +394,8 @@ fn known_disturbances_are_found_and_named() {
         }
     }
     for kind in ["fifo", "timer", "stop"] {
-        assert!(of("rows", kind).is_some(), "{kind} needs nothing but root: {report}");
+        let too_busy = of("skipped", kind).is_some_and(|skipped| skipped["cause"]["id"] == "too-busy");
+        assert!(too_busy || of("rows", kind).is_some(), "{kind} needs nothing but root: {report}");
     }
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "selftest keeps its run only when asked to");

@@ -69,9 +69,10 @@ impl Machine {
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String, FileError> {
         let path = self.path(path);
         // Some kernel files (tracefs' `header_page`) give their text in the first read or never, and
-        // `fs::read` begins with a small one.
+        // `fs::read` begins with a small one. A `File` would be asked for its length first, two calls for what the
+        // kernel's files do not tell; what is taken of it is not.
         let mut bytes = Vec::with_capacity(8192);
-        match fs::File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        match fs::File::open(&path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes)) {
             Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(source) => Err(FileError { path, source }),
         }
@@ -131,6 +132,12 @@ mod tests {
         machine.write("/proc/sys/vm/stat_interval", "3600").unwrap();
         assert_eq!(machine.read_trimmed("proc/sys/vm/stat_interval").unwrap(), "3600");
         assert!(machine.read("/proc/none").unwrap_err().is_absent());
+        // However long, and where the room for it is just filled.
+        for length in [0, 1, 8191, 8192, 8193, 100_000] {
+            let text: String = ('a'..='z').cycle().take(length).collect();
+            fs::write(dir.path().join("long"), &text).unwrap();
+            assert_eq!(machine.read("/long").unwrap(), text);
+        }
         assert!(!machine.is_host());
     }
 }

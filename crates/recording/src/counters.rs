@@ -3,6 +3,7 @@
 use jitterscope_model::{CounterTotal, CpuId, CpuSet, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_source::counters::{CounterDelta, Snapshot};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ pub(crate) struct CounterWatch {
     every: Duration,
     last: Snapshot,
     last_at: Instant,
-    stolen: HashMap<CpuId, Nanos>,
+    stolen: FxHashMap<CpuId, Nanos>,
     intervals: u64,
     /// By CPU: sums of y and of its square.
     time: HashMap<CpuId, (f64, f64)>,
@@ -41,7 +42,7 @@ impl CounterWatch {
             every: every.max(Duration::from_millis(100)),
             last: Snapshot::take(machine, cpus),
             last_at: Instant::now(),
-            stolen: HashMap::new(),
+            stolen: FxHashMap::default(),
             intervals: 0,
             time: HashMap::new(),
             counters: BTreeMap::new(),

@@ -246,6 +246,7 @@ impl Drain {
             frequencies: BTreeMap::new(),
             movers: self.movers,
             context: None,
+            events: None,
         };
         if let Some(mut events) = self.events {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
@@ -262,6 +263,7 @@ impl Drain {
             found.costs.exit_cost_ns = rate.nanos(events.costs().get(Edge::TrailInterrupt).smallest);
             found.costs.cost_samples = entry.samples;
             found.context = Some(events.context());
+            found.events = Some(events);
         }
         Ok(found)
     }
@@ -280,6 +282,8 @@ impl Drain {
 pub(crate) struct Found {
     /// What a later reader needs to decode the kept pages.
     pub(crate) context: Option<TraceContext>,
+    /// Nothing is recorded any more, but the tracing instances are still there.
+    pub(crate) events: Option<ProbeEvents>,
     pub(crate) attributed: bool,
     pub(crate) sources: Vec<SourceReport>,
     pub(crate) counters: Vec<CounterTotal>,

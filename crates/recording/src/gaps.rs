@@ -4,7 +4,7 @@ use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHint
 use jitterscope_model::{
     Attribution, CpuId, DrainTurn, Evidence, Nanos, Record, Setup, Stall, TickRate, Ticks,
 };
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
 /// the worst of outages, of which only the end is then told.
@@ -14,9 +14,9 @@ const KEPT_FOR_WAKEUPS: Nanos = Nanos(3_000_000_000);
 pub(crate) struct GapAttribution {
     pub(crate) attributor: Attributor,
     /// Of the turn under way.
-    hints: HashMap<CpuId, OutsideHints>,
+    hints: FxHashMap<CpuId, OutsideHints>,
     /// What of the stolen time, and of the faults without a record, the stalls of the turn have not used up.
-    left: HashMap<CpuId, OutsideHints>,
+    left: FxHashMap<CpuId, OutsideHints>,
     /// How long events are kept for wake-ups; `None` when the victims spin.
     wakeups: Option<Ticks>,
 }
@@ -26,8 +26,8 @@ impl GapAttribution {
         let rate: TickRate = settings.rate;
         GapAttribution {
             attributor: Attributor::new(settings),
-            hints: HashMap::new(),
-            left: HashMap::new(),
+            hints: FxHashMap::default(),
+            left: FxHashMap::default(),
             wakeups: wakeups.then(|| rate.ticks(KEPT_FOR_WAKEUPS)),
         }
     }
@@ -49,7 +49,7 @@ impl GapAttribution {
     }
 
     /// All pages of the turn were handed over. `seen_until`: the earliest of the CPUs' last records.
-    pub(crate) fn pages_done(&mut self, seen_until: Option<Ticks>, hints: HashMap<CpuId, OutsideHints>) {
+    pub(crate) fn pages_done(&mut self, seen_until: Option<Ticks>, hints: FxHashMap<CpuId, OutsideHints>) {
         if let (Some(kept), Some(last)) = (self.wakeups, seen_until) {
             self.attributor.forget(last - kept);
         }
@@ -99,7 +99,7 @@ impl GapAttribution {
 pub(crate) fn hints_of(
     measured: impl Iterator<Item = CpuId>,
     turn: &DrainTurn,
-) -> HashMap<CpuId, OutsideHints> {
+) -> FxHashMap<CpuId, OutsideHints> {
     let of = |cpu| OutsideHints {
         smi: turn.smi,
         untraced: find(&turn.untraced, cpu).unwrap_or_default(),

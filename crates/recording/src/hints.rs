@@ -7,6 +7,7 @@ use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
 use jitterscope_platform::{KeptFile, Machine};
 use jitterscope_source::counters::parse_rows;
 use jitterscope_source::smi::{SmiCounter, SmiError};
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 /// Rows of `/proc/interrupts` whose vectors have no tracepoints: Hyper-V's and the hypervisors'
@@ -53,13 +54,13 @@ impl HintReader {
     }
 
     /// What rose since the last call, by CPU.
-    pub(crate) fn read(&mut self) -> HashMap<CpuId, OutsideHints> {
+    pub(crate) fn read(&mut self) -> FxHashMap<CpuId, OutsideHints> {
         let smi = self.smi.as_ref().ok().and_then(|counter| counter.read().ok()).map(|now| {
             let rose = now.wrapping_sub(self.last_smi);
             self.last_smi = now;
             u64::from(rose)
         });
-        let mut hints: HashMap<CpuId, OutsideHints> =
+        let mut hints: FxHashMap<CpuId, OutsideHints> =
             self.measured.iter().map(|cpu| (cpu, OutsideHints { smi, ..OutsideHints::default() })).collect();
         for (cpu, stolen) in self.steal.as_mut().map(StealWatch::read).unwrap_or_default() {
             hints.entry(cpu).or_default().stolen = stolen;

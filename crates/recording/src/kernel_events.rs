@@ -65,23 +65,28 @@ impl KernelEvents {
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
-        let mut recorder = Recorder::start(
-            &tracefs,
-            &RecorderSettings {
-                measured: measured.clone(),
-                online: online.clone(),
-                clock,
-                buffer_kb_per_cpu: u64::from(buffer_kib),
-                follow_threads,
-                renames,
-            },
-        )
-        .map_err(NoEvents::Trace)?;
+        let wanted = RecorderSettings {
+            measured: measured.clone(),
+            online: online.clone(),
+            clock,
+            buffer_kb_per_cpu: u64::from(buffer_kib),
+            follow_threads,
+            renames,
+        };
+        // The kernel lets its events be set up only one after the other, and makes the caller wait for each: a
+        // hundred thousand symbols can be read meanwhile. They are there before anything is timed again.
+        let (recorder, (symbols, symbols_report)) = std::thread::scope(|scope| {
+            let named = std::thread::Builder::new().name("js-symbols".into());
+            let symbols = named.spawn_scoped(scope, || load_symbols(machine));
+            let recorder = Recorder::start(&tracefs, &wanted);
+            let symbols = symbols.ok().and_then(|thread| thread.join().ok());
+            (recorder, symbols.unwrap_or_else(|| load_symbols(machine)))
+        });
+        let mut recorder = recorder.map_err(NoEvents::Trace)?;
         let record = unrecorded.and_then(|clock| clock.after(recorder.is_priced(), rate));
         recorder.end_pricing().map_err(NoEvents::Trace)?;
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
-        let (symbols, symbols_report) = load_symbols(machine);
         Ok(KernelEvents {
             recorder,
             tracefs,

@@ -31,7 +31,7 @@ const MOST_ASKED: usize = 4096;
 /// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers
 /// of others, a few thousand in the largest kernels.
 #[derive(Default)]
-struct FunctionCache(RefCell<HashMap<KernelAddr, Name>>);
+struct FunctionCache(RefCell<FxHashMap<KernelAddr, Name>>);
 
 impl FunctionCache {
     fn get(&self, symbols: &Symbols, addr: KernelAddr) -> Name {

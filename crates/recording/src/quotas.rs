@@ -2,7 +2,8 @@
 
 use jitterscope_model::{ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks};
 use jitterscope_platform::{CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether threads are in other groups by now, and whether those have other quotas.
@@ -39,7 +40,7 @@ pub(crate) struct QuotaWatch {
     /// Those of watched threads, as they were told.
     threads: HashMap<i32, Vec<Name>>,
     /// All threads that are watched and have not ended.
-    watched: HashSet<i32>,
+    watched: FxHashSet<i32>,
     /// The first of them.
     again: Vec<i32>,
     /// Those that left their CPU though they could run, in the turn under way: where they belong decides whether
@@ -58,7 +59,7 @@ impl QuotaWatch {
             groups: BTreeMap::new(),
             sets: HashMap::new(),
             threads: HashMap::new(),
-            watched: HashSet::new(),
+            watched: FxHashSet::default(),
             again: Vec::new(),
             doubted: BTreeSet::new(),
             looked: Instant::now(),

@@ -256,7 +256,8 @@ impl Running for Probed<'_> {
 
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
         let Joined { mut results, wakeups } = self.joined;
-        let found: Found = self.drain.finish(&mut stage.outputs, &results)?;
+        let mut found: Found = self.drain.finish(&mut stage.outputs, &results)?;
+        stage.take_down(found.events.take());
         if let Some(context) = &found.context {
             stage.outputs.store.context(context);
         }

@@ -7,6 +7,7 @@ use crate::style::{Style, Tone, fit, pad, shortened as shortened_to, wrap};
 use crate::words;
 use fold::{Line, fold};
 use jitterscope_model::{CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineRow};
+use serde::Serialize;
 
 /// What a stall was to its victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,23 @@ pub enum StallKind {
     Taken,
 }
 
+/// What one and several of them are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Noun {
+    pub(crate) one: &'static str,
+    pub(crate) many: &'static str,
+    /// Several, as they begin a sentence.
+    #[serde(skip)]
+    pub(crate) heading: &'static str,
+}
+
+impl Noun {
+    /// `1 stall`, `1,234 slow messages`.
+    pub(crate) fn counted(self, n: u64) -> String {
+        format!("{} {}", count(n), if n == 1 { self.one } else { self.many })
+    }
+}
+
 impl StallKind {
     /// Of the runs of a probe.
     #[must_use]
@@ -35,6 +53,19 @@ impl StallKind {
             Some(ProbeKind::Passive) => StallKind::Taken,
             Some(ProbeKind::Spin) | None => StallKind::Gap,
         }
+    }
+
+    /// What those of a run are called.
+    #[must_use]
+    pub(crate) fn noun(self) -> Noun {
+        let (one, many, heading) = match self {
+            StallKind::Gap => ("stall", "stalls", "Stalls"),
+            StallKind::LateWakeup => ("late wake-up", "late wake-ups", "Late wake-ups"),
+            StallKind::SlowMessage => ("slow message", "slow messages", "Slow messages"),
+            StallKind::Wait => ("wait", "waits", "Waits"),
+            StallKind::Taken => ("stolen stretch", "stolen stretches", "Stolen stretches"),
+        };
+        Noun { one, many, heading }
     }
 
     /// What it is called, what leads to the victim's name, how it began and how it ended.

@@ -7,6 +7,7 @@ use common::{Scenario, busy, part};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_view::Drawn;
 use jitterscope_view::chart::{self, ChartKind};
+use jitterscope_view::html;
 use pictured::{ALL, drawn, pipeline};
 
 /// A run in which a thread, of this id, steals 20 times so many milliseconds of each CPU.
@@ -120,4 +121,42 @@ fn runs_of_different_lengths_have_one_time_axis_and_one_unit() {
     assert_eq!(svg.matches("When within each 1 s stalls begin").count(), 2, "{:?}", texts(&svg));
     let alone = chart::svg(ChartKind::Offsets, &[&short]).unwrap();
     assert!(alone.contains("When within each 100 ms stalls begin"));
+}
+
+#[test]
+fn what_a_run_has_is_called_by_its_name_throughout_its_page() {
+    let page_of =
+        |run: &Drawn| html::render(&html::Page { run, frames: &[], settings: &[], list: None }).html;
+    for (probe, one, heading) in [
+        ("spin", "stall", "Worst stalls"),
+        ("wakeup", "late wake-up", "Worst late wake-ups"),
+        ("attach", "wait", "Worst waits"),
+        ("passive", "stolen stretch", "Worst stolen stretches"),
+        ("pipeline", "slow message", "Worst slow messages"),
+    ] {
+        let mut run = rival(&[0], "pid 3", 1);
+        run.summary.probe.kind = probe.into();
+        let page = page_of(&run);
+        // Without what a script reads, and the script.
+        let shown = page.split("<script").next().unwrap();
+        assert!(shown.contains(&format!("<h2>{heading}</h2>")), "{probe}");
+        assert!(shown.contains(&format!(">Every {one}, by the culprit")), "{probe}");
+        assert!(shown.contains(&format!(">The longest {one} of each moment")), "{probe}");
+        let many = heading.strip_prefix("Worst ").unwrap();
+        assert!(shown.contains(&format!("in 20 {many}<")), "{probe}");
+        assert_eq!(shown.contains(">stalls<"), probe == "spin", "{probe}: the head of a column");
+    }
+}
+
+#[test]
+fn slow_messages_that_waited_together_take_no_more_than_all_of_their_time() {
+    let (one, mut other) = (pipeline(), pipeline());
+    other.summary.run.label = "other".into();
+    let svg = chart::svg(ChartKind::Culprits, &[&one, &other]).unwrap();
+    let texts = texts(&svg);
+    assert!(texts[0].ends_with("as shares of the slow messages&#39; time"), "{}", texts[0]);
+    let shares = texts.iter().filter(|text| text.contains(" slow message") && text.contains(" in "));
+    let shares: Vec<f64> = shares.filter_map(|text| text.split(" %, ").next()?.parse().ok()).collect();
+    assert!(shares.len() > 4, "{texts:?}");
+    assert!(shares.iter().sum::<f64>() <= 200.5, "of two runs: {shares:?}");
 }

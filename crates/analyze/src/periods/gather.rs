@@ -3,8 +3,9 @@
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
-    Attribution, CpuId, CulpritKind, Name, Nanos, Placement, Stall, TickRate, Ticks, Verdict,
+    Attribution, CpuId, CulpritKind, Name, Nanos, Part, Placement, Stall, Subject, TickRate, Ticks, Verdict,
 };
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -47,6 +48,20 @@ fn may_be_the_kernels_own(kind: CulpritKind) -> bool {
     !matches!(kind, CulpritKind::Thread | CulpritKind::Irq | CulpritKind::PageFault)
 }
 
+/// Whether a part is nobody's whose periods are looked for. The cost of a switch goes with whoever was switched to;
+/// loss is nobody; what is unresolved between a culprit's events is in step with that culprit.
+fn is_nobody(part: &Part) -> bool {
+    let subject = &part.culprit.subject;
+    match subject.kind() {
+        CulpritKind::Switch | CulpritKind::Loss => true,
+        // Nor does the probe's own storing of a stall come by itself.
+        CulpritKind::Unresolved => {
+            part.placement != Placement::Whole || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
+        }
+        _ => false,
+    }
+}
+
 /// What was found for one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPeriods {
@@ -86,11 +101,23 @@ impl Times {
     }
 }
 
+/// Subjects whose culprits are remembered; beyond it all are forgotten and looked for again.
+const MOST_REMEMBERED: usize = 1024;
+
+/// Number of a culprit; `None` for all stalls of a CPU.
+type Whose = Option<u32>;
+
 /// Takes in stalls, and says which periods they have.
 #[derive(Debug)]
 pub struct PeriodSearch {
     effort: Effort,
-    groups: BTreeMap<PeriodGroup, Times>,
+    groups: FxHashMap<(CpuId, Whose), Times>,
+    /// Numbers of the culprits that have a group; there are no more of them than groups.
+    culprits: FxHashMap<(CulpritKind, Name), u32>,
+    /// Their numbers by subject: a stall's culprits are most often those of the stalls before it.
+    remembered: FxHashMap<Subject, u32>,
+    /// Culprits of the stall at hand, and what they stole.
+    seen: Vec<(u32, u64)>,
     refused: bool,
 }
 
@@ -98,40 +125,63 @@ impl PeriodSearch {
     /// Nothing yet.
     #[must_use]
     pub fn new(effort: Effort) -> PeriodSearch {
-        PeriodSearch { effort, groups: BTreeMap::new(), refused: false }
+        PeriodSearch {
+            effort,
+            groups: FxHashMap::default(),
+            culprits: FxHashMap::default(),
+            remembered: FxHashMap::default(),
+            seen: Vec::new(),
+            refused: false,
+        }
     }
 
     /// One stall: a time of its CPU, and of every culprit that was seen in it.
     pub fn add(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
-        self.push(PeriodGroup { cpu: stall.cpu, culprit: None }, stall.start, stall.length().0);
-        let mut seen: Vec<((CulpritKind, Name), u64)> = Vec::new();
+        self.push((stall.cpu, None), stall.start, stall.length().0);
+        let mut seen = std::mem::take(&mut self.seen);
         for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
-            let subject = &part.culprit.subject;
-            // By what the tables call it: a period is that of a program, not of one of its threads.
-            let culprit = (subject.kind(), Name::from(subject.of_process().name()));
-            // The cost of a switch goes with whoever was switched to; loss is nobody; what is unresolved
-            // between a culprit's events is in step with that culprit.
-            let nobody = match culprit.0 {
-                CulpritKind::Switch | CulpritKind::Loss => true,
-                // Nor does the probe's own storing of a stall come by itself.
-                CulpritKind::Unresolved => {
-                    part.placement != Placement::Whole
-                        || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
-                }
-                _ => false,
+            if is_nobody(part) {
+                continue;
+            }
+            let Some(culprit) = self.culprit(&part.culprit.subject) else {
+                self.refused = true;
+                continue;
             };
             match seen.iter_mut().find(|(known, _)| *known == culprit) {
-                _ if nobody => {}
                 Some((_, net)) => *net = net.saturating_add(part.net.0),
                 None => seen.push((culprit, part.net.0)),
             }
         }
-        for (culprit, net) in seen {
-            self.push(PeriodGroup { cpu: stall.cpu, culprit: Some(culprit) }, stall.start, net);
+        for (culprit, net) in seen.drain(..) {
+            self.push((stall.cpu, Some(culprit)), stall.start, net);
         }
+        self.seen = seen;
     }
 
-    fn push(&mut self, group: PeriodGroup, start: Ticks, weight: u64) {
+    /// The number of a subject's culprit; `None` where it has none and there is room for no more groups.
+    fn culprit(&mut self, subject: &Subject) -> Option<u32> {
+        if let Some(known) = self.remembered.get(subject) {
+            return Some(*known);
+        }
+        // By what the tables call it: a period is that of a program, not of one of its threads.
+        let culprit = (subject.kind(), Name::from(subject.of_process().name()));
+        let number = match self.culprits.get(&culprit) {
+            Some(known) => *known,
+            None if self.groups.len().max(self.culprits.len()) >= self.effort.groups => return None,
+            None => {
+                let number = self.culprits.len() as u32;
+                self.culprits.insert(culprit, number);
+                number
+            }
+        };
+        if self.remembered.len() >= MOST_REMEMBERED {
+            self.remembered.clear();
+        }
+        self.remembered.insert(subject.clone(), number);
+        Some(number)
+    }
+
+    fn push(&mut self, group: (CpuId, Whose), start: Ticks, weight: u64) {
         if let Some(times) = self.groups.get_mut(&group) {
             times.push(start, weight, self.effort.times);
         } else if self.groups.len() < self.effort.groups {
@@ -145,9 +195,15 @@ impl PeriodSearch {
     /// where none of them is attributed; groups without a period are left out.
     #[must_use]
     pub fn finish(self, start: Ticks, end: Ticks, rate: TickRate, false_alarm: f64) -> Found {
-        let attributed = |cpu| self.groups.keys().any(|group| group.cpu == cpu && group.culprit.is_some());
-        let mut worth: Vec<(&PeriodGroup, &Times)> = self
-            .groups
+        let culprits: FxHashMap<u32, (CulpritKind, Name)> =
+            self.culprits.into_iter().map(|(culprit, number)| (number, culprit)).collect();
+        let culprit = |number: u32| culprits[&number].clone();
+        let of = |(cpu, whose): (CpuId, Whose)| PeriodGroup { cpu, culprit: whose.map(culprit) };
+        // In order: of groups that stole as much the first ones are searched.
+        let groups: BTreeMap<PeriodGroup, Times> =
+            self.groups.into_iter().map(|(group, times)| (of(group), times)).collect();
+        let attributed = |cpu| groups.keys().any(|group| group.cpu == cpu && group.culprit.is_some());
+        let mut worth: Vec<(&PeriodGroup, &Times)> = groups
             .iter()
             .filter(|(group, _)| group.culprit.is_some() || !attributed(group.cpu))
             .filter(|(_, times)| times.starts.len() >= FEWEST)

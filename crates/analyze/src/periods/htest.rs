@@ -33,6 +33,35 @@ pub(super) fn z_at(times: &[f64], frequency: f64, overtones: usize) -> f64 {
     z_squared(times, frequency, overtones)[overtones - 1]
 }
 
+/// Frequencies of a [`z_grid`].
+pub(super) const GRID: usize = 17;
+
+/// [`z_at`] of `first`, `first + step` and so on. The phase of a time at the next frequency is that of the last
+/// one turned by an angle of its own: two sines and cosines a time, however many frequencies.
+pub(super) fn z_grid(times: &[f64], first: f64, step: f64, overtones: usize) -> [f64; GRID] {
+    let (mut cosines, mut sines) = ([[0.0; GRID]; OVERTONES], [[0.0; GRID]; OVERTONES]);
+    for time in times {
+        let angle = |frequency: f64| ((time * frequency).fract() * TAU).sin_cos();
+        let ((mut s, mut c), (turn_s, turn_c)) = (angle(first), angle(step));
+        let (mut sin, mut cos) = ([0.0; GRID], [0.0; GRID]);
+        for n in 0..GRID {
+            (sin[n], cos[n]) = (s, c);
+            (s, c) = (s * turn_c + c * turn_s, c * turn_c - s * turn_s);
+        }
+        let (mut s, mut c) = (sin, cos);
+        for (sines, cosines) in sines.iter_mut().zip(&mut cosines).take(overtones) {
+            for n in 0..GRID {
+                cosines[n] += c[n];
+                sines[n] += s[n];
+                // The next multiple of the angle.
+                (s[n], c[n]) = (s[n] * cos[n] + c[n] * sin[n], c[n] * cos[n] - s[n] * sin[n]);
+            }
+        }
+    }
+    let power = |k: usize, n: usize| cosines[k][n] * cosines[k][n] + sines[k][n] * sines[k][n];
+    std::array::from_fn(|n| (0..overtones).map(|k| power(k, n)).sum::<f64>() * 2.0 / times.len() as f64)
+}
+
 /// The H statistic: the largest of Z²ₘ - 4m + 4, each event counting by itself.
 #[cfg(test)]
 pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
@@ -45,4 +74,24 @@ pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
 /// The natural logarithm of the probability that uniform phases give an H as large.
 pub(super) fn ln_probability(h: f64) -> f64 {
     -0.398_405 * h
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_testing::SplitMix64;
+
+    #[test]
+    fn a_grid_says_of_each_frequency_what_is_said_of_it_alone() {
+        let mut random = SplitMix64(5);
+        let mut times: Vec<f64> = (0..300).map(|n| f64::from(n) * 0.01 + random.uniform() * 1e-3).collect();
+        times.extend((0..200).map(|_| random.uniform() * 3.0));
+        for (first, step, overtones) in [(99.0, 0.125, 1), (1.0, 0.5, 4), (1_999.0, 1e-3, OVERTONES)] {
+            let grid = z_grid(&times, first, step, overtones);
+            for (n, found) in (0..).zip(grid) {
+                let alone = z_at(&times, first + f64::from(n) * step, overtones);
+                assert!((found - alone).abs() < 1e-7 * (1.0 + alone), "{first} {n}: {found} and {alone}");
+            }
+        }
+    }
 }

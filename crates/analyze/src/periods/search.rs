@@ -1,7 +1,7 @@
 //! The search through one series of times.
 
 use super::dictionary::{Known, frequencies, known};
-use super::htest::{ln_probability, z_at};
+use super::htest::{GRID, ln_probability, z_at, z_grid};
 use super::regularity::{Regularity, judge};
 use super::spectrum::{candidates, highest_frequency};
 use super::{blocks, intervals};
@@ -189,13 +189,17 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
     (ln_corrected <= settings.false_alarm.ln()).then_some((frequency, ln_corrected))
 }
 
+/// Frequencies that are tried on either side of another.
+const EITHER_SIDE: i32 = (GRID / 2) as i32;
+
 /// The frequency nearby at which the times agree best, to a small part of 1/span.
 fn refined(times: &[f64], span: f64, around: f64) -> f64 {
     let best_of = |centre: f64, step: f64, overtones: usize| {
-        (-8i32..=8)
-            .map(|n| centre + f64::from(n) * step)
-            .filter(|frequency| *frequency > 0.0)
-            .map(|frequency| (frequency, z_at(times, frequency, overtones)))
+        let grid = z_grid(times, centre - f64::from(EITHER_SIDE) * step, step, overtones);
+        (-EITHER_SIDE..=EITHER_SIDE)
+            .zip(grid)
+            .map(|(n, z)| (centre + f64::from(n) * step, z))
+            .filter(|(frequency, _)| *frequency > 0.0)
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(centre, |best| best.0)
     };

@@ -32,7 +32,7 @@ pub(crate) use outside::{EdgeVerdict, Host, OutsideQuestion, edge, late_interrup
 pub(crate) use stopped::{stopped, stopped_by};
 pub(crate) use switch::context_switch;
 pub(crate) use timer::local_timer;
-pub(crate) use withheld::{Waits, Withheld, quota_beside_idle, withheld};
+pub(crate) use withheld::{Waits, Withheld, WithheldTurns, quota_beside_idle, withheld};
 
 /// What frames of one class are, to whom asks for a name.
 pub(crate) struct Kind {

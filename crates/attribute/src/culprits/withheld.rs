@@ -51,6 +51,18 @@ pub(crate) enum Withheld {
     Asleep,
 }
 
+/// What kept the victim from running, by frame of a window; behind the last one nothing did, so that most windows
+/// need no memory for it.
+#[derive(Debug)]
+pub(crate) struct WithheldTurns(Vec<Withheld>);
+
+impl WithheldTurns {
+    /// What did in the turn of a frame.
+    pub(crate) fn at(&self, frame: u32) -> Withheld {
+        self.0.get(frame as usize).copied().unwrap_or(Withheld::No)
+    }
+}
+
 /// What the victim was doing.
 #[derive(Clone, Copy)]
 enum Victim {
@@ -74,7 +86,7 @@ pub(crate) fn withheld(
     waits: &[Waits],
     spins: bool,
     rate: TickRate,
-) -> Vec<Withheld> {
+) -> WithheldTurns {
     let on_its_way = rate.ticks(ON_ITS_WAY);
     // It was let go on before the window begins.
     let over = |since: Ticks| waits.iter().any(|wait| since <= wait.since && wait.since <= window.from);
@@ -116,7 +128,14 @@ pub(crate) fn withheld(
             Victim::Could { prio, .. } => by_class(prio, frame),
         }
     };
-    window.frames.iter().map(of).collect()
+    let mut told = Vec::new();
+    for (index, withheld) in window.frames.iter().map(of).enumerate() {
+        if withheld != Withheld::No {
+            told.resize(index, Withheld::No);
+            told.push(withheld);
+        }
+    }
+    WithheldTurns(told)
 }
 
 /// Who can run by class, and who was given the CPU.

@@ -30,9 +30,9 @@ impl Urgency {
     fn of(turn: &Frame) -> Urgency {
         match turn.priority() {
             Frame::NO_PRIORITY => Urgency::Unknown,
-            i16::MIN..0 => Urgency::Deadline,
-            0..Frame::FIRST_FAIR => Urgency::RealTime,
-            Frame::FIRST_FAIR.. => Urgency::Fair,
+            prio if prio < 0 => Urgency::Deadline,
+            prio if prio < Frame::FIRST_FAIR => Urgency::RealTime,
+            _ => Urgency::Fair,
         }
     }
 }

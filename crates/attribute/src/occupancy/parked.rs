@@ -2,7 +2,7 @@
 
 use super::frame::Frame;
 use jitterscope_model::Ticks;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Threads remembered. Beyond it all are forgotten, which costs names, not time.
 const MOST: usize = 4096;
@@ -42,7 +42,7 @@ impl Left {
 /// What all threads of a CPU had open, by thread id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parked {
-    threads: HashMap<i32, Left>,
+    threads: FxHashMap<i32, Left>,
 }
 
 impl Parked {

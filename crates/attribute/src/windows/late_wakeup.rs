@@ -5,7 +5,7 @@
 //! between, a thread that is more urgent or simply was there first, and the kernel's own way from the
 //! wake-up to the victim's next instruction.
 
-use crate::culprits::{self, Naming, Waits, Withheld};
+use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Record, Window};
 use jitterscope_model::{
     About, Attribution, Confidence, Culprit, CulpritKind, Evidence, Meanwhile, Part, Phase, Placement, Stall,
@@ -119,7 +119,7 @@ enum Occupant<'a> {
 
 impl<'a> Occupant<'a> {
     /// `last`: the window ends with it.
-    fn of(window: &'a Window, innermost: u32, last: bool, withheld: &[Withheld]) -> Occupant<'a> {
+    fn of(window: &'a Window, innermost: u32, last: bool, withheld: &WithheldTurns) -> Occupant<'a> {
         let frame = |index| window.frame(index);
         let mut chain = window.chain(innermost).map(frame);
         let interrupts = |frame: &&Frame| {
@@ -130,7 +130,7 @@ impl<'a> Occupant<'a> {
         }
         let root = window.root(innermost);
         let turn = frame(root);
-        let kept = withheld[root as usize];
+        let kept = withheld.at(root);
         match turn.class {
             Class::Turn if !matches!(kept, Withheld::No | Withheld::Perhaps) => {
                 Occupant::Withheld(turn, kept)

@@ -10,5 +10,5 @@ pub(crate) mod passive;
 pub(crate) mod wait;
 
 pub use message::{MessageWindow, split_message};
-pub(crate) use named::Named;
+pub(crate) use named::{Named, Scratch};
 pub use wait::Slice;

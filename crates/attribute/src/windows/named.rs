@@ -1,6 +1,6 @@
 //! The frames of one window, named when they are first asked for.
 
-use crate::culprits::{self, Naming, Waits, Withheld};
+use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
 use jitterscope_model::{Confidence, Culprit, Evidence, TickRate, Ticks};
 use rustc_hash::FxHashMap;
@@ -16,7 +16,7 @@ pub(crate) struct Named<'a> {
     /// Whether some of the frames stand for many.
     folded: bool,
     /// By frame: what kept the victim from running in that turn.
-    withheld: Vec<Withheld>,
+    withheld: WithheldTurns,
     pub(crate) rate: TickRate,
     /// By frame: which of the culprits.
     known: RefCell<Vec<Option<CulpritNo>>>,
@@ -26,6 +26,13 @@ pub(crate) struct Named<'a> {
     numbers: RefCell<FxHashMap<Culprit, CulpritNo>>,
 }
 
+/// Memory of a window's names, for the next window.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    known: Vec<Option<CulpritNo>>,
+    met: Vec<Culprit>,
+}
+
 /// Stands for a culprit of a window: equal numbers, equal culprits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CulpritNo(usize);
@@ -33,12 +40,32 @@ pub(crate) struct CulpritNo(usize);
 impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
     pub(crate) fn new(window: &'a Window, naming: Naming<'a>, waits: &[Waits], rate: TickRate) -> Named<'a> {
-        let known = RefCell::new(vec![None; window.frames.len()]);
+        Named::reusing(Scratch::default(), window, naming, waits, rate)
+    }
+
+    /// The same in memory of an earlier window.
+    pub(crate) fn reusing(
+        scratch: Scratch,
+        window: &'a Window,
+        naming: Naming<'a>,
+        waits: &[Waits],
+        rate: TickRate,
+    ) -> Named<'a> {
+        let Scratch { mut known, met } = scratch;
+        known.resize(window.frames.len(), None);
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
         let folded = window.folded() > Ticks(0);
-        let (met, numbers) = (RefCell::default(), RefCell::default());
+        let (known, met, numbers) = (RefCell::new(known), RefCell::new(met), RefCell::default());
         Named { window, naming, folded, withheld, rate, known, met, numbers }
+    }
+
+    /// Its memory, for another window.
+    pub(crate) fn into_scratch(self) -> Scratch {
+        let (mut known, mut met) = (self.known.into_inner(), self.met.into_inner());
+        known.clear();
+        met.clear();
+        Scratch { known, met }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -122,7 +149,7 @@ impl<'a> Named<'a> {
     /// What kept the victim from running in the turn of a frame; a worker's items are its own doing.
     fn withheld(&self, index: u32) -> Withheld {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
-        if own { self.withheld[self.window.root(index) as usize] } else { Withheld::No }
+        if own { self.withheld.at(self.window.root(index)) } else { Withheld::No }
     }
 
     /// Whom to blame for a turn that its thread owes to that.

@@ -15,6 +15,7 @@ use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
 use crate::places::Places;
+use crate::reading::ClockArgs;
 use crate::signals;
 use crate::units::{duration, some_duration};
 use anyhow::Context;
@@ -25,7 +26,7 @@ use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, Header, KnobChange, NoChange,
     NoteError, Notes, Predicted, Rules, SESSION_VERSION, Session, Subject, estimate, interleaves,
 };
-use jitterscope_model::{CpuList, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuList, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, boot_id, realtime_ns};
 use jitterscope_view::experiment as view;
@@ -107,10 +108,12 @@ pub struct ExperimentArgs {
     #[arg(long, short, default_value = "8s", value_name = "TIME", value_parser = some_duration,
           conflicts_with = "command")]
     pub(super) duration: Nanos,
-    /// The shortest stall [default: 300ns, 50us for wakeup and a COMMAND]; of a pipeline the slow messages
-    /// [default: 50us late]
+    /// The shortest stall [default: 300ns, 5us where CLOCK_MONOTONIC_RAW is read, 50us for wakeup and a
+    /// COMMAND]; of a pipeline the slow messages [default: 50us late]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub(super) threshold: Option<Nanos>,
+    #[command(flatten)]
+    pub(super) clock: ClockArgs,
     /// Pairs before the first look, 8 or more; the others follow in proportion
     #[arg(long, value_name = "N", default_value_t = 8)]
     pairs: usize,
@@ -330,6 +333,11 @@ pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -
         command => command.join(" "),
     };
     let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
+    let clock = match args.clock.kind() {
+        Some(ClockKind::Tsc) => ", by the TSC",
+        Some(ClockKind::MonotonicRaw) => ", by CLOCK_MONOTONIC_RAW",
+        None => "",
+    };
     let mut what = change.describe();
     let signs = [("applied when", &args.applied_when), ("reverted when", &args.reverted_when)];
     for (word, sign) in signs.iter().filter_map(|(word, sign)| Some((word, sign.as_ref()?))) {
@@ -342,7 +350,7 @@ pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -
         what += &format!(", removes {}", args.removes.join(", "));
     }
     format!(
-        "{what}; measured by {measured}{threshold}; margin {} %; first look at {} pairs",
+        "{what}; measured by {measured}{threshold}{clock}; margin {} %; first look at {} pairs",
         args.margin * 100.0,
         args.pairs
     )
@@ -428,6 +436,7 @@ fn subject(
         command: args.command.clone(),
         env: args.env.clone(),
         threshold: args.threshold.unwrap_or(Nanos(50_000)),
+        clock: args.clock.kind(),
         label: args.label.clone(),
         runs: places.runs()?,
         quiet: args.quiet,

@@ -2,9 +2,9 @@
 
 use super::experiment::ExperimentArgs;
 use super::experiment_lab::timed;
-use super::experiment_probe::{PERIOD, ProbeArg};
+use super::experiment_probe::{PERIOD, ProbeArg, threshold};
 use jitterscope_analyze::compare::{ComparedRun, Side};
-use jitterscope_model::{CpuSet, Nanos, ProbeKind, RunHead};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
         is_of_probe(args, cpus, &run.head)
             && is_alike(args, &run.head)
             && args.owner.as_deref().is_none_or(|owner| is_taken_from(owner, run))
+            && args.clock.kind().is_none_or(|clock| is_read_by(clock, run))
     });
     Known { run: Some(args.duration), totals: totals(alike, |run| run) }
 }
@@ -63,7 +64,7 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
     !run.interrupted
         && near(probe.duration_ns, args.duration, 10)
         // A pipeline's is rounded to ticks of its clock.
-        && near(probe.threshold_ns, args.threshold.unwrap_or(args.probe.threshold()), 100)
+        && near(probe.threshold_ns, threshold(args), 100)
         && woken == (args.probe == ProbeArg::Wakeup).then_some((PERIOD, false, None))
         && probe.fifo_priority.is_none()
 }
@@ -71,6 +72,10 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
 /// Whether a run watched what was taken from this owner, which only its command line says.
 fn is_taken_from(owner: &str, run: &RunEntry) -> bool {
     RunReader::open(&run.path).is_ok_and(|reader| names_owner(&reader.manifest().command_line, owner))
+}
+
+fn is_read_by(clock: ClockKind, run: &RunEntry) -> bool {
+    RunReader::open(&run.path).is_ok_and(|reader| reader.manifest().clock == clock)
 }
 
 fn names_owner(line: &[String], owner: &str) -> bool {

@@ -5,7 +5,8 @@ use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{Arm, ExperimentError, Subject};
 use jitterscope_model::{
-    CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError, Subject as Culprit,
+    ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError,
+    Subject as Culprit,
 };
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
@@ -202,6 +203,8 @@ pub struct CommandLab {
     pub env: Vec<String>,
     /// The shortest stall to keep.
     pub threshold: Nanos,
+    /// The clock, where one was asked for.
+    pub clock: Option<ClockKind>,
     /// What runs are called, before the arm.
     pub label: String,
     /// Where runs are kept.
@@ -231,7 +234,7 @@ impl Subject for CommandLab {
             children: true,
             duration: None,
             threshold: self.threshold,
-            clock: None,
+            clock: self.clock,
             trace_buffer_kib: 8 << 10,
             trace_limit_bytes: 64 << 20,
             tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
@@ -271,6 +274,7 @@ mod tests {
             command: vec!["true".into(), "x".into()],
             env: vec!["A=1".into(), "B=2=3".into()],
             threshold: Nanos(1),
+            clock: None,
             label: String::new(),
             runs: PathBuf::new(),
             quiet: true,

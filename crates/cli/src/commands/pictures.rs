@@ -239,7 +239,7 @@ pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::R
         }
     }
     let rows = if redact.on { redacted(rows) } else { rows };
-    Ok(Some(html::stall(worst, &rows)))
+    Ok(Some(html::stall(&reader.manifest().probe.kind, worst, &rows)))
 }
 
 /// Frames of the stalls that a page shows most likely, as far as the stored trace has them.

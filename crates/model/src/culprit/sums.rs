@@ -2,12 +2,16 @@
 
 use super::{CulpritKey, KeyLevel, Subject};
 use crate::Name;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 /// Threads or workers of one row that are told apart.
 const MOST_INDIVIDUALS: usize = 64;
+
+/// Subjects whose rows are remembered; beyond it all are forgotten and looked for again.
+const MOST_REMEMBERED: usize = 1024;
 
 /// One of the threads or workers that a row is about: by its id, or its name where no id is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,13 +60,15 @@ pub struct CulpritSums<X, V> {
     cap: usize,
     index: HashMap<(X, CulpritKey), usize>,
     rows: Vec<SumRow<X, V>>,
+    /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
+    remembered: FxHashMap<Subject, Vec<(X, usize)>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     /// No rows yet.
     #[must_use]
     pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
-        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new() }
+        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new(), remembered: FxHashMap::default() }
     }
 
     /// The sum that this subject belongs to.
@@ -73,19 +79,33 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
 
     /// The number of the row that this subject belongs to; made when there is none.
     pub fn position(&mut self, extra: X, subject: &Subject) -> usize {
-        let key = CulpritKey::of(subject, self.level);
-        if let Some(at) = self.index.get(&(extra.clone(), key.clone())).copied() {
+        let known = self.remembered.get(subject);
+        if let Some((_, at)) = known.and_then(|rows| rows.iter().find(|(of, _)| *of == extra)) {
+            return *at;
+        }
+        let at = self.found(extra.clone(), subject);
+        if self.remembered.len() >= MOST_REMEMBERED {
+            self.remembered.clear();
+        }
+        self.remembered.entry(subject.clone()).or_default().push((extra, at));
+        at
+    }
+
+    /// The number of a row by its key.
+    fn found(&mut self, extra: X, subject: &Subject) -> usize {
+        let place = (extra, CulpritKey::of(subject, self.level));
+        if let Some(at) = self.index.get(&place).copied() {
             self.rows[at].take_in(subject, self.level);
             return at;
         }
         if self.rows.len() < self.cap {
-            return self.insert(extra, key, subject);
+            return self.insert(place, subject);
         }
-        let others = Subject::Others(key.kind());
-        let key = CulpritKey::of(&others, self.level);
-        match self.index.get(&(extra.clone(), key.clone())) {
+        let others = Subject::Others(place.1.kind());
+        let place = (place.0, CulpritKey::of(&others, self.level));
+        match self.index.get(&place) {
             Some(at) => *at,
-            None => self.insert(extra, key, &others),
+            None => self.insert(place, &others),
         }
     }
 
@@ -105,9 +125,9 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         self.rows.iter()
     }
 
-    fn insert(&mut self, extra: X, key: CulpritKey, subject: &Subject) -> usize {
+    fn insert(&mut self, place: (X, CulpritKey), subject: &Subject) -> usize {
         let mut row = SumRow {
-            extra: extra.clone(),
+            extra: place.0.clone(),
             subject: shown(subject, self.level).into_owned(),
             individuals: BTreeSet::new(),
             names: BTreeSet::new(),
@@ -115,7 +135,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         };
         row.take_in(subject, self.level);
         self.rows.push(row);
-        self.index.insert((extra, key), self.rows.len() - 1);
+        self.index.insert(place, self.rows.len() - 1);
         self.rows.len() - 1
     }
 }
@@ -163,5 +183,35 @@ impl Subject {
             }
             other => other.task().and_then(|task| one(task.tid, Some(&task.comm))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Task;
+
+    #[test]
+    fn what_is_remembered_changes_no_sum() {
+        let thread = |n: i32| {
+            let process = (n % 3 == 0).then(|| Name::from(format!("process {}", n % 4)));
+            let task =
+                Task { tid: Some(n), comm: format!("comm {}", n % 7).into(), process, ..Task::default() };
+            Subject::Thread(task)
+        };
+        // Fewer rows than culprits, more threads than are remembered, each of them again and again.
+        let mut sums: CulpritSums<u8, u64> = CulpritSums::new(KeyLevel::Program, 5);
+        let mut plain = sums.clone();
+        for n in 0..3 * MOST_REMEMBERED as i32 {
+            let (extra, subject) = ((n % 2) as u8, thread(n / 2 % (MOST_REMEMBERED as i32 + 100)));
+            for _ in 0..2 {
+                *sums.of(extra, &subject) += 1;
+                let at = plain.found(extra, &subject);
+                *plain.at(at) += 1;
+            }
+        }
+        assert!(sums.remembered.len() <= MOST_REMEMBERED && plain.remembered.is_empty());
+        let told = |sums: &CulpritSums<u8, u64>| format!("{:?}", sums.rows);
+        assert_eq!(told(&sums), told(&plain));
     }
 }

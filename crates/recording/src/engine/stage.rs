@@ -18,6 +18,7 @@ use jitterscope_store::{RunWriter, StoreError, StoreSink};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 /// What a subject needs, said before anything is made.
 pub(crate) struct Plan {
@@ -81,6 +82,20 @@ pub(crate) struct Stage<'c, 'o> {
     helper_after: Nanos,
     /// The kernel's timer frequency, once its state is known.
     kernel_hz: Option<u32>,
+    /// What is being taken down; it is gone when the stage is.
+    taken_down: Option<TakingDown>,
+}
+
+/// A thread that takes something down, waited for when this is dropped.
+struct TakingDown(Option<JoinHandle<()>>);
+
+impl Drop for TakingDown {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // Should it have panicked, what it left is found by the next start.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl<'c, 'o> Stage<'c, 'o> {
@@ -124,7 +139,16 @@ impl<'c, 'o> Stage<'c, 'o> {
             helper_before: Nanos::ZERO,
             helper_after: Nanos::ZERO,
             kernel_hz: None,
+            taken_down: None,
         })
+    }
+
+    /// Drops what recorded, while the rest is written: the kernel makes who removes tracing instances wait for
+    /// every CPU, again and again.
+    pub(crate) fn take_down(&mut self, recorder: impl Send + 'static) {
+        // Where there can be no thread, it is dropped here.
+        let thread = std::thread::Builder::new().name("js-down".into()).spawn(move || drop(recorder));
+        self.taken_down = Some(TakingDown(thread.ok()));
     }
 
     pub(crate) fn rate(&self) -> TickRate {
@@ -273,6 +297,16 @@ pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    struct SlowToGo(Arc<AtomicBool>);
+
+    impl Drop for SlowToGo {
+        fn drop(&mut self) {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 
     #[test]
     fn what_our_own_thread_does_after_the_measurement_is_not_of_the_measured_time() {
@@ -312,6 +346,7 @@ mod tests {
         let mut stage =
             Stage::set(&machine, topology, plan, home, Vec::new(), (&stop, &mut observer)).unwrap();
         stage.price = Some(EventPrice::default());
+        let gone = Arc::new(AtomicBool::new(false));
         let ended = stage.begin();
         stage.end(&CpuSet::new());
         let over = stage.home.cpu_time();
@@ -320,7 +355,9 @@ mod tests {
         }
         let manifest = stage.manifest(ended);
         assert!(manifest.self_noise.helper_cpu_ns <= over, "{:?}", manifest.self_noise);
+        stage.take_down(SlowToGo(gone.clone()));
         let path = stage.close(manifest).unwrap().path;
+        assert!(gone.load(Ordering::Relaxed), "what was set up is gone when the recording is over");
         let noise = jitterscope_store::RunReader::open(&path).unwrap().manifest().self_noise.clone();
         assert!(noise.events.unwrap().helper_ns <= over);
     }

@@ -354,6 +354,7 @@ impl Running for Watch<'_> {
         let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().watch.senders_dropped();
+        stage.take_down(self.follow);
         Ok(RunManifest {
             passive,
             attributed: true,

@@ -1,5 +1,6 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
+use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::GroupThrottled;
 use jitterscope_model::{
     Attribution, CpuId, EventPrice, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount,
@@ -57,6 +58,8 @@ pub(crate) struct Followed {
     pub(crate) throttled: Vec<GroupThrottled>,
     /// Kernel events of the measured time.
     pub(crate) events: u64,
+    /// Nothing is recorded any more, but the tracing instances are still there.
+    pub(crate) recorder: KernelEvents,
 }
 
 /// Looks away: messages are slow, and nobody is told why.

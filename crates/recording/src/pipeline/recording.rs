@@ -387,6 +387,7 @@ impl Running for Piped<'_> {
         let mut manifest = stage.manifest(ended);
         manifest.attributed = followed.is_some();
         if let Some(followed) = followed {
+            stage.take_down(followed.recorder);
             stage.outputs.store.context(&followed.context);
             stage.sources = followed.sources;
             stage.price = Some(followed.price);

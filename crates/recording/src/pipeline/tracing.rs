@@ -90,6 +90,7 @@ impl Follower for Tracing {
             senders_dropped: follow.follower().senders_dropped(),
             throttled: follow.follower().throttled().cloned().collect(),
             events: follow.events_counted(),
+            recorder: follow.events,
         }))
     }
 }

@@ -267,6 +267,7 @@ impl Running for Attached<'_> {
             EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().senders_dropped();
+        stage.take_down(self.follow);
         Ok(RunManifest {
             threads,
             attributed: true,

@@ -1,7 +1,7 @@
 //! Names that many records share, made once.
 
 use jitterscope_model::Name;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How many different names are kept; more than that only a hostile trace has.
 const CAPACITY: usize = 4096;
@@ -9,7 +9,7 @@ const CAPACITY: usize = 4096;
 /// Names by their bytes.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashMap<Box<[u8]>, Name>,
+    known: FxHashMap<Box<[u8]>, Name>,
 }
 
 impl Names {

@@ -4,7 +4,6 @@ use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
 use super::shared::Shared;
 use super::svg::{Anchor, Svg};
-use super::theme::WIDTH;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::count;
@@ -26,17 +25,23 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         let why = "only a pipeline measures messages (record pipeline)".into();
         return Err(ChartError::Nothing { chart: ChartKind::Histograms, why });
     }
-    let rows = curves.len().div_ceil(2);
+    let across = if shared.is_narrow() { 1 } else { 2 };
+    let rows = curves.len().div_ceil(across);
     let height = 60.0 + PANEL * rows as f64;
-    let mut svg = Svg::new(WIDTH, height);
-    plot::heading(&mut svg, height, "Messages by time", &words::subtitle(&[run]));
+    let mut svg = Svg::new(shared.width, height);
+    plot::heading(
+        &mut svg,
+        height,
+        "Messages by time",
+        &words::subtitle_of_messages(run, shared.is_narrow()),
+    );
     for (at, curve) in curves.iter().enumerate() {
-        let (column, row) = ((at % 2) as f64, (at / 2) as f64);
-        let left = 84.0 + column * (WIDTH / 2.0);
+        let (column, row) = ((at % across) as f64, (at / across) as f64);
+        let wide = shared.width / across as f64;
+        let left = 84.0 + column * wide;
         let top = 60.0 + PANEL * row;
-        let area =
-            Area { left, top: top + 36.0, right: left + WIDTH / 2.0 - 100.0, bottom: top + PANEL - 44.0 };
-        panel(&mut svg, area, curve, shared);
+        let area = Area { left, top: top + 36.0, right: left + wide - 100.0, bottom: top + PANEL - 44.0 };
+        panel(&mut svg, area, curve, &words::curve(run, curve.of), shared);
     }
     Ok(svg)
 }
@@ -61,7 +66,7 @@ pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
     counts
 }
 
-fn panel(svg: &mut Svg, area: Area, curve: &Curve, shared: &Shared) {
+fn panel(svg: &mut Svg, area: Area, curve: &Curve, name: &str, shared: &Shared) {
     let (x_scale, y_scale) = (shared.messages, shared.bars);
     let counts = bars(curve, x_scale);
     let x = Axis { scale: x_scale, title: "time, log scale", name: &scale::length };
@@ -71,7 +76,7 @@ fn panel(svg: &mut Svg, area: Area, curve: &Curve, shared: &Shared) {
         name: &|n| if n < 0.9 { String::new() } else { count(n as u64) },
     };
     plot::axes(svg, area, &x, &y);
-    svg.text("small", Anchor::Start, [area.left, area.top - 22.0], &words::curve(curve.of));
+    svg.text("small", Anchor::Start, [area.left, area.top - 22.0], name);
     let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));
     let told = format!("{} messages, median {median}, longest {longest}", count(curve.count));
     svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &told);

@@ -20,6 +20,7 @@ pub(crate) mod theme;
 pub(crate) mod words;
 
 pub(crate) use percentiles::curves as percentile_curves;
+pub(crate) use shared::of_its_time;
 pub(crate) use svg::escaped;
 
 use crate::drawn::Drawn;
@@ -106,13 +107,14 @@ pub enum ChartError {
 /// # Errors
 /// The runs have nothing to show in it.
 pub fn svg(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
-    Ok(drawn(kind, runs, runs)?.finish(&theme::standalone(), &title(kind, runs)))
+    Ok(drawn(kind, runs, runs, theme::WIDTH)?.finish(&theme::standalone(), &title(kind, runs)))
 }
 
 /// The chart as SVG within a page, whose style it needs, beside those of other runs: its scales and colours are
 /// theirs, too.
 pub(crate) fn inline(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> Result<String, ChartError> {
-    Ok(drawn(kind, runs, beside)?.finish("", &title(kind, runs)))
+    let width = if beside.len() > runs.len() { theme::NARROW } else { theme::WIDTH };
+    Ok(drawn(kind, runs, beside, width)?.finish("", &title(kind, runs)))
 }
 
 /// The chart as PNG, twice as large as its SVG says.
@@ -128,11 +130,11 @@ fn title(kind: ChartKind, runs: &[&Drawn]) -> String {
     format!("{kind}: {}", words::subtitle(runs))
 }
 
-fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> Result<Svg, ChartError> {
+fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn], width: f64) -> Result<Svg, ChartError> {
     if kind == ChartKind::Percentiles {
         return percentiles::draw(runs);
     }
-    let shared = Shared::of(beside);
+    let shared = Shared::of(beside, width);
     if let [run] = runs {
         return of_one(kind, run, &shared);
     }

@@ -4,10 +4,11 @@ use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
 use super::shared::Shared;
 use super::svg::{Anchor, Px, Svg};
-use super::theme::{HEAT, WIDTH};
+use super::theme::HEAT;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::count;
+use crate::timeline::Noun;
 use jitterscope_analyze::picture::OffsetMap;
 use jitterscope_model::Nanos;
 use std::fmt::Write;
@@ -35,22 +36,23 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let map = shared.map(run);
     let most = shared.offsets.max(FEW);
     if map.counts.iter().all(|n| *n == 0) {
-        return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "no stall was recorded".into() });
+        return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "nothing was recorded".into() });
     }
     let duration = run.picture.duration;
     if !has_periods(duration, map.unit) {
         let why = format!("the run of {duration} is too short for a period of {}", map.unit);
         return Err(ChartError::Nothing { chart: ChartKind::Offsets, why });
     }
-    let mut svg = Svg::new(WIDTH, HEIGHT);
+    let mut svg = Svg::new(shared.width, HEIGHT);
+    let noun = words::noun(run);
     let unit = scale::length(map.unit.0 as f64);
     plot::heading(
         &mut svg,
         HEIGHT,
-        &format!("When within each {unit} stalls begin"),
+        &format!("When within each {unit} {} begin", noun.many),
         &words::subtitle(&[run]),
     );
-    let area = Area { left: 84.0, top: 82.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
+    let area = Area { left: 84.0, top: 82.0, right: shared.width - 24.0, bottom: HEIGHT - 50.0 };
     let own = across(&map).as_secs_f64();
     // As wide as that of the longest run beside it.
     let across = own.max(shared.across.as_secs_f64());
@@ -105,7 +107,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for (heat, path) in paths.iter().enumerate() {
         svg.path(&format!("h{heat}"), path);
     }
-    key(&mut svg, map.counts.iter().copied(), most, after < 1.0 || area.right - end >= 1.0);
+    key(&mut svg, noun, map.counts.iter().copied(), most, after < 1.0 || area.right - end >= 1.0);
     Ok(svg)
 }
 
@@ -126,12 +128,12 @@ fn fewest(wanted: usize, most: u64) -> u64 {
 }
 
 /// The shades that are in use, each with how many stalls it stands for, from the right edge on.
-fn key(svg: &mut Svg, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool) {
+fn key(svg: &mut Svg, noun: Noun, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool) {
     let mut used = [false; HEAT];
     for n in counts.filter(|n| *n > 0) {
         used[shade(n, most)] = true;
     }
-    let mut x = WIDTH - 24.0;
+    let mut x = svg.width() - 24.0;
     let mut before = |text: &str| {
         x -= LETTER * text.chars().count() as f64 + 6.0;
         svg.text("small num", Anchor::Start, [x, 70.0], text);
@@ -147,7 +149,7 @@ fn key(svg: &mut Svg, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool
         let text = if from >= to { count(from) } else { format!("{}\u{2013}{}", count(from), count(to)) };
         swatches.push((Some(heat), before(&text)));
     }
-    svg.text("small", Anchor::End, [x - 8.0, 70.0], "stalls in a field:");
+    svg.text("small", Anchor::End, [x - 8.0, 70.0], &format!("{} in a field:", noun.many));
     for (heat, x) in swatches {
         let area = [x, 60.0, 17.0, 11.0];
         match heat {

@@ -4,7 +4,7 @@ use super::plot::{self, Area, Axis, Sample};
 use super::scale::{self, Scale};
 use super::shared::Shared;
 use super::svg::{Anchor, Px, Svg};
-use super::theme::{SERIES, WIDTH};
+use super::theme::SERIES;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use jitterscope_analyze::picture::DrawnStall;
@@ -22,7 +22,7 @@ const MARK_APART: f64 = 14.0;
 const PANELS: usize = 6;
 
 fn nothing(chart: ChartKind) -> ChartError {
-    ChartError::Nothing { chart, why: "no stall was recorded".into() }
+    ChartError::Nothing { chart, why: "nothing was recorded".into() }
 }
 
 fn seconds(shared: &Shared) -> Scale {
@@ -52,18 +52,18 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     }
     let shown = &shared.shown;
     let series_of = shown.of_run(run);
-    let mut svg = Svg::new(WIDTH, HEIGHT);
+    let mut svg = Svg::new(shared.width, HEIGHT);
     plot::heading(
         &mut svg,
         HEIGHT,
-        match words::slow_messages(run) {
-            Some(_) => "Recorded slow messages, by the culprit with the largest part",
-            None => "Every stall, by the culprit with the largest part",
+        &match words::slow_messages(run) {
+            Some(_) => "Recorded slow messages, by the culprit with the largest part".to_owned(),
+            None => format!("Every {}, by the culprit with the largest part", words::noun(run).one),
         },
-        &words::subtitle_of_culprits(run),
+        &words::subtitle_of_culprits(run, shared.is_narrow()),
     );
     let end = plot::key(&mut svg, &shown.names, Sample::Mark);
-    let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
+    let area = Area { left: 84.0, top: end + 18.0, right: shared.width - 24.0, bottom: HEIGHT - 50.0 };
     let x = Axis { scale: seconds(shared), title: "time since the start", name: &second };
     let y = Axis { scale: shared.lengths, title: "length, log scale", name: &scale::length };
     plot::axes(&mut svg, area, &x, &y);
@@ -120,24 +120,30 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let hidden = lanes.len().saturating_sub(PANELS);
     lanes.truncate(PANELS);
     lanes.sort_unstable();
-    let mut key = Svg::new(WIDTH, 0.0);
+    let mut key = Svg::new(shared.width, 0.0);
     let top = plot::key(&mut key, &shown.names, Sample::Stick) + 16.0;
     let height = top + PANEL * lanes.len() as f64 + 34.0;
-    let mut svg = Svg::new(WIDTH, height);
-    let more =
-        if hidden > 0 { format!("; {hidden} lanes with shorter stalls are left out") } else { String::new() };
-    let remark = format!("{}{more}", words::subtitle_of_culprits(run));
-    let title = match words::slow_messages(run) {
-        Some(_) => "The longest recorded slow message of each moment",
-        None => "The longest stall of each moment",
+    let mut svg = Svg::new(shared.width, height);
+    let noun = words::noun(run);
+    let lanes_hidden = if hidden == 1 { "1 lane".to_owned() } else { format!("{hidden} lanes") };
+    let more = match shared.is_narrow() {
+        _ if hidden == 0 => String::new(),
+        true => format!("; {lanes_hidden} left out"),
+        false => format!("; without {lanes_hidden} of shorter {}", noun.many),
     };
-    plot::heading(&mut svg, height, title, &remark);
+    let remark = format!("{}{more}", words::subtitle_of_culprits(run, shared.is_narrow()));
+    let title = match words::slow_messages(run) {
+        Some(_) => "The longest recorded slow message of each moment".to_owned(),
+        None => format!("The longest {} of each moment", noun.one),
+    };
+    plot::heading(&mut svg, height, &title, &remark);
     plot::key(&mut svg, &shown.names, Sample::Stick);
     let y_scale = shared.lengths;
     let x_scale = seconds(shared);
     for (at, lane) in lanes.iter().enumerate() {
         let base = top + PANEL * at as f64;
-        let area = Area { left: 84.0, top: base + 20.0, right: WIDTH - 24.0, bottom: base + PANEL - 26.0 };
+        let area =
+            Area { left: 84.0, top: base + 20.0, right: shared.width - 24.0, bottom: base + PANEL - 26.0 };
         let last = at + 1 == lanes.len();
         let x = Axis { scale: x_scale, title: if last { "time since the start" } else { "" }, name: &second };
         let y = Axis { scale: y_scale, title: "", name: &scale::length };

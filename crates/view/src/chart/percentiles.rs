@@ -19,7 +19,10 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let first = curves[0].1.of;
-    let what = if runs.len() > 1 { words::compared(first) } else { words::measured(first) };
+    let what = match runs {
+        [run] => words::measured_of(run, first),
+        _ => words::compared(first).into(),
+    };
     plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
     let names: Vec<String> = curves.iter().map(|(name, _)| name.clone()).collect();
     let end = plot::key(&mut svg, &names, Sample::Line);
@@ -74,7 +77,7 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
     let (first, others) = runs.split_first().ok_or_else(none)?;
     let own = first.picture.curves.iter().filter(|curve| words::is_shown(curve.of));
     if others.is_empty() {
-        let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(curve.of), curve)).collect();
+        let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(first, curve.of), curve)).collect();
         return if all.is_empty() { Err(none()) } else { Ok(all) };
     }
     // Runs of several CPUs are compared by all of them, pipelines by what nothing that came late is left out of,
@@ -90,7 +93,7 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
             return Err(ChartError::NotAlike { label, what: words::compared(lead) });
         };
         let messages = matches!(curve.of, CurveOf::FromIntended(_) | CurveOf::Transit(_));
-        let name = if messages { format!("{label}: {}", words::curve(curve.of)) } else { label };
+        let name = if messages { format!("{label}: {}", words::curve(run, curve.of)) } else { label };
         Ok((name, curve))
     };
     runs.iter().zip(labels).take(SERIES).map(same).collect()

@@ -2,7 +2,7 @@
 
 use super::scale::Scale;
 use super::svg::{Anchor, Px, Svg};
-use super::theme::{SERIES, WIDTH};
+use super::theme::SERIES;
 use std::fmt::Write;
 
 /// Where the rectangle lies in its image.
@@ -38,6 +38,7 @@ const EDGE: f64 = 4.0;
 /// Draws grid, marks and titles of both axes.
 pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     let most_down = ((area.bottom - area.top) / 28.0) as usize;
+    let width = svg.width();
     let most_across = ((area.right - area.left) / 80.0) as usize;
     for mark in y.scale.marks(most_down) {
         let at = area.y(y.scale.share(mark));
@@ -49,8 +50,8 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
         svg.line("grid", [at, area.top, at, area.bottom]);
         // A long name of the last mark would go beyond the image.
         let name = (x.name)(mark);
-        let beyond = at + LETTER / 2.0 * name.chars().count() as f64 > WIDTH - EDGE;
-        let (anchor, at) = if beyond { (Anchor::End, WIDTH - EDGE) } else { (Anchor::Middle, at) };
+        let beyond = at + LETTER / 2.0 * name.chars().count() as f64 > width - EDGE;
+        let (anchor, at) = if beyond { (Anchor::End, width - EDGE) } else { (Anchor::Middle, at) };
         svg.text("small num", anchor, [at, area.bottom + 17.0], &name);
     }
     svg.line("axis", [area.left, area.bottom, area.right, area.bottom]);
@@ -76,7 +77,7 @@ pub(super) fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
 
 /// Title, and beneath it what is told beside it.
 pub(super) fn heading(svg: &mut Svg, height: f64, title: &str, remark: &str) {
-    svg.rect("paper", [0.0, 0.0, WIDTH, height]);
+    svg.rect("paper", [0.0, 0.0, svg.width(), height]);
     svg.text("title", Anchor::Start, [16.0, 26.0], title);
     svg.text("small", Anchor::Start, [16.0, 44.0], remark);
 }
@@ -102,7 +103,7 @@ pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
     let (mut x, mut y) = (16.0, KEY_TOP);
     for (at, name) in names.iter().enumerate() {
         let width = 40.0 + 7.3 * name.chars().count() as f64;
-        if x + width > WIDTH - 10.0 && x > 16.0 {
+        if x + width > svg.width() - 10.0 && x > 16.0 {
             (x, y) = (16.0, y + KEY_LINE);
         }
         let middle = y - 4.0;

@@ -4,9 +4,11 @@
 use super::histograms;
 use super::offsets;
 use super::scale::Scale;
-use super::theme::SERIES;
+use super::theme::{SERIES, WIDTH};
 use super::words;
 use crate::drawn::Drawn;
+use crate::style::fit;
+use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::picture::{DrawnCulprit, DrawnStall, OffsetMap};
 use jitterscope_model::{CulpritKey, KeyLevel, Nanos, Subject};
 use std::borrow::Cow;
@@ -14,6 +16,8 @@ use std::collections::HashMap;
 
 /// Of runs that are shown beside one another, or of one alone.
 pub(super) struct Shared {
+    /// How wide each is, units of the view box.
+    pub(super) width: f64,
     /// Lengths of stalls.
     pub(super) lengths: Scale,
     /// Which series each culprit is.
@@ -37,7 +41,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn of(runs: &[&Drawn]) -> Shared {
+    pub(super) fn of(runs: &[&Drawn], width: f64) -> Shared {
         let stalls = || runs.iter().flat_map(|run| &run.picture.stalls);
         let messages = || runs.iter().flat_map(|run| histograms::of_messages(run));
         let times = Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
@@ -53,6 +57,7 @@ impl Shared {
         let across = |run: &&Drawn| offsets::across(&in_unit(run, unit));
         let most = |run: &&Drawn| in_unit(run, unit).counts.iter().copied().max();
         Shared {
+            width,
             longest: runs.iter().map(|run| run.picture.duration).max().unwrap_or_default(),
             across: runs.iter().map(across).max().unwrap_or_default(),
             unit,
@@ -65,6 +70,11 @@ impl Shared {
             bars: Scale::Log(0.5, 10f64.powf((highest as f64).log10().ceil().max(1.0))),
             offsets: runs.iter().filter_map(most).max().unwrap_or(0),
         }
+    }
+
+    /// Whether there is room for half as much.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.width < WIDTH
     }
 
     /// When within a unit of time the run's stalls began, which is the same of all where they are long enough.
@@ -87,9 +97,14 @@ fn in_unit(run: &Drawn, unit: Option<Nanos>) -> Cow<'_, OffsetMap> {
     }
 }
 
-/// Runs may be of different lengths and of different numbers of CPUs: a share as `diff` has it.
-pub(super) fn of_its_time(run: &Drawn, time: u64) -> f64 {
-    time as f64 / run.picture.measured.0.max(1) as f64
+/// Runs may be of different lengths and of different numbers of CPUs: a share as `diff` has it. Messages that waited
+/// together are each as late: of these it is the share of what they took, for the time in which that was is less.
+pub(crate) fn of_its_time(run: &Drawn, time: u64) -> f64 {
+    let whole = match run.summary.pipeline {
+        Some(_) => run.picture.culprits.iter().map(|culprit| culprit.total.0).fold(0, u64::saturating_add),
+        None => run.picture.measured.0,
+    };
+    time as f64 / whole.max(1) as f64
 }
 
 /// Which series each culprit is: the largest have their own, the last is everybody else's.
@@ -121,11 +136,14 @@ impl Shown {
         leads.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
         let name = |subject: &Option<Subject>| match subject {
-            Some(subject) => words::culprit(subject, 34),
-            None if leads.len() == 1 => "stalls".into(),
-            None => "not attributed".into(),
+            Some(subject) => (kind_and_name(subject), detail(subject, 1)),
+            None if leads.len() == 1 => {
+                (runs.first().map_or("stalls", |run| words::noun(run).many).to_owned(), String::new())
+            }
+            None => ("not attributed".into(), String::new()),
         };
-        let mut names: Vec<String> = leads.iter().take(own).map(|(_, (subject, _))| name(subject)).collect();
+        let named = leads.iter().take(own).map(|(_, (subject, _))| name(subject)).collect();
+        let mut names: Vec<String> = words::told_apart(named).iter().map(|name| fit(name, 34)).collect();
         if leads.len() > own {
             names.push(format!("{} others", leads.len() - own));
         }

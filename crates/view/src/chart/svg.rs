@@ -39,6 +39,11 @@ impl Svg {
         Svg { out: String::new(), width, height }
     }
 
+    /// How wide it is, units of its view box.
+    pub(super) fn width(&self) -> f64 {
+        self.width
+    }
+
     /// Several images, one below the other.
     pub(super) fn stacked(images: Vec<Svg>) -> Svg {
         let mut all = Svg::new(0.0, 0.0);

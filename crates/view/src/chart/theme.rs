@@ -12,6 +12,9 @@ pub(super) const HEAT: usize = 8;
 /// Width of a chart, in units of its view box.
 pub(super) const WIDTH: f64 = 960.0;
 
+/// Width of a chart that stands beside another: half a window of 1280.
+pub(super) const NARROW: f64 = 600.0;
+
 const FONT: &[u8] = include_bytes!("font/jitterscope-chart.woff2");
 
 /// The look of everything but its colours; shared with pages.

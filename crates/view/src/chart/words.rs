@@ -3,18 +3,35 @@
 use crate::drawn::Drawn;
 use crate::number::{count, span, utc};
 use crate::style::{fit, tame};
+use crate::timeline::{Noun, StallKind};
 use crate::words;
-use jitterscope_analyze::picture::{CurveOf, Lane};
-use jitterscope_model::Subject;
+use jitterscope_analyze::picture::{CurveOf, DrawnCulprit, Lane};
+use std::collections::HashMap;
 
-/// A culprit's kind, name and class, cut to so many columns.
-pub(crate) fn culprit(subject: &Subject, width: usize) -> String {
-    fit(&words::kind_and_name(subject), width)
+/// What each of the run's culprits is called, cut to so many columns.
+pub(crate) fn culprits(run: &Drawn, width: usize) -> Vec<String> {
+    let named =
+        |of: &DrawnCulprit| (words::kind_and_name(&of.subject), words::detail(&of.subject, of.threads));
+    let named = run.picture.culprits.iter().map(named).collect();
+    told_apart(named).iter().map(|name| fit(name, width)).collect()
 }
 
-/// `1 stall`, `1,234 stalls`.
-pub(super) fn stalls(n: u64) -> String {
-    format!("{} {}", count(n), if n == 1 { "stall" } else { "stalls" })
+/// Names, and in those that several have what else is known of each: two of one name in a key would be one.
+pub(super) fn told_apart(named: Vec<(String, String)>) -> Vec<String> {
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for (name, _) in &named {
+        *times.entry(name.clone()).or_default() += 1;
+    }
+    let shown = |(name, detail): (String, String)| match times.get(&name) {
+        Some(2..) if !detail.is_empty() => format!("{name} ({detail})"),
+        _ => name,
+    };
+    named.into_iter().map(shown).collect()
+}
+
+/// What the run's stalls are called.
+pub(crate) fn noun(run: &Drawn) -> Noun {
+    StallKind::of_probe(&run.summary.probe.kind).noun()
 }
 
 /// Which lane of a timeline it is.
@@ -26,8 +43,8 @@ pub(crate) fn lane(lane: &Lane) -> String {
     }
 }
 
-/// What a distribution is called in a key.
-pub(crate) fn curve(of: CurveOf) -> String {
+/// What a distribution of a run is called in a key.
+pub(crate) fn curve(run: &Drawn, of: CurveOf) -> String {
     match of {
         CurveOf::Deltas => "all CPUs".into(),
         CurveOf::DeltasOf(cpu) => format!("CPU {cpu}"),
@@ -36,7 +53,7 @@ pub(crate) fn curve(of: CurveOf) -> String {
         CurveOf::Transit(role) => format!("{role}, queue transit"),
         CurveOf::FromIntended(role) => format!("{role}, from the intended time"),
         CurveOf::Inter(role) => format!("{role}, between messages"),
-        CurveOf::Stalls => "stalls".into(),
+        CurveOf::Stalls => noun(run).many.into(),
     }
 }
 
@@ -48,6 +65,14 @@ pub(crate) fn measured(of: CurveOf) -> &'static str {
         CurveOf::Transit(_) | CurveOf::FromIntended(_) => "the messages' latency",
         CurveOf::Inter(_) => "the time between messages",
         CurveOf::Stalls => "the lengths of stalls",
+    }
+}
+
+/// The same in words, of one run.
+pub(crate) fn measured_of(run: &Drawn, of: CurveOf) -> String {
+    match of {
+        CurveOf::Stalls => format!("the lengths of {}", noun(run).many),
+        of => measured(of).into(),
     }
 }
 
@@ -87,13 +112,36 @@ pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
     }
 }
 
-/// Which run, beneath the title of a chart that names culprits.
-pub(super) fn subtitle_of_culprits(run: &Drawn) -> String {
-    let said = match run.summary.trust.doubts.is_empty() {
-        true => "",
-        false => "UNPROVEN CULPRITS (the report says why): ",
+/// What a culprit's time is a share of where runs are beside one another.
+pub(crate) fn shares_of(run: &Drawn) -> &'static str {
+    if run.summary.pipeline.is_some() { "the slow messages' time" } else { "the time that was measured" }
+}
+
+/// Which run, beneath the title of a chart that names culprits. `narrow`: what it is beside says which run it is, and
+/// there is no room for it.
+pub(super) fn subtitle_of_culprits(run: &Drawn, narrow: bool) -> String {
+    let said = match (run.summary.trust.doubts.is_empty(), narrow) {
+        (true, _) => "",
+        (false, true) => "UNPROVEN CULPRITS: ",
+        (false, false) => "UNPROVEN CULPRITS (the report says why): ",
     };
-    format!("{said}{}", subtitle(&[run]))
+    format!("{said}{}", if narrow { measured_in(run, "") } else { subtitle(&[run]) })
+}
+
+/// Which run, beneath the title of a chart of messages; `narrow` as above.
+pub(super) fn subtitle_of_messages(run: &Drawn, narrow: bool) -> String {
+    if narrow { measured_in(run, "") } else { subtitle(&[run]) }
+}
+
+/// What was measured, and how many stalls that showed. `counted`: what is said of slow messages that have no row.
+fn measured_in(run: &Drawn, counted: &str) -> String {
+    let facts = &run.summary.run;
+    let kind = words::probe(&run.summary.probe.kind);
+    let stalls = match slow_messages(run) {
+        Some(slow) => format!("{} of {} slow messages{counted}", count(run.picture.stalls_read), count(slow)),
+        None => noun(run).counted(run.picture.stalls_read),
+    };
+    format!("{kind}, {}, {stalls} from {}", span(facts.duration_ns), run.summary.probe.threshold_ns)
 }
 
 /// A pipeline's slow messages, where more were than could be recorded one by one.
@@ -108,22 +156,11 @@ pub(super) fn subtitle(runs: &[&Drawn]) -> String {
     match runs {
         [run] => {
             let facts = &run.summary.run;
-            let kind = tame(&run.summary.probe.kind);
-            let stalls = match slow_messages(run) {
-                Some(slow) => format!(
-                    "{} of {} slow messages (the rest were only counted)",
-                    count(run.picture.stalls_read),
-                    count(slow)
-                ),
-                None => self::stalls(run.picture.stalls_read),
-            };
             format!(
-                "{} {}, {kind}, {}, {} from {}, {} UTC",
+                "{} {}, {}, {} UTC",
                 fit(&facts.label, 32),
                 tame(&facts.id),
-                span(facts.duration_ns),
-                stalls,
-                run.summary.probe.threshold_ns,
+                measured_in(run, " (the rest were only counted)"),
                 utc(facts.started_realtime_ns),
             )
         }
@@ -132,5 +169,19 @@ pub(super) fn subtitle(runs: &[&Drawn]) -> String {
             .map(|run| format!("{} {}", fit(&run.summary.run.label, 32), tame(&run.summary.run.id)))
             .collect::<Vec<_>>()
             .join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_of_one_name_are_told_apart_and_others_are_as_they_were() {
+        let named =
+            [("thread a", "nice -10"), ("thread b", "pid 3"), ("thread a", "pid 1"), ("thread a", "")];
+        let named = named.map(|(name, detail)| (name.to_owned(), detail.to_owned())).to_vec();
+        let wanted = ["thread a (nice -10)", "thread b", "thread a (pid 1)", "thread a"];
+        assert_eq!(told_apart(named), wanted);
     }
 }

@@ -1,7 +1,7 @@
 //! Charts, each with a table behind it.
 
 use super::markup::{Cell, Head, Markup};
-use crate::chart::{self, ChartKind, words};
+use crate::chart::{self, ChartKind, of_its_time, words};
 use crate::drawn::Drawn;
 use crate::number::{count, moment, percent};
 use jitterscope_analyze::SUPPORT;
@@ -53,7 +53,8 @@ pub(super) fn series_table(body: &mut Markup, run: &Drawn) {
             vec![Cell::Number(moment(from)), Cell::Number(max.to_string()), Cell::Number(stolen.to_string())]
         };
         let rows = history.max_ns.iter().zip(&history.stolen_ns).enumerate().map(row).collect();
-        let heads = [Head::Number("from"), Head::Number("longest stall"), Head::Number("stolen in all")];
+        let longest = format!("longest {}", words::noun(run).one);
+        let heads = [Head::Number("from"), Head::Number(&longest), Head::Number("stolen in all")];
         body.table(&format!("Steps of {}", history.step_ns), &heads, rows);
     });
 }
@@ -61,7 +62,7 @@ pub(super) fn series_table(body: &mut Markup, run: &Drawn) {
 pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
     body.section("percentiles", "Percentiles");
     if figure(body, run, ChartKind::Percentiles) {
-        let curves = run.picture.curves.iter().map(|curve| (words::curve(curve.of), curve));
+        let curves = run.picture.curves.iter().map(|curve| (words::curve(run, curve.of), curve));
         percentiles_table(body, curves.collect());
     }
     body.end();
@@ -106,11 +107,12 @@ pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
                 Cell::Number(sum.to_string()),
             ]
         };
-        let heads = [Head::Number("from"), Head::Number("stalls"), Head::Number("their time")];
+        let noun = words::noun(run);
+        let heads = [Head::Number("from"), Head::Number(noun.many), Head::Number("their time")];
         let left_out = run.picture.stalls_read - run.picture.stalls.len() as u64;
         let caption = match left_out {
-            0 => "Stalls by length".to_owned(),
-            n => format!("Stalls by length, without the {} that are not drawn", count(n)),
+            0 => format!("{} by length", noun.heading),
+            n => format!("{} by length, without the {} that are not drawn", noun.heading, count(n)),
         };
         body.table(&caption, &heads, decades.into_iter().map(row).collect());
     });
@@ -119,22 +121,25 @@ pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
 /// Whose the time became, as bars beside one another show it.
 pub(super) fn culprits_table(body: &mut Markup, run: &Drawn) {
     body.details("As a table", |body| {
-        let measured = run.picture.measured.0.max(1) as f64;
-        let row = |culprit: &DrawnCulprit| {
+        let row = |(culprit, name): (&DrawnCulprit, String)| {
             vec![
-                Cell::Text(words::culprit(&culprit.subject, 96)),
-                Cell::Number(percent(culprit.total.0 as f64 / measured)),
+                Cell::Text(name),
+                Cell::Number(percent(of_its_time(run, culprit.total.0))),
                 Cell::Number(culprit.total.to_string()),
                 Cell::Number(count(culprit.count)),
             ]
         };
+        let share = format!("of {}", words::shares_of(run));
         let heads = [
             Head::Text("culprit"),
-            Head::Number("of the measured time"),
+            Head::Number(&share),
             Head::Number("total"),
-            Head::Number("stalls"),
+            Head::Number(words::noun(run).many),
         ];
-        let rows = run.picture.culprits.iter().filter(|culprit| culprit.total.0 > 0).map(row).collect();
+        let rows = {
+            let named = run.picture.culprits.iter().zip(words::culprits(run, 96));
+            named.filter(|(culprit, _)| culprit.total.0 > 0).map(row).collect()
+        };
         body.table("Culprits, by their time", &heads, rows);
     });
 }
@@ -159,8 +164,8 @@ pub(super) fn offsets(body: &mut Markup, run: &Drawn) {
                 ]
             };
             let rows = rows.iter().take(OFFSETS).filter(|(n, _)| *n > 0).map(row).collect();
-            let heads =
-                [Head::Number("offset from"), Head::Number("stalls"), Head::Number("columns with any")];
+            let many = words::noun(run).many;
+            let heads = [Head::Number("offset from"), Head::Number(many), Head::Number("columns with any")];
             let caption = format!("The fullest offsets, steps of {}, {} columns", Nanos(step), map.columns);
             body.table(&caption, &heads, rows);
         });

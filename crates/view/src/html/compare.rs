@@ -2,6 +2,7 @@
 
 use super::charts::{culprits_table, outliers_table, percentiles_table, series_table};
 use super::markup::{Cell, Head, Markup};
+use super::messages;
 use super::{label, policy};
 use crate::chart::{self, ChartKind};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
@@ -345,7 +346,11 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
         ("culprits", "Time by culprit", ChartKind::Culprits, culprits_table as fn(&mut Markup, &Drawn)),
         ("series", "Over time", ChartKind::Series, series_table),
         ("outliers", "Outliers", ChartKind::Outliers, outliers_table),
+        ("messages", "Messages by time", ChartKind::Histograms, messages::table_of),
     ] {
+        if kind == ChartKind::Histograms && drawn.iter().all(|run| run.summary.pipeline.is_none()) {
+            continue;
+        }
         body.section(id, heading).raw("<div class=\"beside\">\n");
         for (at, run) in drawn.iter().enumerate() {
             body.element("<div><h3>", &letter(at), "</h3>\n");

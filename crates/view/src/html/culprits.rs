@@ -12,6 +12,8 @@ use jitterscope_analyze::picture::{DrawnCulprit, summary_row};
 
 /// Rows at first sight.
 const FEW: usize = 14;
+/// Columns of a name.
+const NAME: usize = 96;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.section("culprits", chart_words::stolen_by(run));
@@ -23,9 +25,10 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         .picture
         .culprits
         .iter()
+        .zip(chart_words::culprits(run, NAME))
         .enumerate()
-        .filter(|(_, culprit)| culprit.total.0 > 0)
-        .map(|(number, culprit)| row(run, number, culprit))
+        .filter(|(_, (culprit, _))| culprit.total.0 > 0)
+        .map(|(number, (culprit, name))| row(run, number, culprit, name))
         .collect();
     if rows.is_empty() {
         let why = match run.summary.attribution {
@@ -42,7 +45,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         Head::Text("culprit"),
         Head::Number("share"),
         Head::Number("total"),
-        Head::Number("stalls"),
+        Head::Number(chart_words::noun(run).many),
         Head::Number("a second"),
         Head::Number("mean"),
         Head::Number("longest"),
@@ -65,7 +68,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
+fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<Cell> {
     let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
     let seconds = run.picture.duration.as_secs_f64();
     let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
@@ -82,7 +85,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit) -> Vec<Cell> {
         told.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
     }
     vec![
-        Cell::Culprit { number, text: words::kind_and_name(&culprit.subject) },
+        Cell::Culprit { number, text: name },
         Cell::Number(percent_cell(culprit.total.0 as f64 / all.max(1) as f64)),
         Cell::Number(culprit.total.to_string()),
         Cell::Number(count(culprit.count)),

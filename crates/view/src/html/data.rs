@@ -8,10 +8,11 @@
 //! where they sum to it as they should. `net` and `around` are in order of the culprits, and of each culprit in
 //! order of the parts: what one culprit takes is alike. `cpu` is by what it differs from the lane's. `web/src/data.ts` reads it; the two have one version.
 
-use super::frames::FrameRow;
+use super::frames::{FrameRow, key_of};
 use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
 use crate::text::headline;
+use crate::timeline::{Noun, StallKind};
 use crate::words;
 use base64::Engine;
 use flate2::Compression;
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 /// Of the form above; `web/src/data.ts` refuses another.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Lanes, culprits and sorts of parts are far fewer than rows; names in them are cut to so many columns.
 const NAME: usize = 96;
 
@@ -60,6 +61,8 @@ struct Run {
     began_ns: String,
     duration_ns: u64,
     threshold_ns: u64,
+    /// What they are called.
+    noun: Noun,
     /// Stalls that were read, of which `rows` are here.
     stalls: u64,
     /// Slow messages in all, where only some of them were recorded one by one.
@@ -78,6 +81,9 @@ struct CulpritRow {
     total_ns: u64,
     stalls: u64,
     max_ns: u64,
+    /// In a page that is served: what frames that it asks for have, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -195,7 +201,8 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     grouped.sort_by_key(|part| picture.sorts[part.sort].culprit);
     columns.plain("net", grouped.iter().map(|part| part.net.0));
     columns.plain("around", grouped.iter().map(|part| part.gross.saturating_sub(part.net).0));
-    let (texts, sorts) = sorts(&picture.sorts);
+    let noun = chart_words::noun(run);
+    let (texts, sorts) = sorts(&picture.sorts, noun);
     let header = Header {
         version: VERSION,
         served,
@@ -206,6 +213,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             began_ns: picture.began_realtime_ns.to_string(),
             duration_ns: picture.duration.0,
             threshold_ns: run.summary.probe.threshold_ns.0,
+            noun,
             stalls: picture.stalls_read,
             slow: chart_words::slow_messages(run),
             doubt: headline::unproven(&run.summary),
@@ -215,13 +223,15 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
         culprits: picture
             .culprits
             .iter()
-            .map(|culprit| CulpritRow {
-                name: chart_words::culprit(&culprit.subject, NAME),
+            .zip(chart_words::culprits(run, NAME))
+            .map(|(culprit, name)| CulpritRow {
+                name,
                 about: explain(&culprit.subject),
                 explained: culprit.subject.kind().is_explained(),
                 total_ns: culprit.total.0,
                 stalls: culprit.count,
                 max_ns: culprit.max.0,
+                key: served.then(|| key_of(&culprit.subject)),
             })
             .collect(),
         texts,
@@ -230,7 +240,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .curves
             .iter()
             .map(|curve| CurveRow {
-                name: chart_words::curve(curve.of),
+                name: chart_words::curve(run, curve.of),
                 measured: chart_words::measured(curve.of),
                 points: curve.nines().into_iter().map(rounded).collect(),
                 longest: rounded(curve.longest()),
@@ -285,10 +295,10 @@ fn cpu_of(lane: &Lane) -> u32 {
 
 /// What is said of sorts, each text once, and which of them are of which sort: sorts differ in one of several
 /// texts mostly.
-fn sorts(all: &[PartSort]) -> (Vec<String>, Vec<Vec<usize>>) {
+fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
     let (mut texts, mut known) = (Vec::new(), HashMap::new());
     let mut of = |sort: &PartSort| {
-        let numbers = told(sort).into_iter().map(|text| {
+        let numbers = told(sort, noun).into_iter().map(|text| {
             *known.entry(text).or_insert_with_key(|text: &String| {
                 texts.push(text.clone());
                 texts.len() - 1
@@ -301,11 +311,13 @@ fn sorts(all: &[PartSort]) -> (Vec<String>, Vec<Vec<usize>>) {
 }
 
 /// What else is known of parts of a sort, beside whose they are.
-fn told(sort: &PartSort) -> Vec<String> {
-    sort.part.as_ref().map_or_else(|| vec!["one of many, which are not told apart".into()], told_of)
+fn told(sort: &PartSort, noun: Noun) -> Vec<String> {
+    sort.part
+        .as_ref()
+        .map_or_else(|| vec!["one of many, which are not told apart".into()], |part| told_of(part, noun))
 }
 
-fn told_of(part: &Part) -> Vec<String> {
+fn told_of(part: &Part, noun: Noun) -> Vec<String> {
     let mut told = Vec::new();
     told.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
     told.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
@@ -317,7 +329,7 @@ fn told_of(part: &Part) -> Vec<String> {
     told.extend(part.moved_from.map(|cpu| format!("the victim was moved from CPU {cpu}")));
     told.extend(part.others_stalled.map(|n| format!("{n} other CPUs stalled at the same instant")));
     told.push(format!(
-        "{} the stall",
+        "{} the {}",
         match part.placement.as_str() {
             "inside" => "inside",
             "lead" => "at the beginning of",
@@ -325,7 +337,8 @@ fn told_of(part: &Part) -> Vec<String> {
             "trail" => "at the end of",
             "whole" => "all of",
             _ => "somewhere in",
-        }
+        },
+        noun.one
     ));
     told.push(format!("{} confidence: {}", part.confidence.as_str(), part.evidence));
     told.iter().map(|text| crate::style::tame(text)).collect()
@@ -353,16 +366,18 @@ struct StallPart {
     around_ns: u64,
 }
 
-/// One stall with its parts and frames as JSON, for a page that is served and has not all of them.
+/// One stall with its parts and frames as JSON, for a page that is served and has not all of them. `probe`: of the
+/// run, by its word.
 #[must_use]
-pub fn stall(of: &WorstStall, rows: &[TimelineRow]) -> String {
+pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
+    let noun = StallKind::of_probe(probe).noun();
     let part = |part: &Part| {
         let subject = &part.culprit.subject;
         StallPart {
             name: crate::style::fit(&words::kind_and_name(subject), NAME),
             about: explain(subject),
             explained: subject.kind().is_explained(),
-            text: told_of(part).join("; "),
+            text: told_of(part, noun).join("; "),
             net_ns: part.net.0,
             around_ns: part.gross.saturating_sub(part.net).0,
         }
@@ -374,7 +389,7 @@ pub fn stall(of: &WorstStall, rows: &[TimelineRow]) -> String {
         cpu: of.cpu.0,
         victim: crate::style::tame(&of.victim),
         parts: of.parts.iter().map(part).collect(),
-        frames: rows.iter().map(FrameRow::of).collect(),
+        frames: rows.iter().map(FrameRow::with_key).collect(),
     };
     // It has nothing that JSON cannot hold.
     serde_json::to_string(&row).unwrap_or_default()

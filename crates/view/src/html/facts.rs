@@ -1,6 +1,7 @@
 //! Periods, trust, and the machine.
 
 use super::markup::{Cell, Head, Markup};
+use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
 use crate::number::{bytes, count, percent_cell};
 use crate::{text, words};
@@ -10,6 +11,8 @@ use jitterscope_model::{MachineState, Reading, SourceStatus};
 
 pub(super) fn periods(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
+    let noun = chart_words::noun(run);
+    let many = noun.many;
     body.section("periods", "Periods");
     match &summary.periods {
         None => {
@@ -17,7 +20,7 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
         }
         Some(periods) if periods.rows.is_empty() => {
             body.note(&format!(
-                "No significant period in {} series of stalls, one a culprit and CPU.",
+                "No significant period in {} series of {many}, one a culprit and CPU.",
                 count(periods.searched as u64)
             ));
         }
@@ -26,7 +29,7 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
                 Head::Number("every"),
                 Head::Text("culprit"),
                 Head::Number("CPU"),
-                Head::Number("stalls"),
+                Head::Number(many),
                 Head::Number("in step"),
                 Head::Number("periods hit"),
                 Head::Text("kept by a clock"),
@@ -35,7 +38,7 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
             let row = |row: &PeriodRow| {
                 let culprit = match (&row.kind, &row.name) {
                     (Some(kind), Some(name)) => culprit(run, format!("{kind} {name}")),
-                    _ => Cell::Text("all stalls".into()),
+                    _ => Cell::Text(format!("all {many}")),
                 };
                 let kept = match row.regularity {
                     Regularity::Clocked => "yes",
@@ -53,9 +56,13 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
                     Cell::Text(row.known.unwrap_or_default().into()),
                 ]
             };
-            body.table("Stalls that come regularly", &heads, periods.rows.iter().map(row).collect());
+            body.table(
+                &format!("{} that come regularly", noun.heading),
+                &heads,
+                periods.rows.iter().map(row).collect(),
+            );
             body.note(&format!(
-                "In step: of the stalls, those in the same tenth of the period. Of {} runs whose stalls come at \
+                "In step: of the {many}, those in the same tenth of the period. Of {} runs whose {many} come at \
                  random one would show any period.",
                 count((1.0 / periods.false_alarm).round() as u64)
             ));

@@ -11,6 +11,7 @@ use jitterscope_analyze::picture::DrawnCulprit;
 use jitterscope_model::{CulpritKey, KeyLevel, Nanos, StallId, Subject, TimelineItem, TimelineRow};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Stalls whose frames are in a page however large it is.
 const ALWAYS: usize = 16;
@@ -35,9 +36,28 @@ pub(super) struct FrameRow {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     note: String,
+    /// By what a page that is served knows whose it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<u64>,
+}
+
+/// By what the frames and the culprits of one program know one another: as many bits as a number of JavaScript has.
+pub(super) fn key_of(subject: &Subject) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    CulpritKey::of(subject, KeyLevel::Program).hash(&mut hasher);
+    hasher.finish() >> (u64::BITS - 53)
 }
 
 impl FrameRow {
+    /// With whose it is.
+    pub(super) fn with_key(row: &TimelineRow) -> FrameRow {
+        let key = match &row.item {
+            TimelineItem::Frame { culprit, .. } => Some(key_of(&culprit.subject)),
+            _ => None,
+        };
+        FrameRow { key, ..FrameRow::of(row) }
+    }
+
     pub(super) fn of(row: &TimelineRow) -> FrameRow {
         let (name, note) = words::timeline_item(&row.item);
         FrameRow {
@@ -47,6 +67,7 @@ impl FrameRow {
             end_ns: row.end.map(|end: Nanos| end.0),
             name,
             note,
+            key: None,
         }
     }
 }
@@ -167,5 +188,10 @@ mod tests {
         let culprits = [drawn(Subject::Others(CulpritKind::Thread)), drawn(program)];
         let text = String::from_utf8(plain(&frames, &culprits)).unwrap();
         assert!(text.ends_with("[[7,[3,1,1,1,0,1,1]]]}"), "{text}");
+        // One that is asked for is the same one's.
+        let asked = FrameRow::with_key(&frames[0].rows[0]).key;
+        assert_eq!(asked, Some(key_of(&culprits[1].subject)));
+        assert_ne!(asked, Some(key_of(&culprits[0].subject)));
+        assert!(asked.is_some_and(|key| key < 1 << 53));
     }
 }

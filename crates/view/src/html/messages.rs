@@ -62,6 +62,21 @@ pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary)
              published.",
         );
     }
+    times_table(body, pipeline);
+    for blame in &pipeline.blame {
+        held_up(body, blame);
+    }
+    body.end();
+}
+
+/// The same of a run that is beside another.
+pub(super) fn table_of(body: &mut Markup, run: &Drawn) {
+    if let Some(pipeline) = &run.summary.pipeline {
+        body.details("As a table", |body| times_table(body, pipeline));
+    }
+}
+
+fn times_table(body: &mut Markup, pipeline: &PipelineSummary) {
     let mut heads =
         vec![Head::Text("time"), Head::Number("messages"), Head::Number("mean"), Head::Number("least")];
     heads.extend(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"].map(Head::Number));
@@ -77,10 +92,6 @@ pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary)
         rows.push(times(&format!("{role}, between messages"), &consumer.inter));
     }
     body.table("Messages by time", &heads, rows);
-    for blame in &pipeline.blame {
-        held_up(body, blame);
-    }
-    body.end();
 }
 
 fn times(name: &str, times: &TimesSummary) -> Vec<Cell> {

@@ -213,7 +213,7 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
             ("periods", "Periods"),
         ]);
     } else {
-        sections.push(("stalls", "Stalls"));
+        sections.push(("stalls", crate::chart::words::noun(run).heading));
         if run.picture.curves.iter().any(|curve| curve.count > 0) {
             sections.push(("percentiles", "Percentiles"));
         }
@@ -268,7 +268,8 @@ fn has_stalls(run: &Drawn) -> bool {
 /// One sentence in place of sections that would each say that there is nothing.
 fn without_stalls(body: &mut Markup, run: &Drawn) {
     let threshold = run.summary.probe.threshold_ns;
-    body.section("stalls", "Stalls");
+    let noun = crate::chart::words::noun(run);
+    body.section("stalls", noun.heading);
     body.note(&format!(
         "None was recorded: nothing took {threshold} or longer. There is no culprit, outlier, offset or period to \
          show."

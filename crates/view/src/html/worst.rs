@@ -16,10 +16,11 @@ const FEW: usize = 20;
 const PARTS: usize = 3;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {
-    body.section("worst", "Worst stalls");
+    let noun = chart::noun(run);
+    body.section("worst", &format!("Worst {}", noun.many));
     let worst = &run.summary.worst;
     if worst.is_empty() {
-        body.note("No stall was recorded.").end();
+        body.note(&format!("No {} was recorded.", noun.one)).end();
         return;
     }
     let doubt = headline::unproven(&run.summary);
@@ -30,14 +31,10 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         body.note(&told);
     }
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
-    let heads = [
-        Head::Number(""),
-        Head::Number("length"),
-        Head::Text("whose time it became"),
-        Head::Text("since the start"),
-        Head::Text("UTC"),
-        Head::Text("where"),
-    ];
+    let mut heads = vec![Head::Number(""), Head::Number("length")];
+    // An empty column would tell nothing that the doubt does not.
+    heads.extend(doubt.is_none().then_some(Head::Text("whose time it became")));
+    heads.extend(["since the start", "UTC", "where"].map(Head::Text));
     let (first, rest) = worst.split_at(worst.len().min(FEW));
     body.table("The longest first", &heads, first.iter().map(row).collect());
     if !rest.is_empty() {
@@ -90,12 +87,15 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
     let mut place = vec![format!("CPU {}", stall.cpu), stall.victim.clone()];
     place.extend(stall.together.as_ref().map(|together| format!("together on CPUs {}", together.cpus)));
     let nanos = stall.start_realtime_ns % 1_000_000_000;
-    vec![
+    let mut cells = vec![
         Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
         Cell::Number(stall.duration_ns.to_string()),
-        Cell::Lines(told),
+    ];
+    cells.extend(proven.then_some(Cell::Lines(told)));
+    cells.extend([
         Cell::Stall { id: stall.stall.0, text: moment(stall.start_offset_ns) },
         Cell::Text(format!("{}.{:06}", utc(stall.start_realtime_ns), nanos / 1000)),
         Cell::Lines(place),
-    ]
+    ]);
+    cells
 }

@@ -3,6 +3,7 @@
 mod browser;
 mod connections;
 mod guard;
+mod kept;
 mod request;
 
 use super::{compare_with, pictures};
@@ -20,6 +21,7 @@ use jitterscope_analyze::compare::{DiffRules, diff};
 use jitterscope_model::StallId;
 use jitterscope_store::{RunReader, StoreError, list};
 use jitterscope_view::html;
+use kept::Kept;
 use request::{BadRequest, Request};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -58,7 +60,7 @@ struct Server {
     runs: PathBuf,
     redact: Redact,
     /// One page is made at a time: a large run takes memory.
-    making: Mutex<()>,
+    making: Mutex<Kept>,
 }
 
 /// An answer.
@@ -106,7 +108,7 @@ pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
         guard: Guard::new(port)?,
         runs: places.runs()?,
         redact: args.redact,
-        making: Mutex::new(()),
+        making: Mutex::default(),
     };
     output::result(&format!("{}\n", server.guard.address()))?;
     output::talk(
@@ -184,12 +186,12 @@ impl Server {
                 ..Answer::plain("405 Method Not Allowed", "Only to be looked at.")
             };
         }
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let (made, for_script) = match request.path.as_str() {
             LIST => (self.list(request.asked("q").unwrap_or_default()).map(Some), false),
-            COMPARE => (self.compare(request.asked("a"), request.asked("b")), false),
+            COMPARE => (self.compare(&mut kept, request.asked("a"), request.asked("b")), false),
             path => match path.strip_prefix(RUN).map(|of| of.split_once("/stall/").unwrap_or((of, ""))) {
-                Some((id, "")) => (self.run(id), false),
+                Some((id, "")) => (self.run(&mut kept, id), false),
                 Some((id, stall)) => (self.stall(id, stall), true),
                 None => (Ok(None), false),
             },
@@ -227,9 +229,11 @@ impl Server {
         Ok(runs.into_iter().rev().find(|run| run.head.id == id).map(|run| run.path))
     }
 
-    fn run(&self, id: &str) -> anyhow::Result<Option<String>> {
+    fn run(&self, kept: &mut Kept, id: &str) -> anyhow::Result<Option<String>> {
         let Some(folder) = self.folder(id)? else { return Ok(None) };
-        let (page, ..) = pictures::page_of(&RunReader::open(&folder)?, self.redact, Some(LIST))?;
+        let page = kept.page(&[&folder], || {
+            Ok(pictures::page_of(&RunReader::open(&folder)?, self.redact, Some(LIST))?.0)
+        })?;
         Ok(Some(page))
     }
 
@@ -240,7 +244,7 @@ impl Server {
         pictures::stall_of(&RunReader::open(&folder)?, stall, self.redact)
     }
 
-    fn compare(&self, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<String>> {
+    fn compare(&self, kept: &mut Kept, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<String>> {
         let (Some(a), Some(b)) = (a, b) else {
             return Err(UsageError("a comparison is of two runs: choose one as A and one as B".into()).into());
         };
@@ -248,16 +252,20 @@ impl Server {
             return Err(UsageError(format!("A and B are the same run, {a}: choose two")).into());
         }
         let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else { return Ok(None) };
+        kept.page(&[&a, &b], || self.comparison(&a, &b)).map(Some)
+    }
+
+    fn comparison(&self, a: &Path, b: &Path) -> anyhow::Result<String> {
         let mut redactor = self.redact.on.then(Redactor::new);
         let mut side = |folder: &Path| {
             let name = folder.to_str().context("the run's folder has a name that is no text")?;
             compare_with::side(&self.runs, name, &mut redactor)
         };
-        let sides = [side(&a)?, side(&b)?];
+        let sides = [side(a)?, side(b)?];
         let found = diff(&sides, DiffRules::default(), &[], &compare_with::answers);
         let newest = pictures::newest(&found);
         let found = if self.redact.on { compare_with::without_paths(found) } else { found };
-        Ok(Some(pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))?))
+        pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))
     }
 }
 
