@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Arguments of `cargo xtask test`.
 #[derive(Args)]
 pub struct TestArgs {
-    /// Only these stages [default: all but lab, in this order]
+    /// Only these stages [default: all, in this order]
     #[arg(value_enum)]
     stages: Vec<Stage>,
     /// Install what a stage needs without asking: Debian packages, components of the toolchain
@@ -33,7 +33,7 @@ enum Stage {
     /// Statistics against simulations with a known answer
     Calibration,
     /// What this machine cannot try, in guests: another kernel, refused tracing, other clocks, a CPU that goes
-    /// offline; runs only when it is named
+    /// offline
     Lab,
 }
 
@@ -45,19 +45,17 @@ struct Work {
     wants: fn() -> Vec<String>,
     /// Minutes on two cores, from a clean clone.
     budget: u64,
-    /// Also where no stage is named.
-    unasked: bool,
 }
 
 /// All stages; a new one is a line here and a variant above.
 const STAGES: [Work; 7] = [
-    Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8, unasked: true },
-    Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4, unasked: true },
-    Work { stage: Stage::Build, run: |_| build(), wants: Vec::new, budget: 8, unasked: true },
-    Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12, unasked: true },
-    Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6, unasked: true },
-    Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 15, unasked: true },
-    Work { stage: Stage::Lab, run: guests, wants: || debian(&LAB), budget: 12, unasked: false },
+    Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8 },
+    Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4 },
+    Work { stage: Stage::Build, run: |_| build(), wants: Vec::new, budget: 8 },
+    Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12 },
+    Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6 },
+    Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 15 },
+    Work { stage: Stage::Lab, run: guests, wants: || debian(&LAB), budget: 12 },
 ];
 
 /// Runs them; fails at the first that does. Tests that record need root and tracefs; where either is missing
@@ -65,7 +63,7 @@ const STAGES: [Work; 7] = [
 pub fn run(args: &TestArgs) -> anyhow::Result<()> {
     let chosen = || {
         let named = &args.stages;
-        STAGES.iter().filter(|work| if named.is_empty() { work.unasked } else { named.contains(&work.stage) })
+        STAGES.iter().filter(|work| named.is_empty() || named.contains(&work.stage))
     };
     let wanted: Vec<String> = chosen().flat_map(|work| (work.wants)()).collect();
     let consent = Consent::ask(args.yes, &wanted);
