@@ -84,7 +84,7 @@ fn machine_of_256(dir: &Path) -> PathBuf {
     }
     for row in one.intervals().unwrap().map(Result::unwrap) {
         for cpu in 0..CPUS {
-            let mut row = row.clone();
+            let mut row = row;
             row.cpu = CpuId(cpu);
             writer.interval(&row).unwrap();
         }
