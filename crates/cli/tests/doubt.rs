@@ -33,7 +33,7 @@ fn runs() -> tempfile::TempDir {
     dir
 }
 
-const WHY: &str = "only 19.9 % of 39222 kernel events fell into stalls";
+const WHY: &str = "only 19.9 % of 39,222 kernel events fell into stalls";
 
 #[test]
 fn no_setting_is_planned_or_applied_from_it() {

@@ -52,7 +52,7 @@ fn stored_with(change: impl FnOnce(&mut RunManifest)) -> tempfile::TempDir {
 #[test]
 fn nothing_is_passed_or_failed_by_culprits_of_a_run_that_fails_its_own_proof() {
     let dir = stored_with(|manifest| manifest.events_in_gaps.inside = 7_844);
-    let why = "cannot be decided: who did it cannot be said: only 19.9 % of 39222 kernel events";
+    let why = "cannot be decided: who did it cannot be said: only 19.9 % of 39,222 kernel events";
     holds(
         dir.path(),
         &["report", "RUN"],

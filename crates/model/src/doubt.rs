@@ -1,6 +1,6 @@
 //! When what a run says of culprits does not hold.
 
-use crate::RunManifest;
+use crate::{RunManifest, thousands};
 use serde::Serialize;
 
 /// Why the evidence of a run fails its own proof: who stole the time is not said then, no setting is advised,
@@ -95,18 +95,22 @@ impl std::fmt::Display for Doubt {
                 let tenths = u128::from(*inside) * 1000 / u128::from(*events).max(1);
                 write!(
                     f,
-                    "only {}.{} % of {events} kernel events fell into stalls, and 99 % must (raise --threshold)",
+                    "only {}.{} % of {} kernel events fell into stalls, and 99 % must (raise --threshold)",
                     tenths / 10,
-                    tenths % 10
+                    tenths % 10,
+                    thousands(*events)
                 )
             }
             Doubt::EventsLost { lost, events } => {
+                let (lost, events) = (thousands(*lost), thousands(*events));
                 write!(f, "{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
             }
             Doubt::StallsUnrecorded { unrecorded, stalls } => {
+                let (unrecorded, stalls) = (thousands(*unrecorded), thousands(*stalls));
                 write!(f, "{unrecorded} of {stalls} stalls have no record (raise --threshold)")
             }
             Doubt::MessagesUnrecorded { unrecorded, slow } => {
+                let (unrecorded, slow) = (thousands(*unrecorded), thousands(*slow));
                 write!(f, "{unrecorded} of {slow} slow messages have no row (raise --threshold)")
             }
         }

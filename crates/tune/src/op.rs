@@ -162,7 +162,7 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, String) {
         // Kernels answer EIO, newer ones EPERM, for an interrupt that they place themselves.
         Some(Errno::IO | Errno::PERM) if interrupt => (
             Refusal::Managed,
-            "the kernel places this interrupt itself (a device's queues: see isolcpus-managed)",
+            "the kernel places this interrupt itself (the timer's, or those of a device's queues: see isolcpus-managed)",
         ),
         Some(Errno::INVAL) if thread => {
             (Refusal::Invalid, "it is bound to its CPU, or its cpuset does not allow these")

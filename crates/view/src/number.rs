@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use jitterscope_model::Nanos;
+pub(crate) use jitterscope_model::thousands;
 
 /// `1,234,567`; from ten millions on `12.3 M`.
 pub(crate) fn count(n: u64) -> String {
@@ -9,19 +10,6 @@ pub(crate) fn count(n: u64) -> String {
         10_000_000..=999_949_999 => format!("{:.1} M", n as f64 / 1e6),
         _ => format!("{:.1} G", n as f64 / 1e9),
     }
-}
-
-/// `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A share with three digits that mean something: `41.2 %`, `0.84 %`, `0.00012 %`.
@@ -120,7 +108,6 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(count(12_345_678), "12.3 M");
         assert_eq!(
             [0.412, 0.0084, 0.000_001_2, 1e-9, 0.0, 1.0, 0.000_5].map(percent),

@@ -198,7 +198,7 @@ mod tests {
         let series = |line: &str| line.split_once(' ').map(|(series, _)| series.to_owned());
         let time = |line: &str| line.rsplit_once(' ').map(|(_, time)| time.to_owned());
         assert_eq!((series(&doubts), time(&doubts)), (series(&run), time(&run)));
-        assert!(doubts.contains("doubts=\"200 kernel events were lost, and 5138 were not"), "{doubts}");
+        assert!(doubts.contains("doubts=\"200 kernel events were lost, and 5,138 were not"), "{doubts}");
     }
 
     #[test]
