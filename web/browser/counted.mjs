@@ -22,7 +22,7 @@ export async function counted({ browser, check, open, settled, looks, jitterscop
   await check("of a pipeline's slow messages that were only counted the page and its charts tell", async () => {
     const whole = await open(browser, page_of(join(runs, "fixture-pipeline"), "messages-all"));
     assert.doesNotMatch(await whole.page.locator("body").innerText(), /only counted/);
-    const all = Number((await whole.page.locator("#series svg.chart").textContent()).match(/([\d,]+) stalls/)[1].replaceAll(",", ""));
+    const all = Number((await whole.page.locator("#series svg.chart").textContent()).match(/([\d,]+) slow messages/)[1].replaceAll(",", ""));
     await whole.page.close();
     const run = changed(runs, "fixture-pipeline", "counted", (manifest) => {
       for (const consumer of manifest.pipeline.consumers) consumer.slow = 0;
