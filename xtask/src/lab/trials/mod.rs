@@ -40,7 +40,7 @@ const TRIALS: [Trial; 16] = [
     Trial { name: "lockdown", stage: true, run: clocks::lockdown, what: "tracefs refused by lockdown" },
     Trial {
         name: "clocks",
-        stage: true,
+        stage: false,
         run: clocks::wrong,
         what: "the HPET as clock source, an unstable TSC",
     },
