@@ -150,9 +150,12 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
             continue;
         }
         eprintln!("== lab {}: {}", trial.name, trial.what);
-        let mut finding =
-            Finding { out: folder()?.join("trials").join(trial.name), objections: Vec::new(), checks: 0 };
-        let ended = Ended::of((trial.run)(&mut finding), finding.checks, matches!(which, Which::Named(_)));
+        let (mut finding, mut ended) = tried(trial, which)?;
+        // Time in an emulator is uneven: what an objection rests on may be that. A defect objects twice.
+        if matches!(which, Which::Stage) && !finding.objections.is_empty() && matches!(ended, Ended::Judged) {
+            eprintln!("lab {}: {} objections; once more", trial.name, finding.objections.len());
+            (finding, ended) = tried(trial, which)?;
+        }
         match ended {
             Ended::Judged => {}
             Ended::Failed(why) => finding.objections.push(why),
@@ -175,6 +178,15 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!("{} objections:\n  {}", objections.len(), objections.join("\n  "))
+}
+
+/// Runs a trial.
+fn tried(trial: &Trial, which: &Which) -> anyhow::Result<(Finding, Ended)> {
+    let out = folder()?.join("trials").join(trial.name);
+    let mut finding = Finding { out, objections: Vec::new(), checks: 0 };
+    let result = (trial.run)(&mut finding);
+    let ended = Ended::of(result, finding.checks, matches!(which, Which::Named(_)));
+    Ok((finding, ended))
 }
 
 /// How a trial ended, what it objects to aside.
