@@ -227,17 +227,22 @@ fn instances() -> Vec<PathBuf> {
     folder.map(|d| d.map(|e| e.unwrap().path()).filter(ours).collect()).unwrap_or_default()
 }
 
+/// A folder of nobody's with a copy of the program: the test's own build folder need not be open to everyone.
+fn nobodys_copy() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let copy = dir.path().join("jitterscope");
+    fs::copy(program(), &copy).unwrap();
+    (dir, copy)
+}
+
 #[test]
 fn without_privilege_it_measures_and_says_what_it_cannot_see() {
     let _turn = turn();
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    // The test's own build folder need not be open to everyone: a copy is.
-    let copy = dir.path().join("jitterscope");
-    fs::copy(program(), &copy).unwrap();
+    let (dir, copy) = nobodys_copy();
     let output = Command::new(&copy)
         .args(["record", "--duration", "1s", "--json", "--quiet", "--runs"])
         .arg(dir.path().join("runs"))
@@ -264,10 +269,7 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let copy = dir.path().join("jitterscope");
-    fs::copy(program(), &copy).unwrap();
+    let (dir, copy) = nobodys_copy();
     let refused = |args: &[&str], said: &str| {
         let mut command = Command::new(&copy);
         command.args(args).arg("--runs").arg(dir.path().join("runs")).uid(NOBODY).gid(NOBODY);
@@ -286,10 +288,7 @@ fn an_experiment_that_may_not_note_its_change_says_so_before_it_measures() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let copy = dir.path().join("jitterscope");
-    fs::copy(program(), &copy).unwrap();
+    let (dir, copy) = nobodys_copy();
     let mut command = Command::new(&copy);
     command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
     // A folder that is root's.

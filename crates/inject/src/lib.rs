@@ -59,8 +59,8 @@ trait Injector {
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError>;
 }
 
-/// Whether disturbances of this kind can be injected here. What only a try can tell is told by the child, which then ends before it is ready
-/// ([`ChildError::NotReady`]).
+/// Whether disturbances of this kind can be injected here. What only a try can tell is told by the child, which then
+/// ends before it is ready ([`ChildError::NotReady`]).
 ///
 /// # Errors
 /// The reason.

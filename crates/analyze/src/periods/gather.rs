@@ -7,7 +7,7 @@ use jitterscope_model::{
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How much memory and time a search may take. Those who stole most are searched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +113,9 @@ pub struct PeriodSearch {
     effort: Effort,
     groups: FxHashMap<(CpuId, Whose), Times>,
     /// Numbers of the culprits that have a group; there are no more of them than groups.
-    culprits: FxHashMap<(CulpritKind, Name), u32>,
+    culprits: HashMap<(CulpritKind, Name), u32>,
     /// Their numbers by subject: a stall's culprits are most often those of the stalls before it.
-    remembered: FxHashMap<Subject, u32>,
+    remembered: HashMap<Subject, u32>,
     /// Culprits of the stall at hand, and what they stole.
     seen: Vec<(u32, u64)>,
     refused: bool,
@@ -128,8 +128,8 @@ impl PeriodSearch {
         PeriodSearch {
             effort,
             groups: FxHashMap::default(),
-            culprits: FxHashMap::default(),
-            remembered: FxHashMap::default(),
+            culprits: HashMap::new(),
+            remembered: HashMap::new(),
             seen: Vec::new(),
             refused: false,
         }

@@ -2,7 +2,6 @@
 
 use super::{CulpritKey, KeyLevel, Subject};
 use crate::Name;
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -61,14 +60,14 @@ pub struct CulpritSums<X, V> {
     index: HashMap<(X, CulpritKey), usize>,
     rows: Vec<SumRow<X, V>>,
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
-    remembered: FxHashMap<Subject, Vec<(X, usize)>>,
+    remembered: HashMap<Subject, Vec<(X, usize)>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     /// No rows yet.
     #[must_use]
     pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
-        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new(), remembered: FxHashMap::default() }
+        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new(), remembered: HashMap::new() }
     }
 
     /// The sum that this subject belongs to.

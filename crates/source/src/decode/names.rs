@@ -1,15 +1,16 @@
 //! Names that many records share, made once.
 
 use jitterscope_model::Name;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// How many different names are kept; more than that only a hostile trace has.
 const CAPACITY: usize = 4096;
 
-/// Names by their bytes.
+/// Names by their bytes. Whoever may run threads chooses these, so they are hashed with a secret: names that fall
+/// together would make every record slow.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: FxHashMap<Box<[u8]>, Name>,
+    known: HashMap<Box<[u8]>, Name>,
 }
 
 impl Names {
