@@ -72,7 +72,9 @@ impl Expiries {
         lexicon: &dyn Lexicon,
         rate: TickRate,
     ) -> Option<Ticks> {
-        let within = self.pending.iter().filter(|expiry| came.0 <= expiry.at && expiry.at <= came.1);
+        // In order of time, and behind these may be those of all stalls of a turn.
+        let first = self.pending.partition_point(|expiry| expiry.at < came.0);
+        let within = self.pending.range(first..).take_while(|expiry| expiry.at <= came.1);
         let mut ticks = within.filter(|expiry| TICK.contains(&&*lexicon.function(expiry.function)));
         let tick = *ticks.next()?;
         let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;

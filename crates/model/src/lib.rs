@@ -14,6 +14,7 @@ mod doubt;
 mod event;
 mod gap;
 mod journal;
+mod keyed;
 mod kernel_source;
 mod machine;
 mod manifest;
@@ -48,6 +49,7 @@ pub use doubt::{Doubt, doubts_text};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
+pub use keyed::{Keyed, KeyedMap, KeyedSet};
 pub use kernel_source::{Record, Source, SourceTurn};
 pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,

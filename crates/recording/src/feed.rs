@@ -2,16 +2,16 @@
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
 use jitterscope_source::{ContextError, Decoder, Page, PageInfo, PageLoss, Role, TraceContext};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Decodes the pages of both instances of one recording.
 pub(crate) struct PageFeed {
     local: Decoder,
     senders: Decoder,
     /// Time of the last record of each measured CPU, where a loss begins.
-    last_record: HashMap<CpuId, Ticks>,
+    last_record: FxHashMap<CpuId, Ticks>,
     /// The same of the sending side, of all CPUs.
-    last_sender: HashMap<CpuId, Ticks>,
+    last_sender: FxHashMap<CpuId, Ticks>,
 }
 
 impl PageFeed {
@@ -20,7 +20,7 @@ impl PageFeed {
         Ok(PageFeed {
             local: Decoder::new(context)?,
             senders: Decoder::new(context)?,
-            last_sender: HashMap::new(),
+            last_sender: FxHashMap::default(),
             last_record: measured.iter().map(|cpu| (cpu, Ticks::default())).collect(),
         })
     }

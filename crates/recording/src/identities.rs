@@ -1,8 +1,7 @@
 //! What threads belong to: process, user and control group, asked of `/proc` while they live.
 
-use jitterscope_model::{Comm, Name, Owner, TaskIdentity};
+use jitterscope_model::{Comm, KeyedMap, KeyedSet, Name, Owner, TaskIdentity};
 use jitterscope_platform::{Machine, TaskStat};
-use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// Threads remembered; beyond it all are forgotten and asked for again.
@@ -44,7 +43,7 @@ struct Known {
 /// What was said of threads, in the same words while recording and in a replay: within a turn a thread is told
 /// the same each time.
 #[derive(Default)]
-pub(crate) struct Told(HashMap<(i32, Comm), TaskIdentity>);
+pub(crate) struct Told(KeyedMap<(i32, Comm), TaskIdentity>);
 
 impl Told {
     /// A turn begins.
@@ -68,19 +67,19 @@ impl Told {
 /// Answers, remembered.
 pub(crate) struct Identities {
     machine: Machine,
-    known: HashMap<(i32, Comm), Known>,
+    known: KeyedMap<(i32, Comm), Known>,
     /// What threads that were seen to be made belong to by that: all there is to know of one that ended before
     /// it was asked for.
-    births: HashMap<i32, TaskIdentity>,
+    births: KeyedMap<i32, TaskIdentity>,
     /// Ids last seen to be of threads of user space, whatever these called themselves.
-    of_user: HashSet<i32>,
+    of_user: KeyedSet<i32>,
     window: Instant,
     asked: u32,
 }
 
 impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
-        let (known, births, of_user) = (HashMap::new(), HashMap::new(), HashSet::new());
+        let (known, births, of_user) = Default::default();
         Identities { machine, known, births, of_user, window: Instant::now(), asked: 0 }
     }
 

@@ -3,13 +3,13 @@
 use crate::identities::{Identities, Told};
 use jitterscope_attribute::Lexicon;
 use jitterscope_model::{
-    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, Name, NameRead, TaskIdentity,
+    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, KeyedMap, KeyedSet, Name, NameRead, TaskIdentity,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::{Symbols, Tasks, TraceContext};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long a thread's name is believed before it is read again. At first for a drain's turn only, for who has
@@ -46,7 +46,7 @@ impl FunctionCache {
 
 /// Texts of threads' names: culprits share them, for the same few are asked for again and again.
 #[derive(Default)]
-struct CommTexts(RefCell<HashMap<Comm, Name>>);
+struct CommTexts(RefCell<KeyedMap<Comm, Name>>);
 
 impl CommTexts {
     fn get(&self, comm: Comm) -> Name {
@@ -92,7 +92,7 @@ struct Reads {
     asked: Vec<(i32, String)>,
     identities: Vec<IdentityRead>,
     /// Threads of which something was said in this turn.
-    said: HashSet<(i32, Comm)>,
+    said: KeyedSet<(i32, Comm)>,
 }
 
 impl Reads {
@@ -322,8 +322,8 @@ pub(crate) struct ReplayedNames {
     /// Reads of the turn that are still to come.
     reads: VecDeque<NameRead>,
     /// Threads whose names were read in the turn so far.
-    read: HashSet<i32>,
-    asked: HashMap<i32, Comm>,
+    read: KeyedSet<i32>,
+    asked: KeyedMap<i32, Comm>,
     told: Told,
     /// All that was known in the end, for a trace of which parts are missing.
     known_in_the_end: Option<Tasks>,
@@ -338,8 +338,8 @@ impl ReplayedNames {
             tasks: RefCell::default(),
             records: 0,
             reads: VecDeque::new(),
-            read: HashSet::new(),
-            asked: HashMap::new(),
+            read: KeyedSet::default(),
+            asked: KeyedMap::default(),
             told: Told::default(),
             known_in_the_end: None,
         }

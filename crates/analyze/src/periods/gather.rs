@@ -3,11 +3,12 @@
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
-    Attribution, CpuId, CulpritKind, Name, Nanos, Part, Placement, Stall, Subject, TickRate, Ticks, Verdict,
+    Attribution, CpuId, CulpritKind, KeyedMap, Name, Nanos, Part, Placement, Stall, Subject, TickRate, Ticks,
+    Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// How much memory and time a search may take. Those who stole most are searched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +114,9 @@ pub struct PeriodSearch {
     effort: Effort,
     groups: FxHashMap<(CpuId, Whose), Times>,
     /// Numbers of the culprits that have a group; there are no more of them than groups.
-    culprits: HashMap<(CulpritKind, Name), u32>,
+    culprits: KeyedMap<(CulpritKind, Name), u32>,
     /// Their numbers by subject: a stall's culprits are most often those of the stalls before it.
-    remembered: HashMap<Subject, u32>,
+    remembered: KeyedMap<Subject, u32>,
     /// Culprits of the stall at hand, and what they stole.
     seen: Vec<(u32, u64)>,
     refused: bool,
@@ -128,8 +129,8 @@ impl PeriodSearch {
         PeriodSearch {
             effort,
             groups: FxHashMap::default(),
-            culprits: HashMap::new(),
-            remembered: HashMap::new(),
+            culprits: KeyedMap::default(),
+            remembered: KeyedMap::default(),
             seen: Vec::new(),
             refused: false,
         }

@@ -1,7 +1,6 @@
 //! Names that records share, each kept once: a record holds a number instead.
 
-use jitterscope_model::{Comm, Name};
-use std::collections::HashMap;
+use jitterscope_model::{Comm, KeyedMap, Name};
 use std::sync::Arc;
 
 /// Names of each sort that are told apart. There are as many as there are programs, interrupts and vectors;
@@ -33,11 +32,11 @@ const RECENT: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct NameTable {
     comms: Vec<Comm>,
-    comm_ids: HashMap<Comm, CommId>,
+    comm_ids: KeyedMap<Comm, CommId>,
     /// Numbers of threads' names seen lately, by a few of their bytes.
     recent_comms: [CommId; RECENT],
     names: Vec<Name>,
-    name_ids: HashMap<Name, NameId>,
+    name_ids: KeyedMap<Name, NameId>,
     /// Numbers of other names seen lately, by where they lie: a decoder hands out the same text again.
     recent_names: [NameId; RECENT],
 }
@@ -46,10 +45,10 @@ impl Default for NameTable {
     fn default() -> NameTable {
         NameTable {
             comms: Vec::new(),
-            comm_ids: HashMap::new(),
+            comm_ids: KeyedMap::default(),
             recent_comms: [CommId::UNKNOWN; RECENT],
             names: Vec::new(),
-            name_ids: HashMap::new(),
+            name_ids: KeyedMap::default(),
             recent_names: [NameId::UNKNOWN; RECENT],
         }
     }

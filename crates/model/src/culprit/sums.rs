@@ -1,9 +1,9 @@
 //! Adding up by culprit, in bounded memory.
 
 use super::{CulpritKey, KeyLevel, Subject};
-use crate::Name;
+use crate::{KeyedMap, Name};
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
 /// Threads or workers of one row that are told apart.
@@ -57,17 +57,17 @@ impl<X, V> SumRow<X, V> {
 pub struct CulpritSums<X, V> {
     level: KeyLevel,
     cap: usize,
-    index: HashMap<(X, CulpritKey), usize>,
+    index: KeyedMap<(X, CulpritKey), usize>,
     rows: Vec<SumRow<X, V>>,
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
-    remembered: HashMap<Subject, Vec<(X, usize)>>,
+    remembered: KeyedMap<Subject, Vec<(X, usize)>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     /// No rows yet.
     #[must_use]
     pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
-        CulpritSums { level, cap, index: HashMap::new(), rows: Vec::new(), remembered: HashMap::new() }
+        CulpritSums { level, cap, index: KeyedMap::default(), rows: Vec::new(), remembered: KeyedMap::default() }
     }
 
     /// The sum that this subject belongs to.

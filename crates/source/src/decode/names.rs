@@ -1,7 +1,6 @@
 //! Names that many records share, made once.
 
-use jitterscope_model::Name;
-use std::collections::HashMap;
+use jitterscope_model::{KeyedMap, Name};
 
 /// How many different names are kept; more than that only a hostile trace has.
 const CAPACITY: usize = 4096;
@@ -10,7 +9,7 @@ const CAPACITY: usize = 4096;
 /// together would make every record slow.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashMap<Box<[u8]>, Name>,
+    known: KeyedMap<Box<[u8]>, Name>,
 }
 
 impl Names {

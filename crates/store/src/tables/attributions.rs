@@ -5,15 +5,14 @@ use super::attribution_rows::SEPARATOR;
 use crate::legacy::{self, Wording};
 use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
-    Confidence, CpuId, Culprit, Evidence, ExecutionContext, Name, Nanos, Part, Phase, Placement, Sender,
+    Confidence, CpuId, Culprit, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase, Placement, Sender,
     StallId, Subject, SubjectFields, TimerSource,
 };
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// Names repeat from row to row.
 #[derive(Default)]
-struct Names(RefCell<HashMap<Box<str>, Name>>);
+struct Names(RefCell<KeyedMap<Box<str>, Name>>);
 
 impl Names {
     fn get(&self, text: &str) -> Name {
