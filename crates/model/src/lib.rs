@@ -14,8 +14,8 @@ mod doubt;
 mod event;
 mod gap;
 mod journal;
-mod keyed;
 mod kernel_source;
+mod keyed;
 mod machine;
 mod manifest;
 mod passive_result;
@@ -49,8 +49,8 @@ pub use doubt::{Doubt, doubts_text};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
-pub use keyed::{Keyed, KeyedMap, KeyedSet};
 pub use kernel_source::{Record, Source, SourceTurn};
+pub use keyed::{Keyed, KeyedMap, KeyedSet};
 pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
     FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,

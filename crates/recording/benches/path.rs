@@ -42,7 +42,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     for page in &pages {
         let (first, last) = (page.first, page.last);
-        store.rows(&[Row::Page(RawPage { role: page.role, cpu: page.cpu, first, last, bytes: &page.bytes })])?;
+        store.rows(&[Row::Page(RawPage {
+            role: page.role,
+            cpu: page.cpu,
+            first,
+            last,
+            bytes: &page.bytes,
+        })])?;
     }
     let mut waiting: Vec<(Stall, Option<Attribution>)> = Vec::with_capacity(BATCH);
     let (mut stalls, mut parts) = (0u64, 0u64);

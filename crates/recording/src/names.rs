@@ -8,7 +8,7 @@ use jitterscope_model::{
 use jitterscope_platform::Machine;
 use jitterscope_source::{Symbols, Tasks, TraceContext};
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,8 @@ pub(crate) struct LiveNames {
     reads: RefCell<Reads>,
     /// What was said in this turn, by the low bits of the thread's id.
     said: RefCell<Vec<Option<Said>>>,
+    /// When the turn began: of each record the clock is not read again.
+    turn: Cell<Instant>,
 }
 
 /// A thread, and what was said of it.
@@ -119,6 +121,7 @@ impl LiveNames {
             keep_functions: false,
             reads: RefCell::default(),
             said: RefCell::new(vec![None; SAID]),
+            turn: Cell::new(Instant::now()),
         }
     }
 
@@ -133,6 +136,7 @@ impl LiveNames {
         let Reads { names, asked, identities, .. } = self.reads.take();
         self.told.borrow_mut().turn();
         self.said.borrow_mut().fill(None);
+        self.turn.set(Instant::now());
         (names, asked, identities)
     }
 
@@ -184,14 +188,15 @@ impl LiveNames {
     fn ask(&self, tid: i32) {
         let mut asked = self.asked.borrow_mut();
         let before = asked.get(&tid).copied();
-        if tid <= 0 || before.is_some_and(|(at, times)| at.elapsed() < ASK_AGAIN[times]) {
+        let now = self.turn.get();
+        if tid <= 0 || before.is_some_and(|(at, times)| now.duration_since(at) < ASK_AGAIN[times]) {
             return;
         }
         if asked.len() >= MOST_ASKED {
             asked.clear();
         }
         let times = before.map_or(0, |(_, times)| (times + 1).min(ASK_AGAIN.len() - 1));
-        asked.insert(tid, (Instant::now(), times));
+        asked.insert(tid, (now, times));
         if let Ok(name) = self.machine.read(format!("/proc/{tid}/comm")) {
             let comm = Comm::new(name.trim_end_matches('\n'));
             if self.tasks.borrow_mut().insert(tid, comm) {

@@ -59,6 +59,8 @@ impl<R: TableRows> TableWriter<R> {
         let pages = PageSpill::beside(folder, R::FILE);
         let options = ArrowWriterOptions::new()
             .with_properties(properties(&schema))
+            // How rows are handed over is nobody's affair who reads them.
+            .with_skip_arrow_metadata(true)
             .with_page_store_factory(Arc::new(pages.clone()));
         let writer =
             ArrowWriter::try_new_with_options(file, schema, options).map_err(|e| parquet_error(&path, e))?;
@@ -142,7 +144,7 @@ fn properties(schema: &Schema) -> WriterProperties {
         .set_write_batch_size(256);
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());
-        let is_text = *field.data_type() == DataType::Utf8;
+        let is_text = matches!(field.data_type(), DataType::Dictionary(..));
         if !is_text {
             // Where there are too many for a dictionary, too.
             properties = properties.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED);

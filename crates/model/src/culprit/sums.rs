@@ -67,7 +67,13 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     /// No rows yet.
     #[must_use]
     pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
-        CulpritSums { level, cap, index: KeyedMap::default(), rows: Vec::new(), remembered: KeyedMap::default() }
+        CulpritSums {
+            level,
+            cap,
+            index: KeyedMap::default(),
+            rows: Vec::new(),
+            remembered: KeyedMap::default(),
+        }
     }
 
     /// The sum that this subject belongs to.

@@ -3,70 +3,18 @@
 //! The same few culprits have a part in stall after stall, and most columns concern a few kinds of them: a row
 //! holds the numbers of its subject and its sender, and their columns are made of these when a batch is full.
 
+use super::shared::Shared;
 use super::{ATTRIBUTIONS, TableRows};
-use arrow_array::builder::{ArrayBuilder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::ArrayRef;
+use arrow_array::builder::{ArrayBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, StringArray};
-use jitterscope_model::{Attribution, Evidence, Phase, Sender, Subject, SubjectFields, TimerSource};
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use jitterscope_model::{
+    Attribution, Confidence, Evidence, Phase, Placement, Sender, Subject, SubjectFields, TimerSource,
+};
 use std::sync::Arc;
 
 /// Stands between the names in `untraced`.
 pub(super) const SEPARATOR: char = ',';
-/// Subjects, and senders, that are remembered from batch to batch.
-const REMEMBERED: usize = 256;
-
-/// What rows share, each once, and which of it each row has.
-struct Shared<K, V> {
-    values: Vec<V>,
-    places: FxHashMap<K, usize>,
-    rows: Vec<usize>,
-}
-
-impl<K, V> Default for Shared<K, V> {
-    fn default() -> Self {
-        Shared { values: Vec::new(), places: FxHashMap::default(), rows: Vec::new() }
-    }
-}
-
-impl<K: Hash + Eq + Clone, V> Shared<K, V> {
-    fn push(&mut self, key: &K, value: impl FnOnce(&K) -> V) {
-        let place = self.places.get(key).copied().unwrap_or_else(|| {
-            self.values.push(value(key));
-            self.places.insert(key.clone(), self.values.len() - 1);
-            self.values.len() - 1
-        });
-        self.rows.push(place);
-    }
-
-    fn texts<'v>(&'v self, of: impl Fn(&'v V) -> Option<&'v str>) -> ArrayRef {
-        let values: Vec<Option<&str>> = self.values.iter().map(of).collect();
-        if values.iter().all(Option::is_none) {
-            return Arc::new(StringArray::new_null(self.rows.len()));
-        }
-        Arc::new(self.rows.iter().map(|place| values[*place]).collect::<StringArray>())
-    }
-
-    fn numbers<T: ArrowPrimitiveType>(&self, of: impl Fn(&V) -> Option<T::Native>) -> ArrayRef {
-        let values: Vec<Option<T::Native>> = self.values.iter().map(of).collect();
-        if values.iter().all(Option::is_none) {
-            return Arc::new(PrimitiveArray::<T>::new_null(self.rows.len()));
-        }
-        let rows = self.rows.iter().map(|place| values[*place]);
-        Arc::new(PrimitiveArray::<T>::from_iter(rows))
-    }
-
-    /// The rows were handed over.
-    fn begin_anew(&mut self) {
-        self.rows.clear();
-        if self.values.len() > REMEMBERED {
-            self.values.clear();
-            self.places.clear();
-        }
-    }
-}
-
 /// A subject in its flat form.
 struct Flat {
     fields: SubjectFields,
@@ -86,13 +34,13 @@ pub(crate) struct AttributionRows {
     stall_id: UInt64Builder,
     subjects: Shared<Subject, Flat>,
     senders: Shared<Option<Sender>, Option<Sender>>,
-    phase: StringBuilder,
+    phase: Shared<Option<Phase>, Option<Phase>>,
     moved_from: UInt32Builder,
     net: UInt64Builder,
     gross: UInt64Builder,
-    placement: StringBuilder,
-    confidence: StringBuilder,
-    evidence: StringBuilder,
+    placement: Shared<Placement, Placement>,
+    confidence: Shared<Confidence, Confidence>,
+    evidence: Shared<Evidence, Evidence>,
     others_stalled: UInt32Builder,
 }
 
@@ -102,13 +50,13 @@ impl AttributionRows {
             self.stall_id.append_value(attribution.stall.0);
             self.subjects.push(&part.culprit.subject, |subject| Flat::from(subject));
             self.senders.push(&part.culprit.sender, Clone::clone);
-            self.phase.append_option(part.phase.as_ref().map(Phase::as_str));
+            self.phase.push(&part.phase, Clone::clone);
             self.moved_from.append_option(part.moved_from.map(|cpu| cpu.0));
             self.net.append_value(part.net.0);
             self.gross.append_value(part.gross.0);
-            self.placement.append_value(part.placement.as_str());
-            self.confidence.append_value(part.confidence.as_str());
-            self.evidence.append_value(part.evidence.as_str());
+            self.placement.push(&part.placement, Clone::clone);
+            self.confidence.push(&part.confidence, Clone::clone);
+            self.evidence.push(&part.evidence, Clone::clone);
             self.others_stalled.append_option(part.others_stalled);
         }
     }
@@ -161,17 +109,21 @@ impl AttributionRows {
             ("sender_cpu", by.numbers::<UInt32Type>(|s| s.as_ref().map(|s| s.cpu.0))),
             ("sender_via", by.texts(|s| s.as_ref()?.via.as_deref())),
             ("sender_context", by.texts(|s| s.as_ref().map(|s| s.context.as_str()))),
-            ("phase", Arc::new(self.phase.finish())),
+            ("phase", self.phase.texts(|phase| phase.as_ref().map(Phase::as_str))),
             ("moved_from_cpu", Arc::new(self.moved_from.finish())),
             ("net_ns", Arc::new(self.net.finish())),
             ("gross_ns", Arc::new(self.gross.finish())),
-            ("placement", Arc::new(self.placement.finish())),
-            ("confidence", Arc::new(self.confidence.finish())),
-            ("evidence", Arc::new(self.evidence.finish())),
+            ("placement", self.placement.texts(|placement| Some(placement.as_str()))),
+            ("confidence", self.confidence.texts(|confidence| Some(confidence.as_str()))),
+            ("evidence", self.evidence.texts(|evidence| Some(evidence.as_str()))),
             ("others_stalled", Arc::new(self.others_stalled.finish())),
         ];
         self.subjects.begin_anew();
         self.senders.begin_anew();
+        self.phase.begin_anew();
+        self.placement.begin_anew();
+        self.confidence.begin_anew();
+        self.evidence.begin_anew();
         columns
     }
 }
@@ -199,20 +151,5 @@ mod tests {
         let listed: Vec<&str> = listed.iter().map(|(name, ..)| *name).collect();
         let made: Vec<&str> = AttributionRows::default().named().iter().map(|(name, _)| *name).collect();
         assert_eq!(made, listed);
-    }
-
-    #[test]
-    fn each_row_has_its_own_whatever_was_remembered_from_the_batch_before() {
-        let mut shared: Shared<u32, Option<u32>> = Shared::default();
-        for batch in 0..3u32 {
-            // More of them than are remembered, and each of them twice.
-            let rows: Vec<u32> = (0..2 * REMEMBERED as u32).chain(0..2 * REMEMBERED as u32).collect();
-            rows.iter().for_each(|row| shared.push(&(row + batch * 7), |key| (key % 3 > 0).then_some(*key)));
-            let expected: PrimitiveArray<UInt32Type> =
-                rows.iter().map(|row| row + batch * 7).map(|key| (key % 3 > 0).then_some(key)).collect();
-            assert_eq!(&shared.numbers::<UInt32Type>(|value| *value), &(Arc::new(expected) as ArrayRef));
-            shared.begin_anew();
-            assert!(shared.rows.is_empty() && shared.values.len() <= REMEMBERED);
-        }
     }
 }

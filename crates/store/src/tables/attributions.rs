@@ -5,8 +5,8 @@ use super::attribution_rows::SEPARATOR;
 use crate::legacy::{self, Wording};
 use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
-    Confidence, CpuId, Culprit, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase, Placement, Sender,
-    StallId, Subject, SubjectFields, TimerSource,
+    Confidence, CpuId, Culprit, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase, Placement,
+    Sender, StallId, Subject, SubjectFields, TimerSource,
 };
 use std::cell::RefCell;
 

@@ -1,7 +1,8 @@
 //! Stalls.
 
+use super::shared::Shared;
 use super::{Batch, GAPS, Realtime, TableRows};
-use arrow_array::builder::{Int32Builder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{Int32Builder, UInt32Builder, UInt64Builder};
 use arrow_array::{ArrayRef, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{Comm, CpuId, Stall, StallId, ThreadRef, TickRate, Ticks};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ pub(crate) struct GapRows {
     stall_id: UInt64Builder,
     cpu: UInt32Builder,
     tid: Int32Builder,
-    comm: StringBuilder,
+    comm: Shared<Comm, String>,
     start: UInt64Builder,
     end: UInt64Builder,
     realtime: UInt64Builder,
@@ -23,7 +24,7 @@ impl GapRows {
         self.stall_id.append_value(stall.id.0);
         self.cpu.append_value(stall.cpu.0);
         self.tid.append_value(stall.victim.tid);
-        self.comm.append_value(String::from_utf8_lossy(stall.victim.comm.as_bytes()));
+        self.comm.push(&stall.victim.comm, |comm| String::from_utf8_lossy(comm.as_bytes()).into_owned());
         self.start.append_value(stall.start.0);
         self.end.append_value(stall.end.0);
         self.realtime.append_value(realtime(stall.start));
@@ -39,11 +40,13 @@ impl TableRows for GapRows {
     }
 
     fn columns(&mut self) -> Vec<ArrayRef> {
+        let comm = self.comm.texts(|comm| Some(comm));
+        self.comm.begin_anew();
         vec![
             Arc::new(self.stall_id.finish()),
             Arc::new(self.cpu.finish()),
             Arc::new(self.tid.finish()),
-            Arc::new(self.comm.finish()),
+            comm,
             Arc::new(self.start.finish()),
             Arc::new(self.end.finish()),
             Arc::new(self.realtime.finish()),

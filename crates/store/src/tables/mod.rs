@@ -5,6 +5,7 @@ mod attributions;
 mod batch;
 mod gaps;
 mod intervals;
+mod shared;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -125,7 +126,7 @@ pub const SCHEMA: [Table; 3] = [
     ),
 ];
 
-/// The arrow schema of a table of [`SCHEMA`].
+/// The schema by which rows of a table of [`SCHEMA`] are handed to the encoder. Readers see texts as texts.
 pub(crate) fn schema(file: &str) -> Arc<Schema> {
     let columns = SCHEMA.iter().find(|(name, _)| *name == file).map_or(&[][..], |(_, columns)| columns);
     let field = |(name, column, _): &(&str, Column, &str)| {
@@ -133,8 +134,8 @@ pub(crate) fn schema(file: &str) -> Arc<Schema> {
             Column::U64 => (DataType::UInt64, false),
             Column::U32 => (DataType::UInt32, false),
             Column::I32 => (DataType::Int32, false),
-            Column::Text => (DataType::Utf8, false),
-            Column::TextOrNull => (DataType::Utf8, true),
+            Column::Text => (shared::text(), false),
+            Column::TextOrNull => (shared::text(), true),
             Column::I32OrNull => (DataType::Int32, true),
             Column::U32OrNull => (DataType::UInt32, true),
             Column::U64OrNull => (DataType::UInt64, true),

@@ -1,0 +1,120 @@
+//! What rows share: each value once, and which of them each row has.
+//!
+//! The same few culprits have a part in stall after stall. Texts of a batch are handed to the encoder as they are kept
+//! here, as numbers into a list, so that no row copies any.
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, ArrowPrimitiveType, DictionaryArray, Int32Array, PrimitiveArray, StringArray};
+use arrow_schema::DataType;
+use jitterscope_model::KeyedMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Values that are remembered from batch to batch.
+const REMEMBERED: usize = 256;
+
+/// Values by a key, in the order in which they were met, and the number of each row's.
+pub(super) struct Shared<K, V> {
+    values: Vec<V>,
+    places: KeyedMap<K, i32>,
+    rows: Vec<i32>,
+}
+
+impl<K, V> Default for Shared<K, V> {
+    fn default() -> Self {
+        Shared { values: Vec::new(), places: KeyedMap::default(), rows: Vec::new() }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Shared<K, V> {
+    /// One more row.
+    pub(super) fn push(&mut self, key: &K, value: impl FnOnce(&K) -> V) {
+        let place = self.places.get(key).copied().unwrap_or_else(|| {
+            self.values.push(value(key));
+            let place = self.values.len() as i32 - 1;
+            self.places.insert(key.clone(), place);
+            place
+        });
+        self.rows.push(place);
+    }
+
+    /// A column of texts; a row is null where its value has none.
+    pub(super) fn texts<'v>(&'v self, of: impl Fn(&'v V) -> Option<&'v str>) -> ArrayRef {
+        let values: Vec<Option<&str>> = self.values.iter().map(of).collect();
+        if values.iter().all(Option::is_none) {
+            return arrow_array::new_null_array(&text(), self.rows.len());
+        }
+        let known = |place: &i32| values[*place as usize].map(|_| *place);
+        let keys: Int32Array = match values.iter().all(Option::is_some) {
+            true => Int32Array::from(self.rows.clone()),
+            false => self.rows.iter().map(known).collect(),
+        };
+        let values: StringArray = values.iter().map(|value| Some(value.unwrap_or_default())).collect();
+        Arc::new(DictionaryArray::new(keys, Arc::new(values)))
+    }
+
+    /// A column of numbers; a row is null where its value has none.
+    pub(super) fn numbers<T: ArrowPrimitiveType>(&self, of: impl Fn(&V) -> Option<T::Native>) -> ArrayRef {
+        let values: Vec<Option<T::Native>> = self.values.iter().map(of).collect();
+        if values.iter().all(Option::is_none) {
+            return Arc::new(PrimitiveArray::<T>::new_null(self.rows.len()));
+        }
+        let rows = self.rows.iter().map(|place| values[*place as usize]);
+        Arc::new(PrimitiveArray::<T>::from_iter(rows))
+    }
+
+    /// The rows were handed over.
+    pub(super) fn begin_anew(&mut self) {
+        self.rows.clear();
+        if self.values.len() > REMEMBERED {
+            self.values.clear();
+            self.places.clear();
+        }
+    }
+}
+
+/// How a column of texts is handed to the encoder.
+pub(super) fn text() -> DataType {
+    let key = <Int32Type as ArrowPrimitiveType>::DATA_TYPE;
+    DataType::Dictionary(Box::new(key), Box::new(DataType::Utf8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::types::UInt32Type;
+    use arrow_array::{Array, cast::AsArray};
+
+    #[test]
+    fn each_row_has_its_own_whatever_was_remembered_from_the_batch_before() {
+        let mut shared: Shared<u32, (Option<u32>, Option<String>)> = Shared::default();
+        let number = |key: u32| (key % 3 > 0).then_some(key);
+        for batch in 0..3u32 {
+            // More of them than are remembered, each of them twice, and some several times in a row.
+            let rows: Vec<u32> = (0..2 * REMEMBERED as u32).chain(0..2 * REMEMBERED as u32).collect();
+            let rows: Vec<u32> = rows.into_iter().map(|row| (row + batch * 7) / 2).collect();
+            for row in &rows {
+                shared.push(row, |key| (number(*key), number(*key).map(|n| format!("n{n}"))));
+            }
+            let expected: PrimitiveArray<UInt32Type> = rows.iter().map(|key| number(*key)).collect();
+            assert_eq!(&shared.numbers::<UInt32Type>(|value| value.0), &(Arc::new(expected) as ArrayRef));
+            let texts = shared.texts(|value| value.1.as_deref());
+            let texts = texts.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
+            let told: Vec<Option<String>> = texts.into_iter().map(|text| text.map(str::to_owned)).collect();
+            assert_eq!(
+                told,
+                rows.iter().map(|key| number(*key).map(|n| format!("n{n}"))).collect::<Vec<_>>()
+            );
+            shared.begin_anew();
+            assert!(shared.rows.is_empty() && shared.values.len() <= REMEMBERED);
+        }
+    }
+
+    #[test]
+    fn a_column_without_texts_is_null_throughout() {
+        let mut shared: Shared<u32, ()> = Shared::default();
+        (0..5).for_each(|row| shared.push(&row, |_| ()));
+        let texts = shared.texts(|()| None);
+        assert_eq!((texts.len(), texts.logical_null_count(), texts.data_type()), (5, 5, &text()));
+    }
+}
