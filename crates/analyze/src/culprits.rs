@@ -1,9 +1,9 @@
 //! The table of culprits, in bounded memory.
 
 use crate::cpu::share;
+use crate::culprit_row::{CulpritRow, SenderRow};
 use crate::ours::Ours;
 use crate::phrase::explain;
-use crate::summary::{CulpritRow, SenderRow};
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
 
 /// Senders of one culprit that are told apart.

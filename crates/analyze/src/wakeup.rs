@@ -3,7 +3,8 @@
 use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT, share};
-use crate::summary::{CulpritRow, Percentiles};
+use crate::culprit_row::CulpritRow;
+use crate::percentiles::Percentiles;
 use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The longest stalls, in bounded memory; those that began together count once.
 
-use crate::rows::RowsOf;
+use crate::rows_of::RowsOf;
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstStall};
 use jitterscope_model::{

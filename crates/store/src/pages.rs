@@ -1,9 +1,9 @@
 //! The raw trace of a run being written, within its limit.
 
+use crate::document::json;
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
 use crate::syncing::Syncing;
-use crate::writer::json;
 use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
 use serde::Serialize;

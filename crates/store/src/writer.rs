@@ -314,10 +314,3 @@ impl RunWriter {
         Ok(self.runs.join(&self.name))
     }
 }
-
-/// A document as it stands in a file.
-pub(crate) fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|e| StoreError::damaged(path, e))?;
-    text.push(b'\n');
-    Ok(text)
-}
