@@ -263,7 +263,7 @@ impl RunWriter {
     /// Whether the disk has so little space left that the recording must make room or end.
     #[must_use]
     pub fn is_space_low(&self) -> bool {
-        self.partial.held.free_bytes().is_ok_and(|free| free >> 20 < LOW_MIB)
+        self.partial.held.free_bytes().is_ok_and(is_low)
     }
 
     /// Gives up the raw trace to make room. The rows stay.
@@ -312,5 +312,20 @@ impl RunWriter {
         folder.sync().map_err(StoreError::writing)?;
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))
+    }
+}
+
+fn is_low(free_bytes: u64) -> bool {
+    free_bytes >> 20 < LOW_MIB
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_low_below_its_mebibytes_and_not_at_them() {
+        assert!(is_low(0) && is_low((LOW_MIB << 20) - 1));
+        assert!(!is_low(LOW_MIB << 20) && !is_low(u64::MAX));
     }
 }

@@ -179,7 +179,6 @@ fn became(stolen: &Comparison) -> Became {
         (true, false) => Became::Vanished,
         _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
-        _ if second < first => Became::Shrank,
-        _ => Became::Stayed,
+        _ => Became::Shrank,
     }
 }
