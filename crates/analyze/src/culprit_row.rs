@@ -16,9 +16,9 @@ pub struct CulpritRow {
     pub thread_names: Vec<Name>,
     /// What it is, in a phrase.
     pub explanation: String,
-    /// Who most often set it going.
+    /// Who most often triggered it.
     pub sender: Option<SenderRow>,
-    /// How often somebody is known to have set it going. Of the rest nobody is known: it may have been the
+    /// How often it is known who triggered it. Of the rest nobody is known: it may have been the
     /// same ones.
     pub senders_known: u64,
     /// Stalls in which it had a part.
@@ -35,7 +35,7 @@ pub struct CulpritRow {
     pub max_ns: Nanos,
 }
 
-/// Who set a culprit going.
+/// Who triggered a culprit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SenderRow {
     /// Whether it was the thread itself, or what ran on top of it.

@@ -15,7 +15,7 @@ struct Sum {
     total: Nanos,
     max: Nanos,
     senders: Vec<Senders>,
-    /// Parts of which somebody is known to have set the culprit going.
+    /// Parts of which it is known who triggered the culprit.
     known: u64,
 }
 

@@ -72,7 +72,7 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
 /// `probe.kind == "spin"` and the like.
 fn compares_a_kind(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    // Put together, lest this file be found.
+    // Put together, so that this file is not found.
     ["== \"", "!= \""].iter().any(|sign| code.contains(&format!("probe.kind {sign}")))
 }
 

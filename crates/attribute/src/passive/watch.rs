@@ -12,7 +12,7 @@ use crate::senders::Senders;
 use crate::windows::Named;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, Ticks,
+    Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -380,7 +380,7 @@ impl PassiveWatch {
             cpu.end_stall(threshold, &mut self.finished);
             let watched = (self.from.min(at), at);
             let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
-            result.ended_early = cpu.gone.map(|_| "the CPU went offline".to_owned());
+            result.ended_early = cpu.gone.map(|_| EndedEarly::Offline);
             results.push(result);
         }
         results
