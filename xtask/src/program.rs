@@ -5,6 +5,9 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// What releases have beside what every build has.
+pub const FEATURES: &str = "jitterscope/png";
+
 /// What all commands of this process start.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 

@@ -7,15 +7,13 @@ mod archive;
 mod inspect;
 mod licences;
 
-use crate::{packages, shell, tools, web};
+use crate::{packages, program, shell, tools, web};
 use anyhow::{Context, ensure};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What releases have beside what every build has.
-pub const FEATURES: &str = "jitterscope/png";
 /// What lies beside the program: from where, and under which name.
 const BESIDE: [(&str, &str); 6] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
@@ -120,8 +118,17 @@ fn committed_at() -> anyhow::Result<u64> {
 
 /// The program: with the target named, flags are for it alone and not for what builds it.
 fn build(host: &str) -> anyhow::Result<PathBuf> {
-    let args =
-        ["build", "--release", "--locked", "-p", "jitterscope", "--features", FEATURES, "--target", host];
+    let args = [
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "jitterscope",
+        "--features",
+        program::FEATURES,
+        "--target",
+        host,
+    ];
     eprintln!("+ cargo {}", args.join(" "));
     let mut cargo = shell::command("cargo", &args);
     cargo.env("RUSTFLAGS", remapped()?).env_remove("CARGO_ENCODED_RUSTFLAGS");

@@ -2,7 +2,7 @@
 
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB};
-use crate::{aarch64, deps, lab, layout, lint, miri, program, release, shell, web};
+use crate::{aarch64, deps, lab, layout, lint, miri, program, shell, web};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ fn lint_and_edges(consent: Consent) -> anyhow::Result<()> {
 }
 
 /// All tests of the workspace, with what releases have beside what every build has.
-const EVERYTHING: [&str; 4] = ["--workspace", "--features", release::FEATURES, "--locked"];
+const EVERYTHING: [&str; 4] = ["--workspace", "--features", program::FEATURES, "--locked"];
 
 /// A stage of its own, so that the budget of the tests is that of the tests.
 fn build() -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! The interactive part of pages: built with npm, tested in a browser.
 
 use crate::consent::Consent;
-use crate::{packages, release, shell, tools};
+use crate::{packages, program, shell, tools};
 use anyhow::{Context, ensure};
 use std::fs::File;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub fn test(consent: Consent) -> anyhow::Result<()> {
     npm(&["test"])?;
     // Both at once, of the whole workspace and with what releases have: what the Rust tests built is built already.
     let both = ["--bin", "jitterscope", "--example", "generated_run"];
-    let of = ["build", "--locked", "--workspace", "--features", release::FEATURES];
+    let of = ["build", "--locked", "--workspace", "--features", program::FEATURES];
     shell::run("cargo", &[&of[..], &both].concat())?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = shell::root().join(target);

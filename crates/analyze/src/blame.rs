@@ -240,4 +240,23 @@ mod tests {
         assert_eq!((row.messages, row.moved, row.threads), (778, 778, 64));
         assert_eq!((row.total_ns, row.max_ns, row.share), (Nanos(77_800), Nanos(100), 1.0));
     }
+
+    #[test]
+    fn a_level_has_the_messages_that_took_longer() {
+        let slow = Consumer { level: BlameLevel::AboveP99, longer_than: Nanos(100), ..consumer() };
+        let other = Consumer { tid: 2, ..consumer() };
+        let mut builder = BlameBuilder { consumers: vec![slow, consumer(), other], pending: VecDeque::new() };
+        let victim = jitterscope_model::ThreadRef { tid: 1, comm: jitterscope_model::Comm::new("x") };
+        for (id, length) in [(0, 50), (1, 100), (2, 101), (3, 150)] {
+            let (start, end) = (jitterscope_model::Ticks(0), jitterscope_model::Ticks(length));
+            let stall = Stall { id: StallId(id), cpu: jitterscope_model::CpuId(0), victim, start, end };
+            builder.stall(&stall, Nanos(length));
+        }
+        // The first has no attribution, and one that was never announced is nobody's.
+        for id in [1, 2, 3, 4] {
+            builder.attribution(&Attribution { stall: StallId(id), parts: Vec::new() });
+        }
+        let split: Vec<u64> = builder.consumers.iter().map(|consumer| consumer.split).collect();
+        assert_eq!(split, [2, 3, 0]);
+    }
 }

@@ -2,14 +2,16 @@
 
 use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
+use crate::cpu_summary::CpuSummary;
+use crate::culprit_row::CulpritRow;
 use crate::history::HistoryBuilder;
 use crate::periods::Effort;
 use crate::pipeline;
 use crate::price;
-use crate::rows::{RowSummer, RowSums, RowsOf};
+use crate::rows::{RowSummer, RowSums};
+use crate::rows_of::RowsOf;
 use crate::summary::{
-    AttributionSummary, CpuSummary, CulpritRow, ProbeSummary, RunFacts, RunSummary, SourceSummary,
-    SummaryWarning, Trust, Unexplained,
+    AttributionSummary, ProbeSummary, RunFacts, RunSummary, SourceSummary, SummaryWarning, Trust, Unexplained,
 };
 use jitterscope_model::{
     Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row, RunManifest,
@@ -293,7 +295,10 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
         helper_cpus: noise.helper_cpus.clone(),
         helpers_on_measured: shared || noise.helper_cpus.is_empty(),
         helper_cpu_ns: noise.helper_cpu_ns,
-        price: noise.events.as_ref().map(|price| price::of(price, manifest, cpus)),
+        price: noise
+            .events
+            .as_ref()
+            .map(|price| price::of(price, manifest, cpus.iter().map(|cpu| cpu.stolen_ns).sum())),
         peak_rss_bytes: noise.peak_rss_bytes,
         entry_cost_ns: noise.entry_cost_ns,
         exit_cost_ns: noise.exit_cost_ns,

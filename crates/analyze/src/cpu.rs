@@ -2,8 +2,9 @@
 
 use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
+use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::moments::mean_and_deviation;
-use crate::summary::{CpuSummary, Percentiles, TotalSummary};
+use crate::percentiles::Percentiles;
 use jitterscope_model::{Nanos, ProbeResult, RunManifest, TickRate, Ticks, WakeupResult};
 
 /// Percentiles of all deltas and of the wait of an instant at random.

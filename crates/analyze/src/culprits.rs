@@ -1,9 +1,9 @@
 //! The table of culprits, in bounded memory.
 
 use crate::cpu::share;
+use crate::culprit_row::{CulpritRow, SenderRow};
 use crate::ours::Ours;
 use crate::phrase::explain;
-use crate::summary::{CulpritRow, SenderRow};
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
 
 /// Senders of one culprit that are told apart.
@@ -15,7 +15,7 @@ struct Sum {
     total: Nanos,
     max: Nanos,
     senders: Vec<Senders>,
-    /// Parts of which somebody is known to have set the culprit going.
+    /// Parts of which it is known who triggered the culprit.
     known: u64,
 }
 

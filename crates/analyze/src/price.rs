@@ -1,6 +1,5 @@
 //! What recording the kernel's events took from whom it was about.
 
-use crate::summary::CpuSummary;
 use jitterscope_model::{EventClass, EventPrice, Nanos, ProbeKind, RecordCost, RunManifest};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,8 +39,8 @@ pub struct Taken {
     pub most_of_time: f64,
 }
 
-/// `cpus`: what probes measured.
-pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, cpus: &[CpuSummary]) -> Price {
+/// `stolen`: what probes measured, on all CPUs.
+pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> Price {
     let duration = manifest.duration();
     // Who follows threads records all CPUs.
     let recorded = match manifest.probe.kind() {
@@ -51,7 +50,6 @@ pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, cpus: &[CpuSummary]
     let time = duration.0 as f64 * recorded.len() as f64;
     // What a sleeping probe is late by is not what was taken from it: others may run between its wake-ups.
     let spins = manifest.probe.kind() == Some(ProbeKind::Spin);
-    let stolen: Nanos = cpus.iter().map(|cpu| cpu.stolen_ns).sum();
     let of_stolen = |taken: Nanos| spins.then(|| fraction(taken, stolen.0 as f64));
     Price {
         events: price.events.clone(),

@@ -3,16 +3,18 @@
 //! It is made while a run is recorded and stored with it, so that a report need not read the rows again, however
 //! many there are.
 
+use crate::culprit_row::CulpritRow;
 use crate::culprits::CulpritTable;
 use crate::ours::Ours;
 use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
+use crate::rows_of::RowsOf;
 use crate::simultaneous::Grouper;
-use crate::summary::{CulpritRow, Simultaneous, WorstStall};
+use crate::summary::{Simultaneous, WorstStall};
 use crate::wakeup::{PhaseRow, PhaseTable};
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Delivery, Evidence, KeyLevel, Nanos, Part, Row, RunManifest, Sink,
-    SinkError, Stall, StallId, Subject, TickRate, Verdict,
+    Attribution, Confidence, Delivery, Evidence, KeyLevel, Nanos, Part, Row, RunManifest, Sink, SinkError,
+    Stall, StallId, Subject, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -24,49 +26,6 @@ const WORST: usize = 10;
 /// Stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
 /// table by table in step.
 const PENDING: usize = 1 << 16;
-
-/// What must be known of a run before its first row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowsOf {
-    /// Ticks to nanoseconds.
-    pub rate: TickRate,
-    /// Whether stalls are attributed.
-    pub attributed: bool,
-    /// CPUs with a probe, an idle control among them.
-    pub probed: usize,
-    /// The CPU that is only measured to compare the others with.
-    pub control: Option<CpuId>,
-    /// Whether the probes sleep.
-    pub sleeps: bool,
-    /// Whether the stalls are slow messages of a pipeline.
-    pub messages: bool,
-}
-
-impl RowsOf {
-    /// Those of a run that is over.
-    #[must_use]
-    pub fn run(manifest: &RunManifest) -> RowsOf {
-        RowsOf {
-            rate: manifest.rate,
-            attributed: manifest.attributed,
-            probed: manifest.results.len(),
-            control: manifest.idle_control(),
-            sleeps: !manifest.wakeups.is_empty(),
-            messages: manifest.pipeline.is_some(),
-        }
-    }
-
-    /// Those of threads that are followed and of CPUs that are watched.
-    #[must_use]
-    pub fn without_probes(rate: TickRate) -> RowsOf {
-        RowsOf { rate, attributed: true, probed: 0, control: None, sleeps: false, messages: false }
-    }
-
-    /// CPUs with a probe but for an idle control.
-    pub(crate) fn measured(&self) -> usize {
-        self.probed - usize::from(self.control.is_some() && self.probed > 0)
-    }
-}
 
 /// What rows came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 //! 2 us takes both in, and is short against the time between stalls of most machines; how many groups
 //! chance alone would give is told beside.
 
-use crate::rows::RowsOf;
+use crate::rows_of::RowsOf;
 use crate::summary::{Simultaneous, SimultaneousGroup};
 use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeResult, RunManifest, Stall, StallId, Ticks};
 use std::cmp::Reverse;

@@ -1,15 +1,14 @@
 //! What a run says: the contract of every JSON report. Fields are only ever added.
 
+use crate::cpu_summary::{CpuSummary, TotalSummary};
+use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, ExecutionContext, MachineState, Name, Nanos,
-    Part, PassiveCpu, RateSource, SourceStatus, StallId, Subject, ThreadAccount, Warning,
+    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, MachineState, Nanos, Part, PassiveCpu,
+    RateSource, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Percentiles by name (`"99.9"`); null where too little was seen to tell.
-pub type Percentiles = BTreeMap<&'static str, Option<FineNanos>>;
 
 /// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,94 +122,6 @@ pub struct ProbeSummary {
     pub total: TotalSummary,
 }
 
-/// What was measured on one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CpuSummary {
-    /// Which.
-    pub cpu: CpuId,
-    /// The probe's thread.
-    pub tid: i32,
-    /// From the first clock read to the last.
-    pub measured_ns: Nanos,
-    /// Deltas measured.
-    pub samples: u64,
-    /// Of them, in a second.
-    pub samples_per_sec: f64,
-    /// Share of the measured time that lay between two measured reads.
-    pub coverage: f64,
-    /// The smallest delta; null when nothing was measured, as for all that follow.
-    pub floor_ns: Option<FineNanos>,
-    /// The smallest delta in ticks.
-    pub floor_ticks: Option<u64>,
-    /// Mean delta; of a wake-up probe, mean lateness.
-    pub mean_ns: Option<FineNanos>,
-    /// Standard deviation of the deltas.
-    pub stddev_ns: Option<FineNanos>,
-    /// Of all deltas.
-    pub percentiles_ns: Percentiles,
-    /// The longest delta.
-    pub max_ns: Option<Nanos>,
-    /// Deltas at or above the threshold.
-    pub stalls: u64,
-    /// Of them, in a second.
-    pub stalls_per_sec: f64,
-    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
-    pub stall_min_ns: Option<Nanos>,
-    /// Mean stall; null without any.
-    pub stall_mean_ns: Option<FineNanos>,
-    /// Of the stalls alone; null where fewer than ten lie above.
-    pub stall_percentiles_ns: Percentiles,
-    /// Of the wait that an instant at random suffers until the next clock read: every instant counts
-    /// alike, so that a long stall weighs by its length. All null for a probe that sleeps.
-    pub instant_percentiles_ns: Percentiles,
-    /// Sum of the stalls.
-    pub stolen_ns: Nanos,
-    /// That, of the measured time.
-    pub stolen_fraction: f64,
-    /// Stalls without a record, for the queue was full; totals and percentiles count them.
-    pub dropped_records: u64,
-    /// Page faults of the probe itself.
-    pub page_faults: u64,
-    /// Involuntary context switches of the probe.
-    pub involuntary_switches: u64,
-    /// Why the measurement ended early, if it did.
-    pub ended_early: Option<String>,
-}
-
-/// All CPUs together, but for an idle control.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TotalSummary {
-    /// How many CPUs.
-    pub cpus: usize,
-    /// Sum of their measured times.
-    pub measured_ns: Nanos,
-    /// Stalls.
-    pub stalls: u64,
-    /// Of them, in a second of one CPU.
-    pub stalls_per_sec: f64,
-    /// The rate that 95 % of such measurements would have shown to be lower, when no stall was seen at
-    /// all (3 / time); null otherwise.
-    pub stalls_per_sec_bound: Option<f64>,
-    /// Sum of the stalls.
-    pub stolen_ns: Nanos,
-    /// That, of the measured time.
-    pub stolen_fraction: f64,
-    /// The longest.
-    pub max_ns: Option<Nanos>,
-    /// Where that was.
-    pub max_cpu: Option<CpuId>,
-    /// Of all deltas of all CPUs.
-    pub percentiles_ns: Percentiles,
-    /// The shortest stall, as its bucket in a histogram of three digits; null without any.
-    pub stall_min_ns: Option<Nanos>,
-    /// Mean stall; null without any.
-    pub stall_mean_ns: Option<FineNanos>,
-    /// Of all stalls.
-    pub stall_percentiles_ns: Percentiles,
-    /// Of the wait of an instant at random.
-    pub instant_percentiles_ns: Percentiles,
-}
-
 /// Who was to blame, on all CPUs but an idle control. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AttributionSummary {
@@ -247,56 +158,6 @@ pub struct Unexplained {
     pub by_class: BTreeMap<String, Nanos>,
     /// The same as rows, by total.
     pub classes: Vec<CulpritRow>,
-}
-
-/// One culprit, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CulpritRow {
-    /// What: all that its stalls have in common.
-    #[serde(flatten)]
-    pub subject: Subject,
-    /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
-    pub threads: u64,
-    /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub thread_names: Vec<Name>,
-    /// What it is, in a phrase.
-    pub explanation: String,
-    /// Who most often set it going.
-    pub sender: Option<SenderRow>,
-    /// How often somebody is known to have set it going. Of the rest nobody is known: it may have been the
-    /// same ones.
-    pub senders_known: u64,
-    /// Stalls in which it had a part.
-    pub count: u64,
-    /// Of them, in a second of the run.
-    pub per_sec: f64,
-    /// Its parts, summed.
-    pub total_ns: Nanos,
-    /// That, of all stalled time.
-    pub share: f64,
-    /// Mean part of a stall.
-    pub mean_ns: Nanos,
-    /// Largest part of a stall.
-    pub max_ns: Nanos,
-}
-
-/// Who set a culprit going.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SenderRow {
-    /// Whether it was the thread itself, or what ran on top of it.
-    pub context: ExecutionContext,
-    /// Its thread's name; null when it was gone before it could be asked, and where no thread had
-    /// a part in it.
-    pub comm: Option<Name>,
-    /// Its thread id; null when several of that name were seen, and where no thread had a part in it.
-    pub tid: Option<i32>,
-    /// The CPU it ran on; null when it was several.
-    pub cpu: Option<CpuId>,
-    /// The kernel function through which it was sent.
-    pub via: Option<Name>,
-    /// How many of the culprit's parts it triggered.
-    pub count: u64,
 }
 
 /// A stall and its parts.

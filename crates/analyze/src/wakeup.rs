@@ -3,7 +3,8 @@
 use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT, share};
-use crate::summary::{CulpritRow, Percentiles};
+use crate::culprit_row::CulpritRow;
+use crate::percentiles::Percentiles;
 use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
 use serde::{Deserialize, Serialize};
 
@@ -242,5 +243,33 @@ impl PhaseTable {
             .collect();
         rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.phase.cmp(&b.phase)));
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Evidence, Subject, Verdict};
+
+    #[test]
+    fn phases_beyond_those_that_are_told_apart_are_added_up() {
+        let of = |phase: Phase| {
+            Part::inside(Subject::verdict(Verdict::LateTimer), Nanos(10), Evidence::Nothing).in_phase(phase)
+        };
+        let mut table = PhaseTable::default();
+        for n in 0..30 {
+            let (known, new) =
+                (of(Phase::LateTimer), of(Phase::from_word(&format!("of a newer version {n}"))));
+            table.add([(&known, Nanos(5)), (&new, Nanos(10)), (&known, Nanos(5))]);
+        }
+        let rows = table.finish(Nanos(600));
+        assert_eq!(rows.len(), MOST_PHASES);
+        assert_eq!(rows.iter().map(|row| row.total_ns).sum::<Nanos>(), Nanos(600));
+        let row = |phase: &Phase| rows.iter().find(|row| row.phase == *phase).unwrap();
+        let first = row(&Phase::LateTimer);
+        // A wake-up counts once, however many parts of it are of a phase.
+        assert_eq!((first.count, first.total_ns, first.max_ns), (30, Nanos(300), Nanos(10)));
+        assert_eq!((first.share, first.mean_ns), (0.5, Nanos(10)));
+        assert_eq!(row(&Phase::NoVerdict).count, 30 - (MOST_PHASES as u64 - 2));
     }
 }

@@ -1,6 +1,6 @@
 //! The longest stalls, in bounded memory; those that began together count once.
 
-use crate::rows::RowsOf;
+use crate::rows_of::RowsOf;
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstStall};
 use jitterscope_model::{
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl WorstStall {
     /// Who made it and for how long, by program and largest first: each once, whichever of its threads ran and
-    /// whoever set them going.
+    /// whoever triggered them.
     #[must_use]
     pub fn by_culprit(&self) -> Vec<(Subject, Nanos)> {
         let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);

@@ -28,7 +28,8 @@ fn marked<T: Serialize + DeserializeOwned>(sample: &T, next: &mut usize) -> T {
     }
     let mut maps = Vec::new();
     keys(&value, String::new(), &mut maps);
-    for (path, key) in maps {
+    // What is inside first: its way leads through the names outside.
+    for (path, key) in maps.into_iter().rev() {
         let mut tried = value.clone();
         let map = tried.pointer_mut(&path).unwrap().as_object_mut().unwrap();
         let old = map.remove(&key).unwrap();
@@ -98,10 +99,13 @@ fn manifest() -> RunManifest {
         chosen: Some(ChosenThread { comm: text(), ..ChosenThread::default() }),
         ran_instead: account.ran_instead.clone(),
         ran_beside: account.ran_instead.clone(),
-        ended_early: Some(text()),
+        ended_early: Some(EndedEarly::Worded(text())),
         ..PassiveCpu::default()
     };
-    let wakeup = WakeupResult { ended_early: Some(text()), ..WakeupResult::default() };
+    let mover = Some(Mover { comm: text(), tid: 1 });
+    let because = Some(MovedBecause { offline: false, by: mover });
+    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because });
+    let wakeup = WakeupResult { ended_early, ..WakeupResult::default() };
     let result = wakeup.as_probe_result(Nanos(1), Ticks(1), TickRate::NANOSECONDS);
     RunManifest {
         schema_version: RUN_SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-//! Who had a CPU in somebody's stead: how often, how long, how long at worst.
+//! Who had a CPU instead of somebody else: how often, how long, how long at worst.
 
 use jitterscope_model::{CulpritSums, KeyLevel, RanInstead, Subject, TickRate, Ticks};
 

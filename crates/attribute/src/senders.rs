@@ -1,4 +1,4 @@
-//! Who set things going: senders of IPIs, wakers of threads, queuers of work, by what they sent.
+//! Who triggered what: senders of IPIs, wakers of threads, queuers of work, by what they sent.
 
 use crate::lexicon::Lexicon;
 use jitterscope_model::{

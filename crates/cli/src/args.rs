@@ -1,16 +1,13 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, experiment, experiment_guard, export, journal, list, pipeline,
+    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, journal, list, pipeline,
     record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
-use crate::wrong_args::told;
 use clap::builder::PossibleValuesParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
-use std::ffi::OsString;
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
@@ -28,55 +25,8 @@ pub struct Cli {
     pub color: Color,
 }
 
-/// The command line of this process as it is kept with a run; what is no UTF-8 in it is replaced.
-pub fn given() -> Vec<String> {
-    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
-}
-
-/// The arguments of this process; ends it where they are wrong, or ask for help or the version.
-///
-/// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the
-/// error is that of the same arguments spelt out.
-///
-/// # Errors
-/// The arguments are wrong, or ask for help or the version: the text to print, and where.
-pub fn parse() -> Result<Cli, clap::Error> {
-    let given: Vec<OsString> = std::env::args_os().collect();
-    let error = match Cli::try_parse_from(&given) {
-        Ok(cli) => return Ok(cli),
-        Err(error) => error,
-    };
-    // `record -d 3s wakeup` means `record wakeup -d 3s`.
-    if let Some(ordered) = probe_first(&given, &error) {
-        return parse_given(&ordered);
-    }
-    told(&given, error)
-}
-
-fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(given).or_else(|error| told(given, error))
-}
-
 /// What `record` measures with.
 pub const PROBES: [&str; 4] = ["spin", "wakeup", "none", "pipeline"];
-
-/// The arguments with the probe right behind `record`, where it was given behind options.
-fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
-    let probe = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::ArgumentConflict, Some(ContextValue::String(probe)))
-            if PROBES.contains(&probe.as_str()) =>
-        {
-            probe
-        }
-        _ => return None,
-    };
-    let record = given.iter().position(|arg| arg == "record")?;
-    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == probe.as_str())?;
-    let mut ordered = given.to_vec();
-    let word = ordered.remove(at);
-    ordered.insert(record + 1, word);
-    Some(ordered)
-}
 
 /// What to do.
 #[derive(Subcommand, Debug)]
@@ -90,7 +40,7 @@ pub enum Command {
     /// Compare settings: who got better, who worse, what cannot be told
     Diff(diff::DiffArgs),
     /// Prove that a change helps: measure with it and without it, in turns
-    Experiment(experiment::ExperimentArgs),
+    Experiment(experiment_args::ExperimentArgs),
     /// List stored runs
     List(list::ListArgs),
     /// Remove stored runs: by name, or all but the newest

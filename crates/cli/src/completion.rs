@@ -1,7 +1,6 @@
 //! Completion: what a shell asks this program for, and the script that makes it ask.
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 use jitterscope_model::{CpuSet, RunHead};
@@ -21,9 +20,9 @@ pub fn shells() -> Vec<&'static str> {
     Shells::builtins().names().collect()
 }
 
-/// Answers the shell that asks, if one does, and ends the process then.
-pub fn answer() {
-    clap_complete::CompleteEnv::with_factory(crate::args::Cli::command).var(VARIABLE).complete();
+/// Answers the shell that asks, if one does, and ends the process then. `commands`: what there is to complete.
+pub fn answer(commands: impl Fn() -> clap::Command) {
+    clap_complete::CompleteEnv::with_factory(commands).var(VARIABLE).complete();
 }
 
 /// The script that makes a shell ask.

@@ -6,9 +6,11 @@ mod ask;
 mod commands;
 mod completion;
 mod exit;
+mod given;
 mod measured;
 mod moment;
 mod output;
+mod parsing;
 mod places;
 mod progress;
 mod reading;
@@ -18,11 +20,12 @@ mod units;
 mod wrong_args;
 
 use args::Command;
+use clap::CommandFactory;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    completion::answer();
-    let cli = match args::parse() {
+    completion::answer(args::Cli::command);
+    let cli = match parsing::parse() {
         Ok(cli) => cli,
         Err(answer) => return ended(output::answer(&answer)),
     };

@@ -4,6 +4,7 @@ mod live;
 
 use jitterscope_model::CpuId;
 use jitterscope_platform::{current_tid, name_current_thread, pin_current_thread, set_fifo};
+use jitterscope_testing::highest_cpu;
 use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
@@ -14,11 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-fn highest_cpu() -> CpuId {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    CpuId(online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap())
-}
 
 fn start_recording(runs: &Path, seconds: &str) -> Child {
     let cpu = highest_cpu().to_string();
@@ -165,7 +161,7 @@ fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
     let mut begun = false;
     let _renamed = Doing::start("dt-before", move || {
         if !std::mem::replace(&mut begun, true) {
-            pin_current_thread(highest_cpu()).unwrap();
+            pin_current_thread(CpuId(highest_cpu())).unwrap();
             set_fifo(3).unwrap();
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -211,7 +207,7 @@ fn threads_and_processes_that_live_shorter_than_a_drain_do_not_pass_for_the_kern
     }
     let runs = tempfile::tempdir().unwrap();
     let recorder = start_recording(runs.path(), "4s");
-    let cpu = highest_cpu();
+    let cpu = CpuId(highest_cpu());
     // No CPU has these numbers.
     let (worker, softirqs) = ("kworker/7777:9", "ksoftirqd/7777");
     let _threads = Doing::start("dt-maker", move || {
@@ -255,7 +251,7 @@ fn sleeper() -> (SyncSender<()>, Doing) {
     let mut begun = false;
     let doing = Doing::start("dt-woken", move || {
         if !std::mem::replace(&mut begun, true) {
-            pin_current_thread(highest_cpu()).unwrap();
+            pin_current_thread(CpuId(highest_cpu())).unwrap();
             set_fifo(3).unwrap();
         }
         if told.recv_timeout(Duration::from_millis(100)).is_ok() {
@@ -313,7 +309,7 @@ fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_told_where_it_wa
     if !can_trace() {
         return;
     }
-    let (first, second) = (highest_cpu(), CpuId(0));
+    let (first, second) = (CpuId(highest_cpu()), CpuId(0));
     if first == second {
         eprintln!("skipped: there is one CPU");
         return;

@@ -5,8 +5,8 @@ mod experiments;
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, interrupt, run, said, stderr};
-use jitterscope_testing::{SplitMix64, turn};
+use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
+use jitterscope_testing::{SplitMix64, highest_cpu, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
@@ -40,7 +40,7 @@ fn a_competitor_in_one_arm_is_found_and_named() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let (apply, revert) = rival(dir.path(), &cpu);
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "-d", "300ms", "--cpus", &cpu, "--json", "-q"];
@@ -207,7 +207,7 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
     if !can_experiment() {
         return;
     }
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "200ms", "--cpus", &cpu];
     let mut told = Vec::new();
     for _ in 0..2 {
@@ -251,7 +251,7 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let victim = dir.path().join("js-victim");
     fs::copy("/bin/sh", &victim).unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let burn = "while :; do i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done; done";
     let mut victim = Command::new("taskset")
         .args(["-c", &cpu, victim.to_str().unwrap(), "-c", burn])

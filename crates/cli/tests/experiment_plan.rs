@@ -5,8 +5,8 @@ mod experiments;
 #[path = "schema_check/mod.rs"]
 mod schema_check;
 
-use experiments::{STAT_INTERVAL, can_experiment, command, highest_cpu, interrupt, run, said, stderr};
-use jitterscope_testing::turn;
+use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
+use jitterscope_testing::{highest_cpu, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
@@ -68,7 +68,7 @@ fn a_dry_run_knows_the_scatter_by_runs_of_the_same_setting_only() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let record = |label: &str, length: &str, threshold: &str| {
         let asked =
             ["record", "-q", "--cpus", &cpu, "--label", label, "-d", length, "--threshold", threshold];
@@ -148,7 +148,7 @@ fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_i
 #[test]
 fn a_dry_run_of_all_that_is_advised_lists_candidates_steps_and_time() {
     let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     if cpu == "0" {
         return eprintln!("skipped: the only CPU cannot be left undisturbed");
     }

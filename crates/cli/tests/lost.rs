@@ -5,9 +5,9 @@ mod live;
 
 use jitterscope_model::CpuId;
 use jitterscope_platform::{current_tid, name_current_thread, pin_current_thread, set_fifo};
+use jitterscope_testing::highest_cpu;
 use live::{can_trace, jitterscope, json, stderr, turn};
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
@@ -15,11 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-fn highest_cpu() -> CpuId {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    CpuId(online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap())
-}
 
 /// How long they hand over to each other, longer than a turn of the drain, and how long they rest.
 const BUSY: Duration = Duration::from_millis(120);
@@ -38,7 +33,7 @@ impl Flood {
         let (back, came): (SyncSender<()>, Receiver<()>) = sync_channel(0);
         let prepare = |name| {
             name_current_thread(name);
-            pin_current_thread(highest_cpu()).unwrap();
+            pin_current_thread(CpuId(highest_cpu())).unwrap();
             set_fifo(3).unwrap();
         };
         let ends = Arc::clone(&stop);
@@ -127,7 +122,7 @@ fn waits_in_which_records_were_lost_are_unknown_time() {
     let ends = Arc::clone(&stop);
     let spins = std::thread::spawn(move || {
         name_current_thread("lost-victim");
-        pin_current_thread(highest_cpu()).unwrap();
+        pin_current_thread(CpuId(highest_cpu())).unwrap();
         told.send(current_tid()).unwrap();
         while !ends.load(Ordering::Relaxed) {
             std::hint::spin_loop();

@@ -3,17 +3,13 @@
 
 mod live;
 
+use jitterscope_testing::highest_cpu;
 use live::{can_trace, jitterscope, json, program, stderr, turn};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The highest CPU that is there.
-fn highest_cpu() -> String {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
-}
-
 /// Spins on a CPU until it is dropped.
 struct Spinner(Child);
 
@@ -39,7 +35,7 @@ fn who_runs_beside_a_process_is_told_in_text_and_as_json() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let spinner = Spinner::start(&cpu);
     let pid = spinner.0.id().to_string();
     let args =
@@ -94,7 +90,7 @@ fn ctrl_c_keeps_what_was_watched() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu();
+    let cpu = highest_cpu().to_string();
     let _spinner = Spinner::start(&cpu);
     let mut child = Command::new(program())
         .args(["record", "none", "--cpus", &cpu, "-d", "60s", "--json", "-q", "--runs"])

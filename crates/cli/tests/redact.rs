@@ -13,7 +13,9 @@ fn mark(what: &str) -> String {
 }
 
 fn manifest(clock: ClockReading) -> RunManifest {
-    let wakeup = WakeupResult { cpu: CpuId(1), ended_early: Some(mark("early")), ..WakeupResult::default() };
+    let because = Some(MovedBecause { offline: false, by: Some(Mover { comm: mark("early"), tid: 1 }) });
+    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because });
+    let wakeup = WakeupResult { cpu: CpuId(1), ended_early, ..WakeupResult::default() };
     let mut result = wakeup.as_probe_result(Nanos(300), Ticks(2_000), TickRate::NANOSECONDS);
     (result.samples, result.stalls, result.max_ticks) = (10, 1, 900);
     (result.start, result.end) = (Ticks(1_000), Ticks(1_000_000));

@@ -12,8 +12,8 @@ mod schema_check;
 use common::{busy, late};
 use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
 use jitterscope_model::{
-    CpuId, CpuSet, CpuUse, CulpritKind, Evidence, ExecutionContext, MeasuringThread, Nanos, PipelineRole,
-    QuotaLimit, SubjectFields, TimerSource, Warning,
+    CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext, MeasuringThread,
+    MovedBecause, Mover, Nanos, PipelineRole, QuotaLimit, SubjectFields, TimerSource, Warning,
 };
 use jitterscope_recording::selftest::{
     Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
@@ -32,6 +32,11 @@ fn run(args: &[&str], runs: &Path) -> String {
         .unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+fn moved(cpu: CpuId) -> EndedEarly {
+    let by = Some(Mover { comm: "taskset".into(), tid: 812 });
+    EndedEarly::Moved { cpu, to_cpu: CpuId(0), because: Some(MovedBecause { offline: false, by }) }
 }
 
 /// One of each kind.
@@ -66,7 +71,7 @@ fn warnings() -> Vec<Warning> {
         Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped: 1 },
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped: 1 },
         Warning::TraceLost { lost: 1 },
-        Warning::CpuEndedEarly { cpu, why: text() },
+        Warning::CpuEndedEarly { cpu, why: moved(cpu) },
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults: 1 },
         Warning::LeftoversRemoved { count: 1 },
         Warning::TraceDiscarded { at_the_end: true },

@@ -3,6 +3,7 @@
 
 mod live;
 
+use jitterscope_testing::highest_cpu;
 use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
@@ -84,11 +85,6 @@ impl Drop for Owned {
 
 fn signal(pid: u32, name: &str) {
     assert!(Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap().success());
-}
-
-fn highest_cpu() -> u32 {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    online.trim().rsplit([',', '-']).next().unwrap().parse().unwrap()
 }
 
 /// All culprits and classes of a report: kind, name, time.

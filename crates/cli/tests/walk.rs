@@ -2,6 +2,7 @@
 
 mod live;
 
+use jitterscope_testing::highest_cpu;
 use live::{can_trace, json, program, turn};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,7 @@ fn labels(dir: &Path) -> (PathBuf, Vec<String>) {
 }
 
 fn can_walk() -> Option<String> {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    let cpu = online.trim().rsplit([',', '-']).next().unwrap().to_owned();
+    let cpu = highest_cpu().to_string();
     if cpu == "0" || !Path::new(WATCHDOG).exists() || !Path::new(WRITEBACK).exists() {
         eprintln!("skipped: a second CPU, the watchdog's mask and that of writeback are needed");
         return None;

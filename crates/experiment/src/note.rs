@@ -4,8 +4,9 @@
 //! A note makes root run a command: it is believed only in a folder that nobody else can write to.
 
 use crate::leader::shell_in;
+use crate::note_error::NoteError;
 use crate::{ExperimentError, Leader};
-use jitterscope_platform::{HeldLock, TrustError, TrustedFolder};
+use jitterscope_platform::{HeldLock, TrustedFolder};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::TryLockError;
@@ -39,34 +40,6 @@ pub struct Note {
     /// The knobs that are changed, where it is no command that does.
     #[serde(default)]
     pub knobs: Vec<String>,
-}
-
-/// Why there is no note.
-#[derive(Debug, thiserror::Error)]
-pub enum NoteError {
-    /// Another experiment changes the machine.
-    #[error("another experiment changes this machine, or is being undone right now: wait for it")]
-    Busy,
-    /// Its folder.
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-    /// Its file.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// It makes no sense.
-    #[error("{} is no note of an experiment: {why}; look whether what it says is still to be undone, and remove it", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
 }
 
 /// The place of the note, held by one process at a time.

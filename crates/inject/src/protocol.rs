@@ -37,7 +37,7 @@ pub struct DisturbSettings {
     pub work_dir: PathBuf,
 }
 
-/// Who set the expected culprit going.
+/// Who triggered the expected culprit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedSender {
     /// Its thread's name.

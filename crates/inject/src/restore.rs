@@ -22,8 +22,10 @@ const LOCK: &str = "lock";
 /// Who only looks for leftovers holds it for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Which CPUs write dirty pages back.
+pub(super) const WRITEBACK_MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 /// What disturbances change: each holds a CPU mask.
-const MASKS: [&str; 1] = [super::writeback::MASK];
+const MASKS: [&str; 1] = [WRITEBACK_MASK];
 
 /// What to put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

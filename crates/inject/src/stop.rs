@@ -41,7 +41,7 @@ impl Stop {
 /// would wait for us.
 pub(super) struct Stopped {
     thread: libc::pid_t,
-    /// The signal that stopped it in our stead, which it is still to get.
+    /// The signal that stopped it instead of us, which it is still to get.
     signal: libc::c_int,
 }
 

@@ -2,7 +2,7 @@
 //! to no CPU; it comes to the victim's because the workqueue's mask allows that one alone meanwhile.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
-use super::restore::TemporaryValue;
+use super::restore::{TemporaryValue, WRITEBACK_MASK};
 use super::{DisturbError, Injector, Unavailable, pace};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{FileError, Machine, clock};
@@ -11,8 +11,6 @@ use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-pub(super) const MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
 /// The work function (`fs/fs-writeback.c`).
 const FUNCTION: &str = "wb_workfn";
@@ -24,9 +22,11 @@ const DIRTY_BYTES: usize = 64 * 1024;
 const IN_MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
 pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
-    match OpenOptions::new().write(true).open(machine.path(MASK)) {
+    match OpenOptions::new().write(true).open(machine.path(WRITEBACK_MASK)) {
         Ok(_) => {}
-        Err(error) => return Err(Unavailable::file(MASK, &error, "confining writeback to one CPU")),
+        Err(error) => {
+            return Err(Unavailable::file(WRITEBACK_MASK, &error, "confining writeback to one CPU"));
+        }
     }
     if machine.is_host() {
         let folder = &settings.work_dir;
@@ -73,7 +73,7 @@ impl Writeback {
     pub(super) fn new(settings: &DisturbSettings) -> Result<Writeback, DisturbError> {
         let scratch = scratch_file(&settings.work_dir)?;
         let victim: CpuSet = [settings.cpu].into_iter().collect();
-        let mask = TemporaryValue::set(&Machine::host(), Path::new(MASK), &victim.to_mask())?;
+        let mask = TemporaryValue::set(&Machine::host(), Path::new(WRITEBACK_MASK), &victim.to_mask())?;
         let mut writeback = Writeback { settings: settings.clone(), scratch, pattern: 0, _mask: mask };
         // What others have left dirty is written now, not within the first injection.
         writeback.dirty()?;

@@ -11,6 +11,7 @@ mod context;
 mod cpu;
 mod culprit;
 mod doubt;
+mod ended_early;
 mod event;
 mod gap;
 mod journal;
@@ -46,6 +47,7 @@ pub use culprit::{
     Work, Worker,
 };
 pub use doubt::{Doubt, doubts_text};
+pub use ended_early::{EndedEarly, MovedBecause, Mover};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};

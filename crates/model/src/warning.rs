@@ -1,4 +1,4 @@
-use crate::{CpuId, CpuSet, JournalEnd, Nanos, PipelineRole, QuotaLimit};
+use crate::{CpuId, CpuSet, EndedEarly, JournalEnd, Nanos, PipelineRole, QuotaLimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -153,7 +153,7 @@ pub enum Warning {
         /// Which.
         cpu: CpuId,
         /// What ended it.
-        why: String,
+        why: EndedEarly,
     },
     /// A thread that measures faulted meanwhile.
     OwnPageFaults {

@@ -60,7 +60,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
     let (manifest, rate) = (run.manifest(), run.manifest().rate);
     let result = manifest.results.first().ok_or("no CPU was measured")?;
     if let Some(why) = &result.ended_early {
-        return Err(why.as_str().into());
+        return Err(format!("the measurement ended early: {why:?}").into());
     }
     let seconds = rate.nanos(result.end.since(result.start)).as_secs_f64();
     let own = rate.nanos(Ticks(result.sum_ticks - result.stalled_ticks)).as_secs_f64();

@@ -39,7 +39,7 @@ pub enum RecordError {
         /// The CPU.
         cpu: CpuId,
         /// Why.
-        source: crate::probes::ProbeError,
+        source: crate::probe_error::ProbeError,
     },
     /// A probe's thread could not be made.
     #[error("a thread for CPU {cpu} could not be started: {source}")]

@@ -1,6 +1,5 @@
 //! Counters read at every drain, as evidence for stalls without kernel events.
 
-use crate::probe_events::ProbeEventsSettings;
 use crate::steal::StealWatch;
 use jitterscope_attribute::OutsideHints;
 use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
@@ -27,12 +26,16 @@ pub(crate) struct HintReader {
 }
 
 impl HintReader {
-    /// SMIs are counted on the helper CPU: firmware stops all CPUs at once, and asking a measured CPU for its
+    /// SMIs are counted on `helper`, a CPU that is not measured if there is one: firmware stops all CPUs at once, and asking a measured CPU for its
     /// count would interrupt it.
-    pub(crate) fn new(machine: &Machine, settings: &ProbeEventsSettings) -> HintReader {
-        let measured = &settings.measured;
-        let smi = SmiCounter::open(machine, settings.helper);
-        let steal = settings.virtual_machine.then(|| StealWatch::new(machine, measured));
+    pub(crate) fn new(
+        machine: &Machine,
+        measured: &CpuSet,
+        helper: CpuId,
+        virtual_machine: bool,
+    ) -> HintReader {
+        let smi = SmiCounter::open(machine, helper);
+        let steal = virtual_machine.then(|| StealWatch::new(machine, measured));
         let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
         let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
         let interrupts = KeptFile::of(machine, "/proc/interrupts");

@@ -1,6 +1,8 @@
 //! Who took a measured CPU away from its probe.
 
-use jitterscope_model::{Attribution, CpuId, ExecutionContext, ProbeResult, Sender, Subject};
+use jitterscope_model::{
+    Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult, Sender, Subject,
+};
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeMap;
 
@@ -27,22 +29,18 @@ impl Movers {
     pub(crate) fn explain(&self, machine: &Machine, results: &mut [ProbeResult]) {
         let online = Topology::read(machine).online;
         for result in results {
-            let Some(ended) = &mut result.ended_early else { continue };
-            *ended += &why(self.0.get(&result.cpu), online.contains(result.cpu));
+            if let Some(EndedEarly::Moved { because, .. }) = &mut result.ended_early {
+                let by = mover(self.0.get(&result.cpu));
+                *because = Some(MovedBecause { offline: !online.contains(result.cpu), by });
+            }
         }
     }
 }
 
-fn why(mover: Option<&Sender>, online: bool) -> String {
-    let by = mover.filter(|sender| sender.context == ExecutionContext::Thread).and_then(|sender| {
-        let comm = sender.comm.as_deref()?;
-        Some(format!(" by {comm} (pid {})", sender.tid))
-    });
-    match (online, by) {
-        (true, Some(by)) => format!("{by}, which changed where it may run"),
-        (true, None) => " by a change of where it may run (taskset, a cpuset)".into(),
-        (false, by) => format!("{}, for the CPU went offline", by.unwrap_or_default()),
-    }
+/// A thread by its name; an interrupt that did it is nobody.
+fn mover(sender: Option<&Sender>) -> Option<Mover> {
+    let sender = sender.filter(|sender| sender.context == ExecutionContext::Thread)?;
+    Some(Mover { comm: sender.comm.as_deref()?.to_owned(), tid: sender.tid })
 }
 
 #[cfg(test)]
@@ -51,7 +49,7 @@ mod tests {
     use jitterscope_model::{Culprit, Evidence, Nanos, Part, StallId, Task};
 
     #[test]
-    fn who_had_the_probe_moved_is_told_and_an_online_cpu_did_not_go_offline() {
+    fn who_had_the_probe_moved_is_known_unless_an_interrupt_did_it() {
         let comm = || Task { comm: "migration/1".into(), ..Task::default() };
         let sender = Sender {
             context: ExecutionContext::Thread,
@@ -65,9 +63,9 @@ mod tests {
         let part = Part::inside(culprit, Nanos(1), Evidence::SwitchRecords);
         let mut movers = Movers::default();
         movers.stall(CpuId(1), &Attribution { stall: StallId(1), parts: vec![part] });
-        let mover = movers.0.get(&CpuId(1));
-        assert_eq!(why(mover, true), " by taskset (pid 812), which changed where it may run");
-        assert_eq!(why(None, true), " by a change of where it may run (taskset, a cpuset)");
-        assert_eq!(why(None, false), ", for the CPU went offline");
+        let known = movers.0.get(&CpuId(1)).unwrap();
+        assert_eq!(mover(Some(known)), Some(Mover { comm: "taskset".into(), tid: 812 }));
+        assert_eq!(mover(Some(&Sender { context: ExecutionContext::Interrupt, ..known.clone() })), None);
+        assert_eq!(mover(movers.0.get(&CpuId(0))), None);
     }
 }

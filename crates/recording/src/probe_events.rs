@@ -58,7 +58,7 @@ impl ProbeEvents {
         Ok(ProbeEvents {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
-            hints: HintReader::new(machine, settings),
+            hints: HintReader::new(machine, &settings.measured, settings.helper, settings.virtual_machine),
             faults: FaultWatch::new(machine),
             measuring: false,
         })

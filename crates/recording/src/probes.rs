@@ -1,12 +1,10 @@
 //! The probes' threads.
 
 use crate::error::RecordError;
+use crate::probe_error::ProbeError;
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
-use jitterscope_platform::PinError;
-use jitterscope_probe::{
-    Control, SpinError, SpinOutput, SpinProbe, SpinSettings, WakeupError, WakeupProbe, WakeupSettings,
-};
+use jitterscope_probe::{Control, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -34,29 +32,6 @@ impl Job {
         match self {
             Job::Spin(settings) => format!("js-spin/{}", settings.cpu),
             Job::Wakeup(settings) => format!("js-wake/{}", settings.cpu),
-        }
-    }
-}
-
-/// A probe that could not measure.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// A spinning one.
-    #[error(transparent)]
-    Spin(#[from] SpinError),
-    /// A sleeping one.
-    #[error(transparent)]
-    Wakeup(#[from] WakeupError),
-}
-
-impl ProbeError {
-    /// Why it could not take its place, where that is why.
-    pub(crate) fn pin(&self) -> Option<&PinError> {
-        match self {
-            ProbeError::Spin(SpinError::Pin(error)) | ProbeError::Wakeup(WakeupError::Pin(error)) => {
-                Some(error)
-            }
-            _ => None,
         }
     }
 }

@@ -321,6 +321,9 @@ mod tests {
             r#"{"kind":"hypervisor","name":"before first event"}"#
         );
         assert_eq!(subject("irq", "(others)", ""), Subject::Others(CulpritKind::Irq));
+        for (name, user) in [("page_fault_user", true), ("page_fault_kernel", false)] {
+            assert_eq!(subject("page_fault", name, ""), Subject::PageFault { user });
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@
 //! clock. Rows of all tables are in order of `stall_id` or of time.
 #![forbid(unsafe_code)]
 
+mod document;
 mod error;
 mod head;
 mod hlog;
@@ -48,6 +49,7 @@ mod syncing;
 mod table;
 mod tables;
 mod trace_index;
+mod trace_pieces;
 mod writer;
 
 pub use error::StoreError;
@@ -55,7 +57,7 @@ pub use hlog_reader::StoredHistogram;
 pub use jitterscope_model::TraceRole;
 pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
-pub use reader::{RunReader, StoredPage, TracePiece};
+pub use reader::RunReader;
 pub use runs::{
     CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
     resolve_all, size_on_disk,
@@ -63,4 +65,5 @@ pub use runs::{
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
 pub use trace_index::TraceIndex;
+pub use trace_pieces::{StoredPage, TracePiece};
 pub use writer::RunWriter;

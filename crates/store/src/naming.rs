@@ -81,4 +81,14 @@ mod tests {
         assert_eq!(short_id(1).len(), 6);
         assert_eq!(compact_utc(1_795_213_189_826_000_000), "20261120T221949Z");
     }
+
+    #[test]
+    fn an_id_may_have_any_digit_and_any_small_letter() {
+        let ids: String = (0..2_000).map(short_id).collect();
+        for digit in ('0'..='9').chain('a'..='z') {
+            // One in 36; so many fewer come by chance once in a lifetime of machines.
+            assert!(ids.matches(digit).count() > 150, "{digit}");
+        }
+        assert!(ids.chars().all(|c| c.is_ascii_digit() || c.is_ascii_lowercase()));
+    }
 }

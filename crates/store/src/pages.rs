@@ -1,9 +1,9 @@
 //! The raw trace of a run being written, within its limit.
 
+use crate::document::json;
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
 use crate::syncing::Syncing;
-use crate::writer::json;
 use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
@@ -305,5 +305,28 @@ mod tests {
         }
         assert!(kept.contains(&100), "the page of the worst stall is gone");
         assert!(kept.len() < 3000);
+    }
+
+    #[test]
+    fn a_page_that_comes_after_its_stall_is_kept_for_it_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = HeldDir::trusted(dir.path()).unwrap();
+        let mut pages = TracePages::create(&run, 3 * SEGMENT).unwrap();
+        pages.begin();
+        let page = vec![0u8; 4000];
+        for n in 0..3000u64 {
+            let (first, last) = (n * 1000, n * 1000 + 900);
+            // A stall is known before the buffer is read in which its page lies.
+            let length = if n == 100 { 800 } else { 10 };
+            pages.stall(&stall(first, first + length));
+            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
+        }
+        pages.finish().unwrap();
+        let mut kept = Vec::new();
+        for file in std::fs::read_dir(dir.path().join("trace/segments")).unwrap() {
+            let file = File::open(file.unwrap().path()).unwrap();
+            segment::read(file, |_| true, |header, _| kept.push(header.first.0 / 1000)).unwrap();
+        }
+        assert!(kept.contains(&100) && kept.len() < 3000, "the page of the worst stall is gone");
     }
 }

@@ -4,16 +4,14 @@ use crate::error::StoreError;
 use crate::head::{self, MACHINE};
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
 use crate::legacy::Wording;
-use crate::pages::{CONTEXT, SEGMENTS, TRACE, role_of};
-use crate::segment::{self, End};
+use crate::pages::{CONTEXT, SEGMENTS, TRACE};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::trace_index::TraceIndex;
+use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segment_pages, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
-use jitterscope_model::{
-    Attribution, CpuId, DrainTurn, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks, TraceRole,
-};
+use jitterscope_model::{Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks};
 use jitterscope_platform::HeldDir;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -22,9 +20,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 use serde::de::DeserializeOwned;
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -34,8 +31,6 @@ use std::sync::Arc;
 const LARGEST_MACHINE: u64 = 16 << 20;
 /// The formats and symbols of a kernel with all its modules take some 30 MiB.
 const LARGEST_CONTEXT: u64 = 256 << 20;
-/// A segment is closed at 1 MiB; a kernel's sub-buffer has at most 16.
-const LARGEST_SEGMENT: u64 = 32 << 20;
 /// Thousands of culprits with their explanations take some 8 MiB.
 const LARGEST_SUMMARY: u64 = 64 << 20;
 /// Footer of a table, bytes: a day's has some 3 MiB.
@@ -54,32 +49,6 @@ const BATCH: usize = 4096;
 pub struct RunReader {
     folder: Arc<HeldDir>,
     manifest: RunManifest,
-}
-
-/// A raw page of a stored trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredPage {
-    /// Which side of the recording.
-    pub role: TraceRole,
-    /// Whose buffer.
-    pub cpu: CpuId,
-    /// Time of its first record.
-    pub first: Ticks,
-    /// Time of its last record.
-    pub last: Ticks,
-    /// The page as the kernel gave it, cut to what is used.
-    pub bytes: Vec<u8>,
-}
-
-/// A piece of a stored trace, in the order in which it was recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TracePiece {
-    /// A page of a kernel buffer.
-    Page(StoredPage),
-    /// A turn of the recorder has ended: the pages since the one before are its own.
-    Turn(Box<DrainTurn>),
-    /// What stood here was given up for want of room.
-    Missing,
 }
 
 impl RunReader {
@@ -293,78 +262,6 @@ impl RunReader {
         });
         Ok(pieces)
     }
-}
-
-/// Names of the segments, in order.
-pub(crate) fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
-    let entries = folder.entries().map_err(StoreError::reading)?;
-    let names = entries.into_iter().map(|entry| entry.name);
-    let mut names: Vec<OsString> =
-        names.filter(|name| Path::new(name).extension().is_some_and(|e| e == "seg")).collect();
-    names.sort();
-    Ok(names)
-}
-
-fn open_segment(folder: &HeldDir, name: &OsStr) -> Result<File, StoreError> {
-    let path = folder.path().join(name);
-    let file = folder.open_file(name).map_err(StoreError::reading)?;
-    if file.metadata().map_err(|e| StoreError::read(&path, e))?.len() > LARGEST_SEGMENT {
-        return Err(StoreError::damaged(&path, "no segment is so large"));
-    }
-    Ok(file)
-}
-
-/// The pages of a segment with any record between two times.
-pub(crate) fn segment_pages(
-    folder: &HeldDir,
-    name: &OsStr,
-    from: Ticks,
-    to: Ticks,
-) -> Result<Vec<StoredPage>, StoreError> {
-    let path = folder.path().join(name);
-    let file = open_segment(folder, name)?;
-    let wanted = |header: &segment::FrameHeader| header.first <= to && from <= header.last;
-    let mut pages = Vec::new();
-    let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
-        if let Some(role) = role_of(header.role) {
-            let segment::FrameHeader { cpu, first, last, .. } = header;
-            pages.push(StoredPage { role, cpu, first, last, bytes });
-        }
-    });
-    // Whatever else was found: a view that is silently short is worse than none.
-    match end.map_err(|e| StoreError::read(&path, e))? {
-        End::Damaged(why) => Err(StoreError::damaged(&path, why)),
-        End::Clean => Ok(pages),
-    }
-}
-
-/// What a segment holds, up to where it is damaged.
-fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePiece, StoreError>> {
-    let path = folder.path().join(name);
-    let file = match open_segment(folder, name) {
-        Ok(file) => file,
-        Err(error) => return vec![Err(error)],
-    };
-    let mut pieces = Vec::new();
-    let end = segment::read(
-        BufReader::new(file),
-        |_| true,
-        |header, bytes| {
-            let segment::FrameHeader { cpu, first, last, .. } = header;
-            if header.role == segment::TURN {
-                let turn = serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
-                pieces.push(turn.map(|turn| TracePiece::Turn(Box::new(turn))));
-            } else if let Some(role) = role_of(header.role) {
-                pieces.push(Ok(TracePiece::Page(StoredPage { role, cpu, first, last, bytes })));
-            }
-        },
-    );
-    match end {
-        Ok(End::Clean) => {}
-        Ok(End::Damaged(why)) => pieces.push(Err(StoreError::damaged(&path, why))),
-        Err(error) => pieces.push(Err(StoreError::read(&path, error))),
-    }
-    pieces
 }
 
 /// Runs a piece of the parquet library, which panics on some damaged files (a negative length in the

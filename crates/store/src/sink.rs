@@ -40,7 +40,7 @@ pub struct StoreSink {
     begun: bool,
     last_look: Instant,
     room: Room,
-    /// Whether a row found no room. None is stored after it, lest there be a hole.
+    /// Whether a row found no room. None is stored after it, so that there is no hole.
     cut: bool,
     unstored: u64,
     stored: u64,

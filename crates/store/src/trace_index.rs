@@ -1,7 +1,7 @@
 //! Pages of a stored trace by time, for whoever looks at many moments of it.
 
 use crate::error::StoreError;
-use crate::reader::{StoredPage, segment_pages, segments};
+use crate::trace_pieces::{StoredPage, segment_pages, segments};
 use jitterscope_model::Ticks;
 use jitterscope_platform::HeldDir;
 use std::ffi::OsString;

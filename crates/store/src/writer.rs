@@ -263,7 +263,7 @@ impl RunWriter {
     /// Whether the disk has so little space left that the recording must make room or end.
     #[must_use]
     pub fn is_space_low(&self) -> bool {
-        self.partial.held.free_bytes().is_ok_and(|free| free >> 20 < LOW_MIB)
+        self.partial.held.free_bytes().is_ok_and(is_low)
     }
 
     /// Gives up the raw trace to make room. The rows stay.
@@ -315,9 +315,17 @@ impl RunWriter {
     }
 }
 
-/// A document as it stands in a file.
-pub(crate) fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|e| StoreError::damaged(path, e))?;
-    text.push(b'\n');
-    Ok(text)
+fn is_low(free_bytes: u64) -> bool {
+    free_bytes >> 20 < LOW_MIB
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_low_below_its_mebibytes_and_not_at_them() {
+        assert!(is_low(0) && is_low((LOW_MIB << 20) - 1));
+        assert!(!is_low(LOW_MIB << 20) && !is_low(u64::MAX));
+    }
 }

@@ -2,10 +2,12 @@
 //! a test must fail.
 #![forbid(unsafe_code)]
 
+mod cpus;
 mod random;
 mod tmpfs;
 mod turn;
 
+pub use cpus::highest_cpu;
 pub use random::SplitMix64;
 pub use tmpfs::Tmpfs;
 pub use turn::{is_root, turn};

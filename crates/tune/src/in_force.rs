@@ -4,6 +4,7 @@
 use crate::catalogue;
 use crate::op::{Op, Outcome};
 use crate::persist::PERSIST;
+use crate::settles::{InForce, Settles, Sign};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use serde::Serialize;
@@ -12,149 +13,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The longest that the undoing of a value which a knob writes may take.
 pub const LONGEST_UNDOING: Nanos = Nanos(120_000_000_000);
 
-/// How long it takes from a write until the value is in force everywhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settles {
-    /// The write returns when it is.
-    Immediately,
-    /// No longer than this.
-    Within(Nanos),
-    /// As long as the value that is replaced says, because what is queued keeps the delay that it was
-    /// queued with.
-    WithinReplaced {
-        /// What 1 stands for.
-        unit: Nanos,
-        /// What rounding adds to that and to the grain of the kernel's timers, which is up to 8/63 of a delay.
-        slack: Nanos,
-    },
-    /// One by one, each at an event that comes when it comes: which.
-    AtNextEvent(&'static str),
-    /// At the next boot.
-    AfterReboot,
-    /// Nothing is written: it is done by hand.
-    ByHand,
-    /// No limit is known; why.
-    Unbounded(&'static str),
-}
-
-/// What shows that a value is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
-    /// The file that was written.
-    ReadsBack,
-    /// This file.
-    File(&'static str),
-    /// A recording, by this.
-    Recording(&'static str),
-    /// The kernel command line.
-    Cmdline,
-    /// What the knob's own check says.
-    Check,
-}
-
-/// When a knob's change is in force, and when its undoing is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InForce {
-    /// After it was applied.
-    pub apply: Settles,
-    /// After it was rolled back.
-    pub rollback: Settles,
-    /// What shows it.
-    pub shown_by: Sign,
-    /// What the time in force leaves behind after the rollback; empty for nothing.
-    pub leaves: &'static str,
-}
-
 impl InForce {
-    /// Both at once, and it reads back.
-    pub const AT_ONCE: InForce = InForce::both(Settles::Immediately, Sign::ReadsBack);
-    /// Both at the next boot.
-    pub const AT_BOOT: InForce = InForce::both(Settles::AfterReboot, Sign::Cmdline);
-    /// Done and undone by hand.
-    pub const BY_HAND: InForce = InForce::both(Settles::ByHand, Sign::Check);
-
-    /// The same for both.
-    #[must_use]
-    pub const fn both(settles: Settles, shown_by: Sign) -> InForce {
-        InForce { apply: settles, rollback: settles, shown_by, leaves: "" }
-    }
-
-    /// The same, but this stays behind after the rollback.
-    #[must_use]
-    pub const fn leaving(mut self, leaves: &'static str) -> InForce {
-        self.leaves = leaves;
-        self
-    }
-
-    /// The same, but the rollback takes this long.
-    #[must_use]
-    pub const fn undone(mut self, rollback: Settles) -> InForce {
-        self.rollback = rollback;
-        self
-    }
-
     /// Of the knob of this id; `None` when there is none.
     #[must_use]
     pub fn of(knob: &str) -> Option<InForce> {
         // Drop-ins are read at boot.
         if knob == PERSIST { Some(InForce::AT_BOOT) } else { catalogue::find(knob).map(|k| k.in_force) }
     }
-
-    /// In words, for documentation.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let mut text = if self.apply == self.rollback {
-            format!("applied and rolled back: {}", self.apply.describe())
-        } else {
-            format!("applied: {}; rolled back: {}", self.apply.describe(), self.rollback.describe())
-        };
-        match self.shown_by {
-            Sign::ReadsBack if self.apply == Settles::Immediately => {}
-            Sign::ReadsBack => text.push_str("; shown by the file itself"),
-            Sign::File(file) => text.push_str(&format!("; shown by {file}")),
-            Sign::Recording(what) => text.push_str(&format!("; shown by a recording: {what}")),
-            Sign::Cmdline => text.push_str("; shown by /proc/cmdline"),
-            Sign::Check => {}
-        }
-        if !self.leaves.is_empty() {
-            text.push_str(&format!("; stays behind: {}", self.leaves));
-        }
-        text
-    }
 }
 
 impl Settles {
-    /// In words.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self {
-            Settles::Immediately => "at once".into(),
-            Settles::Within(time) => format!("within {time}"),
-            Settles::WithinReplaced { unit, slack } => format!(
-                "within the time that the replaced value says ({unit} for each 1; a seventh and {slack} more for rounding)"
-            ),
-            Settles::AtNextEvent(event) => format!("when {event}"),
-            Settles::AfterReboot => "at the next boot".into(),
-            Settles::ByHand => "by hand".into(),
-            Settles::Unbounded(why) => format!("no limit is known: {why}"),
-        }
-    }
-
-    /// The longest that it takes when `replaced` is replaced; `None` when no time limits it.
-    #[must_use]
-    pub fn longest(&self, replaced: &str) -> Option<Nanos> {
-        match self {
-            Settles::Immediately => Some(Nanos::ZERO),
-            Settles::Within(time) => Some(*time),
-            Settles::WithinReplaced { unit, slack } => {
-                let value: u64 = replaced.trim().parse().ok()?;
-                let delay = unit.0.checked_mul(value)?;
-                Some(Nanos(delay.checked_add(delay / 7)?.checked_add(slack.0)?))
-            }
-            _ => None,
-        }
-    }
-
     /// When a value that replaced `replaced` at `at` is in force. `at` and the result are nanoseconds since
     /// the epoch.
     fn by(&self, replaced: &str, at: u64) -> InForceBy {

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Effect};
 use crate::cmdline::BootParam;
 use crate::goal::Goal;
-use crate::in_force::InForce;
+use crate::settles::InForce;
 use crate::value::ValueKind;
 use jitterscope_model::Subject;
 use jitterscope_platform::Machine;

@@ -33,6 +33,7 @@ mod persist;
 mod plan;
 mod rollback;
 mod settings;
+mod settles;
 mod state_dir;
 mod status;
 mod threads;
@@ -48,7 +49,7 @@ pub use evidence::{MeasuredCulprit, RunEvidence, Win};
 pub use examine::{Examination, Inspection, KnobState, Left};
 pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
-pub use in_force::{InForce, InForceBy, LONGEST_UNDOING, Settles, Sign, realtime_ns};
+pub use in_force::{InForceBy, LONGEST_UNDOING, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, ThreadFamily, Weight};
@@ -62,6 +63,7 @@ pub use rollback::{
     Drift, Lasts, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean, rollback,
     rollback_only,
 };
+pub use settles::{InForce, Settles, Sign};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Settling, Status, StatusApply, StatusEntry, status};
 pub use tuning_state::tuning_state;

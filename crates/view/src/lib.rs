@@ -7,6 +7,7 @@ pub mod chart;
 pub mod compare;
 pub mod doctor;
 mod drawn;
+mod ended;
 pub mod experiment;
 pub mod html;
 pub mod json;

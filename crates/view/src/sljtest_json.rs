@@ -1,5 +1,6 @@
 //! SLJ Test's screen for programs.
 
+use crate::ended::ended_early;
 use crate::sljtest::{OutlierBuffer, SljSettings, recommendations};
 use jitterscope_analyze::periods::PeriodSummary;
 use jitterscope_analyze::sljtest::{DeltaBins, average_and_deviation};
@@ -22,7 +23,7 @@ struct Document<'a> {
     schema_version: u32,
     ticks_per_second: u64,
     settings: Settings,
-    cpus: Vec<Cpu<'a>>,
+    cpus: Vec<Cpu>,
     periods: Option<&'a PeriodSummary>,
 }
 
@@ -34,13 +35,13 @@ struct Settings {
 }
 
 #[derive(Serialize)]
-struct Cpu<'a> {
+struct Cpu {
     cpu: u32,
     bins: Vec<Bin>,
     statistics: Statistics,
     recommendations: Vec<String>,
     outliers: Option<Outliers>,
-    ended_early: Option<&'a str>,
+    ended_early: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +102,7 @@ pub fn json(
     Ok(text)
 }
 
-fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu<'_> {
+fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu {
     let SljCpu { bins, result, outliers } = cpu;
     let ns = |ticks: f64| ticks * 1e9 / rate.hz.max(1) as f64;
     let (average, deviation) = average_and_deviation(result);
@@ -137,6 +138,6 @@ fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu<'_> {
         },
         recommendations: recommendations(settings, bins, result, outliers),
         outliers: outliers.map(|o| Outliers { seen: o.seen, kept: o.seen.min(o.size) }),
-        ended_early: result.ended_early.as_deref(),
+        ended_early: result.ended_early.as_ref().map(ended_early),
     }
 }

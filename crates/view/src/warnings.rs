@@ -1,5 +1,6 @@
 //! What limits a run, in words, each with what to do about it.
 
+use crate::ended::ended_early;
 use crate::number::{count, times};
 use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
 
@@ -121,7 +122,9 @@ pub fn warning(warning: &Warning) -> String {
             "{} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer.",
             count(*lost)
         ),
-        Warning::CpuEndedEarly { cpu, why } => format!("CPU {cpu} was not measured to the end: {why}."),
+        Warning::CpuEndedEarly { cpu, why } => {
+            format!("CPU {cpu} was not measured to the end: {}.", ended_early(why))
+        }
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(
             "The probe of CPU {cpu} took {faults} page faults of its own while measuring; they show as stalls. \
              Check for memory pressure, and whether it may lock memory."

@@ -206,7 +206,7 @@ fn sixty_four_cpus() {
     }
     let mut run = run.finish();
     run.manifest.host.hypervisor = None;
-    run.manifest.results[17].ended_early = Some("the CPU went offline".into());
+    run.manifest.results[17].ended_early = Some(EndedEarly::Offline);
     insta::assert_snapshot!(shown(&run));
 }
 
@@ -654,7 +654,7 @@ fn watched(cpus: &[u32], whose: usize) -> RunSummary {
         stretches: 2600,
         stalls: 2500,
         longest_ns: Nanos(2_000_000),
-        ended_early: Some("the CPU went offline".into()),
+        ended_early: Some(EndedEarly::Offline),
         ..PassiveCpu::default()
     };
     summary.passive = cpus.iter().enumerate().map(of).collect();

@@ -39,7 +39,7 @@ const CRYPTO: [&str; 2] = ["crypto/crc32c_generic.ko*", "arch/x86/crypto/crc32c-
 /// Fetches it, or takes what was fetched before.
 pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
     let root = folder()?.join("kernels").join(kernel.name());
-    // The choice is kept, lest every new release be fetched beside the one that is there.
+    // The choice is kept, so that not every new release is fetched beside the one that is there.
     let chosen = root.join("package");
     let package = match fs::read_to_string(&chosen) {
         Ok(package) => package,

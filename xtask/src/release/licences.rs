@@ -70,7 +70,8 @@ struct Library {
 
 /// What the program is linked with.
 fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
-    let tree = ["tree", "--locked", "-p", "jitterscope", "--features", super::FEATURES, "--target", target];
+    let tree =
+        ["tree", "--locked", "-p", "jitterscope", "--features", crate::program::FEATURES, "--target", target];
     let more = ["--edges", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}"];
     let tree = shell::output("cargo", &[&tree[..], &more].concat())?;
     // `serde v1.0.0`, and behind that where it is from.

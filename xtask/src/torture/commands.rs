@@ -1,6 +1,5 @@
 //! The commands that are struck, what they work on, and how it is put in order again.
 
-use super::victim::silent;
 use anyhow::{Context, bail, ensure};
 use jitterscope_testing::turn;
 use serde_json::Value;
@@ -259,4 +258,11 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| folder.display().to_string()),
     }
+}
+
+/// A command without input and output, which cannot fill a pipe that nobody reads.
+pub fn silent(program: &std::path::Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }

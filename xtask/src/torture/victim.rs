@@ -7,7 +7,7 @@ use jitterscope_testing::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::fs;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -167,11 +167,4 @@ fn marked() -> Vec<(i32, String)> {
         ours.then(|| (pid, String::from_utf8_lossy(&line).replace('\0', " ")))
     };
     processes.flatten().filter_map(look).collect()
-}
-
-/// A command without input and output, which cannot fill a pipe that nobody reads.
-pub fn silent(program: &std::path::Path) -> Command {
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
 }

@@ -1,9 +1,10 @@
 //! What became of culprits.
 
 use super::poisson::{Count, dispersion};
+use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Basis, Comparison, DiffRules, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{Basis, Comparison, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -178,7 +179,6 @@ fn became(stolen: &Comparison) -> Became {
         (true, false) => Became::Vanished,
         _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
-        _ if second < first => Became::Shrank,
-        _ => Became::Stayed,
+        _ => Became::Shrank,
     }
 }

@@ -3,34 +3,15 @@
 use super::conditions::{ConditionDifference, PROBE};
 use super::culprits::{CulpritDiff, culprit_rows};
 use super::figure::{FigureKind, FigureUnit};
+use super::rules::DiffRules;
 use super::run::ComparedRun;
 use super::side::Side;
-use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
+use super::{Basis, Comparison, Grain, Hypothesis, Interval, Margin, Verdict, family};
 use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The alpha of each family.
-pub const ALPHA: f64 = 0.05;
-
-/// What is fixed before the data are seen.
-#[derive(Clone, Copy, Debug)]
-pub struct DiffRules {
-    /// How the runs belong together.
-    pub design: Design,
-    /// The alpha of each family.
-    pub alpha: f64,
-    /// The share of a figure that counts as no difference.
-    pub margin: f64,
-}
-
-impl Default for DiffRules {
-    fn default() -> DiffRules {
-        DiffRules { design: Design::Unpaired, alpha: ALPHA, margin: Margin::RELATIVE }
-    }
-}
 
 /// Settings side by side: each against the first.
 #[derive(Clone, Debug, Serialize)]

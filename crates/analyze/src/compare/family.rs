@@ -245,4 +245,12 @@ mod tests {
         assert_eq!(one(Design::Paired, missing).undecided, Some(Undecided::NotMeasured));
         assert!(family(Design::Paired, 0.05, &[]).is_empty());
     }
+
+    #[test]
+    fn an_arm_without_runs_was_not_measured() {
+        for (first, second) in [(&[][..], &[1.0][..]), (&[1.0], &[]), (&[], &[])] {
+            let none = one(Design::Unpaired, hypothesis(first, second));
+            assert_eq!(none.undecided, Some(Undecided::NotMeasured), "{first:?} {second:?}");
+        }
+    }
 }

@@ -1,19 +1,10 @@
 //! What a comparison comes to.
 
+use super::design::Design;
 use super::effect::{Effect, Interval, middle};
 use super::poisson::{Count, rate_ratio};
 use super::{Grain, Margin, Scale, fewest, needed, noise};
 use serde::Serialize;
-
-/// How the runs of two arms belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Design {
-    /// The n-th run of one arm was made next to the n-th of the other.
-    Paired,
-    /// Each run stands for itself.
-    Unpaired,
-}
 
 /// What can be said of the second arm beside the first. Of all figures less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -3,7 +3,7 @@
 use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
 use super::names::note_of_change;
-use super::quantities::is_meant;
+use super::pattern::is_meant;
 use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.

@@ -202,3 +202,20 @@ impl fmt::Display for Condition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_above_a_percentile_is_the_rest() {
+        let above = |name: &str| Percentile::all().find(|of| of.name() == name).map(Percentile::above);
+        assert!((above("99").unwrap() - 0.01).abs() < 1e-12);
+        assert!((above("50").unwrap() - 0.5).abs() < 1e-12);
+        let all: Vec<f64> = Percentile::all().map(Percentile::above).collect();
+        assert!(
+            all.is_sorted_by(|a, b| a > b) && all.iter().all(|share| (0.0..1.0).contains(share)),
+            "{all:?}"
+        );
+    }
+}

@@ -1,8 +1,7 @@
 //! Why a quantity may be higher than a run tells: a source that it needs was missing, or trace was lost.
 
 use super::condition::Quantity;
-use super::names::kind_and_rest;
-use super::quantities::matches;
+use super::pattern::{kind_and_rest, matches};
 use crate::RunSummary;
 use jitterscope_model::{CulpritKind, SourceStatus, Verdict, doubts_text};
 

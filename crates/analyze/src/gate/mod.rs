@@ -9,6 +9,7 @@ mod doubts;
 mod evaluate;
 mod names;
 mod parse;
+mod pattern;
 mod quantities;
 
 pub use changes::evaluate_changes;
@@ -17,4 +18,4 @@ pub(crate) use doubts::Unseen;
 pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};
-pub use quantities::is_meant;
+pub use pattern::is_meant;

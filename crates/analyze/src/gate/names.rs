@@ -5,7 +5,7 @@
 //! who has it.
 
 use super::condition::{Change, Condition, Quantity};
-use super::quantities::{is_meant, matches};
+use super::pattern::{is_meant, kind_and_rest, matches};
 use crate::RunSummary;
 use jitterscope_model::{CulpritKind, Subject, Verdict};
 
@@ -13,15 +13,6 @@ use jitterscope_model::{CulpritKind, Subject, Verdict};
 const LONG_ENOUGH: usize = 5;
 /// Names that are told of those that were seen.
 const TOLD: usize = 3;
-
-/// A kind, where a pattern begins with one, and what follows: `kworker vmstat_update`.
-pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
-    let parts = pattern.split_once(' ');
-    match parts.and_then(|(kind, rest)| Some((CulpritKind::from_word(kind)?, rest.trim_start()))) {
-        Some((kind, rest)) => (Some(kind), rest),
-        None => (None, pattern),
-    }
-}
 
 /// The words that culprits go by whatever runs on a machine.
 fn words() -> impl Iterator<Item = &'static str> {

@@ -2,10 +2,10 @@
 
 use super::condition::{Percentile, Quantity};
 use super::doubts::{doubts, proven};
-use super::names::kind_and_rest;
+use super::pattern::{is_meant, matches};
 use crate::RunSummary;
 use crate::cpu::{OF_TIME, SUPPORT};
-use crate::summary::Percentiles;
+use crate::percentiles::Percentiles;
 use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
 /// A value, and why it may be too low; or why there is none.
@@ -27,32 +27,6 @@ fn whole(value: f64) -> Answer {
 fn least(value: f64, at_least: Option<String>) -> Answer {
     let at_most = if at_least.is_some() { f64::INFINITY } else { value };
     Ok(Measured { value, at_least, at_most })
-}
-
-/// Whether `text` is what the pattern says; `*` stands for anything.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(after, &rest[at..]))
-        }),
-    }
-}
-
-/// Whether a culprit is meant: by its name, that of its process, its kind, or its kind and name with a blank between
-/// them; `*` stands for anything.
-#[must_use]
-pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
-    if let (Some(kind), name) = kind_and_rest(pattern)
-        && kind == subject.kind()
-        && is_meant(name, subject)
-    {
-        return true;
-    }
-    let of_process = || subject.task().and_then(|task| task.process.as_deref());
-    matches(pattern, &subject.name())
-        || matches(pattern, subject.kind_word())
-        || of_process().is_some_and(|process| matches(pattern, process))
 }
 
 /// Refuses a name that only threads bear which go by their process: how much of that is theirs is not told.
@@ -258,25 +232,4 @@ fn unresolved(run: &RunSummary) -> Nanos {
 
 fn percent(share: f64) -> String {
     format!("{:.4} %", 100.0 * share)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn a_star_stands_for_anything() {
-        for (pattern, text, is) in [
-            ("kworker", "kworker", true),
-            ("kworker", "kworker/1:1", false),
-            ("kworker*", "kworker/1:1", true),
-            ("*:1", "kworker/1:1", true),
-            ("k*r*1", "kworker/1:1", true),
-            ("*", "", true),
-            ("k*x", "kworker", false),
-            ("\u{e9}*", "\u{e9}t\u{e9}", true),
-        ] {
-            assert_eq!(matches(pattern, text), is, "{pattern} {text}");
-        }
-    }
 }

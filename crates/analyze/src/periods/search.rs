@@ -3,12 +3,9 @@
 use super::dictionary::{Known, frequencies, known};
 use super::htest::{GRID, ln_probability, z_at, z_grid};
 use super::regularity::{Regularity, judge};
-use super::spectrum::{candidates, highest_frequency};
+use super::spectrum::{SHORTEST, candidates, highest_frequency};
 use super::{blocks, intervals};
 use jitterscope_model::Nanos;
-
-/// The shortest period unless said otherwise.
-pub(super) const SHORTEST: Nanos = Nanos(500_000);
 
 /// How a search is made.
 #[derive(Clone, Copy, Debug, PartialEq)]

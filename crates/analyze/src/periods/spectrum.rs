@@ -1,7 +1,11 @@
 //! The power spectrum of binned counts, to find candidates.
 
+use jitterscope_model::Nanos;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
+
+/// The shortest period unless said otherwise.
+pub(super) const SHORTEST: Nanos = Nanos(500_000);
 
 /// Frequencies (Hz) worth a closer look, at most `most`, between `lowest` and `highest`. `times` are
 /// seconds from the start of a window of `span` seconds.
@@ -41,7 +45,7 @@ fn enough(highest: f64, span: f64) -> usize {
 
 /// Bins of a search for periods of the usual lengths.
 pub(super) fn bins(span: f64) -> usize {
-    enough(1.0 / super::search::SHORTEST.as_secs_f64(), span)
+    enough(1.0 / SHORTEST.as_secs_f64(), span)
 }
 
 /// Memory for one search: 8 MiB, and as much for the transform.

@@ -341,7 +341,7 @@ impl<'m> PictureBuilder<'m> {
     }
 }
 
-/// `summary`'s row of a culprit: who set it going, and its rate.
+/// `summary`'s row of a culprit: who triggered it, and its rate.
 #[must_use]
 pub fn summary_row<'s>(summary: &'s RunSummary, subject: &Subject) -> Option<&'s crate::CulpritRow> {
     let attribution = summary.attribution.as_ref()?;

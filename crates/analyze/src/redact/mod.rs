@@ -13,10 +13,10 @@ mod words;
 
 use crate::phrase;
 use jitterscope_model::{
-    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EventClass, HostFacts,
-    JournalEnd, MachineAudit, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup,
-    PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest, SelfNoise,
-    Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
+    HostFacts, JournalEnd, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult,
+    PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest,
+    SelfNoise, Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -268,7 +268,7 @@ impl Redactor {
             page_faults: cpu.page_faults,
             ran_instead: cpu.ran_instead.iter().map(|row| self.ran(row)).collect(),
             ran_beside: cpu.ran_beside.iter().map(|row| self.ran(row)).collect(),
-            ended_early: cpu.ended_early.as_ref().map(|_| LEFT_OUT.into()),
+            ended_early: cpu.ended_early.as_ref().map(ended_early),
         }
     }
 
@@ -387,7 +387,20 @@ fn result(result: &ProbeResult) -> ProbeResult {
         own_bookkeeping: result.own_bookkeeping,
         page_faults: result.page_faults,
         involuntary_switches: result.involuntary_switches,
-        ended_early: result.ended_early.as_ref().map(|_| LEFT_OUT.into()),
+        ended_early: result.ended_early.as_ref().map(ended_early),
+    }
+}
+
+/// Whoever had a probe moved is left out, and so are words of whose making nothing is known.
+fn ended_early(of: &EndedEarly) -> EndedEarly {
+    match of {
+        EndedEarly::Moved { cpu, to_cpu, because } => EndedEarly::Moved {
+            cpu: *cpu,
+            to_cpu: *to_cpu,
+            because: because.as_ref().map(|of| MovedBecause { offline: of.offline, by: None }),
+        },
+        EndedEarly::Offline => EndedEarly::Offline,
+        EndedEarly::Worded(_) | EndedEarly::Unknown(_) => EndedEarly::Worded(LEFT_OUT.into()),
     }
 }
 
@@ -406,7 +419,7 @@ fn wakeup(result: &WakeupResult) -> WakeupResult {
         corrected: result.corrected.clone(),
         stalls: result.stalls,
         dropped_records: result.dropped_records,
-        ended_early: result.ended_early.as_ref().map(|_| LEFT_OUT.into()),
+        ended_early: result.ended_early.as_ref().map(ended_early),
     }
 }
 

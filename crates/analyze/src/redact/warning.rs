@@ -41,7 +41,9 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         }
         Warning::ClockFallback { .. } => Warning::ClockFallback { reason: text() },
         Warning::ClockDoubt { .. } => Warning::ClockDoubt { reason: text() },
-        Warning::CpuEndedEarly { cpu, .. } => Warning::CpuEndedEarly { cpu: *cpu, why: text() },
+        Warning::CpuEndedEarly { cpu, why } => {
+            Warning::CpuEndedEarly { cpu: *cpu, why: super::ended_early(why) }
+        }
         Warning::OutputLost { delivered, lost, .. } => {
             Warning::OutputLost { output: text(), delivered: *delivered, lost: *lost, why: text() }
         }

@@ -152,7 +152,7 @@ fn by_class(victim: i16, turn: &Frame) -> Withheld {
 }
 
 impl Withheld {
-    /// Whom to blame for the turn in its thread's stead; `None` when that is its thread.
+    /// Whom to blame for the turn instead of its thread; `None` when that is its thread.
     pub(crate) fn culprit(self, turn: &Frame, window: &Window, naming: &Naming<'_>) -> Option<Culprit> {
         let verdict = |verdict| Some(Subject::verdict(verdict).into());
         match self {

@@ -2,8 +2,8 @@
 
 use super::account::Account;
 use super::members::Wait;
+use super::settings::PassiveSettings;
 use super::stall::PassiveStall;
-use super::watch::PassiveSettings;
 use crate::occupancy::{Machine, Mark};
 use crate::windows::passive::{Fate, Piece};
 use jitterscope_model::{CpuId, Culprit, Phase, Subject, ThreadRef, TickRate, Ticks, Verdict};

@@ -9,14 +9,16 @@
 mod account;
 mod cpu;
 mod members;
+mod settings;
 mod shares;
 mod stall;
 mod watch;
 
 pub use members::Belonging;
+pub use settings::PassiveSettings;
 pub use shares::Shares;
 pub use stall::PassiveStall;
-pub use watch::{PassiveSettings, PassiveWatch};
+pub use watch::PassiveWatch;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::cpu::Cpu;
 use super::members::{Belonging, Member, Members, State, Wait};
+use super::settings::PassiveSettings;
 use super::stall::PassiveStall;
 use crate::bandwidth::Bandwidth;
 use crate::culprits::Naming;
@@ -11,8 +12,7 @@ use crate::senders::Senders;
 use crate::windows::Named;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
 use jitterscope_model::{
-    Comm, CpuId, CpuSet, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, TickRate,
-    Ticks,
+    Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -27,23 +27,6 @@ const AT_ONCE: Nanos = Nanos(20_000);
 const MOST_WAITS: usize = 1024;
 /// The id of no thread.
 const NOBODY: i32 = -1;
-
-/// How CPUs are watched.
-#[derive(Clone, Debug)]
-pub struct PassiveSettings {
-    /// Ticks to nanoseconds.
-    pub rate: TickRate,
-    /// Which.
-    pub cpus: CpuSet,
-    /// Stretches of stolen time no further apart count as one.
-    pub join_within: Ticks,
-    /// Stretches of this length or longer are stalls; all count in sums.
-    pub threshold: Ticks,
-    /// Whether threads that a belonging process makes belong, too.
-    pub new_threads: bool,
-    /// Threads of these names belong wherever they are met.
-    pub names: Vec<Comm>,
-}
 
 /// Watches CPUs. Hand over the records of all CPUs in order of time.
 #[derive(Debug)]
@@ -397,7 +380,7 @@ impl PassiveWatch {
             cpu.end_stall(threshold, &mut self.finished);
             let watched = (self.from.min(at), at);
             let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
-            result.ended_early = cpu.gone.map(|_| "the CPU went offline".to_owned());
+            result.ended_early = cpu.gone.map(|_| EndedEarly::Offline);
             results.push(result);
         }
         results

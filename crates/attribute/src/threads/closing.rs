@@ -203,9 +203,15 @@ impl Cpus {
         let mut slices = self.close_early(cpu, mark, (from, common), asking);
         let Common { slices: more, summed } = tail.common(first);
         self.fold(if summed { to.since(common) } else { tail.folded_from(common) });
-        super::transitions::append(&mut slices, more);
+        append(&mut slices, more);
         slices
     }
+}
+
+/// Puts slices behind others, with turns of their own.
+pub(super) fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
+    let base = slices.last().map_or(0, |last| last.turn + 1);
+    slices.extend(more.into_iter().map(|slice| Slice { turn: slice.turn + base, ..slice }));
 }
 
 #[cfg(test)]

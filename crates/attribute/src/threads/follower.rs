@@ -3,8 +3,7 @@
 use super::Episode;
 use super::account::Account;
 use super::cpus::Cpus;
-use super::state::{Start, State, Thread};
-use super::transitions::ENDED;
+use super::state::{ENDED, Start, State, Thread};
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::culprits;
 use crate::lexicon::Lexicon;

@@ -8,6 +8,9 @@ use crate::windows::Slice;
 use jitterscope_model::{CpuId, Sender, StoppedBy, ThreadRef, Ticks};
 use std::collections::VecDeque;
 
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
+pub(super) const ENDED: u64 = 0x30;
+
 /// Part of a wait that was spent on one CPU's run queue.
 #[derive(Debug)]
 pub(super) struct Leg {

@@ -1,20 +1,17 @@
 //! What each record does to the threads that it touches.
 
-use super::closing::Tail;
+use super::closing::{Tail, append};
 use super::cpus::Asking;
 use super::follower::{Following, ThreadFollower};
-use super::state::{Leg, Start, State, Thread};
+use super::state::{ENDED, Leg, Start, State, Thread};
 use super::stopped::stopped_by;
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Mark};
-use crate::windows::Slice;
 use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks};
 
 /// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
-/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
-pub(super) const ENDED: u64 = 0x30;
 /// A wake-up this long before its thread went to sleep may have come while it was on its way.
 const WOKEN_ON_THE_WAY: Nanos = Nanos(1_000_000);
 /// Episodes of a thread kept to split messages with.
@@ -443,10 +440,4 @@ impl ThreadFollower {
             pending => self.finished.extend(pending.replace(episode)),
         }
     }
-}
-
-/// Puts slices behind others, with turns of their own.
-pub(super) fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
-    let base = slices.last().map_or(0, |last| last.turn + 1);
-    slices.extend(more.into_iter().map(|slice| Slice { turn: slice.turn + base, ..slice }));
 }

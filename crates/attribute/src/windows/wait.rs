@@ -44,8 +44,8 @@ pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
     around.filter(|outer| culprit(*outer, named) == own).last().unwrap_or(owner) as usize
 }
 
-/// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread in
-/// a runnable thread's stead is the way out of idle: unless idle took over while the thread could run, or lasted
+/// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread where
+/// another one could run is the way out of idle: unless idle took over while the thread could run, or lasted
 /// longer than that takes while a quota was counted.
 pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
     let frame = named.frame(owner);

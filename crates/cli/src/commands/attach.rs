@@ -118,7 +118,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);

@@ -2,10 +2,11 @@
 
 use super::audit::goal_error;
 use super::compare_with::answers;
-use super::experiment::{ExperimentArgs, asked, begin, last, rules, session};
+use super::experiment_args::ExperimentArgs;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_lab::ProbeLab;
 use super::experiment_probe::probe_lab;
+use super::experiment_session::{SESSIONS, asked, begin, last, rules, session};
 use super::experiment_watcher::Watcher;
 use super::scope::evidence_of;
 use super::tune::who;
@@ -185,7 +186,7 @@ fn trial(
     };
     let what = format!("all that is advised{except}, undone within {}", args.longest_wait);
     let nothing = NoChange { what, removes: Vec::new() };
-    let folder = places.runs()?.join(super::experiment::SESSIONS);
+    let folder = places.runs()?.join(SESSIONS);
     let of = |session: &Session, arm| session.block.iter().filter(|run| run.arm == arm).count();
     let made = |session: &Session| {
         let [without, with] = [Arm::A, Arm::B].map(|arm| of(session, arm));
@@ -378,7 +379,7 @@ impl Bench<'_> {
         rules.deadline = budget.until.checked_sub(pair);
         // As of an experiment with these knobs, which goes on with it.
         let asked = asked(args, &change, &measured.cpus);
-        let folder = places.runs()?.join(super::experiment::SESSIONS);
+        let folder = places.runs()?.join(SESSIONS);
         let begun = |header: &Header| header.asked == asked && header.started_realtime_ns >= tried;
         let earlier = if args.resume { last(self.machine, &folder, &begun).0 } else { None };
         let mut session = match earlier {

@@ -1,9 +1,10 @@
 //! `experiment --auto --dry-run`: what would be tried, in which steps, and how long they take.
 
 use super::audit::goal_error;
-use super::experiment::{ExperimentArgs, rules};
+use super::experiment_args::ExperimentArgs;
 use super::experiment_auto::{RUNS, candidates, longest_undoing, needs_reboot, room};
 use super::experiment_earlier::{earlier, of_probe};
+use super::experiment_session::rules;
 use super::scope::evidence_of;
 use super::tune::who;
 use crate::exit::Exit;

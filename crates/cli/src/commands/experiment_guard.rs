@@ -3,8 +3,8 @@
 //! It reads a pipe that nobody but the experiment has open. A byte there says what has been done to the
 //! machine; its end without a farewell says that the experiment was killed.
 
+use super::experiment_undo::{LOCKED, undo};
 use super::leftovers;
-
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
@@ -12,13 +12,13 @@ use anyhow::Context;
 use clap::Args;
 use jitterscope_experiment::{Arm, Change, ExperimentError, InForceIn, Leader, Notes, Predicted};
 use jitterscope_platform::Machine;
-use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
+use jitterscope_tune::StateDir;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The change may be made.
 const APPLIED: u8 = b'a';
@@ -28,9 +28,6 @@ const REVERTED: u8 = b'r';
 const BEGINS: u8 = b'b';
 /// The experiment ends by itself.
 const FAREWELL: u8 = b'e';
-/// How long another process may hold the journal.
-const LOCKED: Duration = Duration::from_secs(20);
-
 /// Arguments of the guard.
 #[derive(Args, Debug)]
 pub struct GuardArgs {
@@ -94,36 +91,6 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
     // The recording that was cut off.
     leftovers::clean(&machine, places, &args.state_dir);
     Ok(Exit::Ok)
-}
-
-/// Undoes those of these knobs that are changed, by the journal.
-///
-/// # Errors
-/// Not all of them could be put back; the journal keeps what is still to be undone.
-pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), ExperimentError> {
-    let failed = |why: String| ExperimentError::NotReverted(why);
-    let begun = Instant::now();
-    loop {
-        let standing = status(machine, dir).map_err(|error| failed(error.to_string()))?;
-        let ours: Vec<String> = knobs
-            .iter()
-            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
-            .cloned()
-            .collect();
-        if ours.is_empty() {
-            return Ok(());
-        }
-        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| OnDrift::Keep) {
-            Ok(report) if report.unsettled().next().is_none() => return Ok(()),
-            Ok(_) => return Err(failed(format!("not all of {} was undone", ours.join(", ")))),
-            Err(jitterscope_tune::RollbackError::State(StateError::Locked { .. }))
-                if begun.elapsed() < LOCKED =>
-            {
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            Err(error) => return Err(failed(error.to_string())),
-        }
-    }
 }
 
 /// What undoes the change, beside knobs.

@@ -240,7 +240,7 @@ impl Subject for CommandLab {
             tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
             label: format!("{}-{}", self.label, letter(arm)),
             runs_dir: self.runs.clone(),
-            command_line: crate::args::given(),
+            command_line: crate::given::given(),
         };
         let mut progress = ProgressLine::new(self.quiet, ProbeKind::Attach);
         let outcome = attach(&self.machine, &settings, stop, &mut progress);

@@ -1,32 +1,17 @@
 //! What an experiment measures with, as its arguments say.
 
-use super::experiment::ExperimentArgs;
+use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_lab::{ProbeLab, Recorded};
 use super::passive;
 use crate::exit::UsageError;
 use crate::places::Places;
-use clap::ValueEnum;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, PipelinePacing, ProbeKind};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, PipelinePacing};
 use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
 };
 use jitterscope_recording::{PassiveRecordSettings, RecordSettings, WakeupChoice};
 use std::time::Duration;
-
-/// What to measure with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ProbeArg {
-    /// Reads the clock back to back
-    #[default]
-    Spin,
-    /// Sleeps to deadlines and looks how late it wakes
-    Wakeup,
-    /// Threads that pass messages, and how long those take
-    Pipeline,
-    /// Nothing: who takes the CPUs from what belongs there (--for)
-    None,
-}
 
 /// Between the deadlines of a waking probe.
 pub(super) const PERIOD: Nanos = Nanos(1_000_000);
@@ -38,23 +23,6 @@ const INTERVAL: Nanos = Nanos(500_000_000);
 const TRACE: (u32, u64) = (8 << 10, 64 << 20);
 /// Between a pipeline's messages, and the slots of its ring: as `record pipeline` has them.
 const MESSAGES: (Nanos, usize) = (Nanos(10_000), 16_384);
-
-impl ProbeArg {
-    /// What its runs are.
-    pub(super) fn kind(self) -> ProbeKind {
-        match self {
-            ProbeArg::Spin => ProbeKind::Spin,
-            ProbeArg::Wakeup => ProbeKind::Wakeup,
-            ProbeArg::Pipeline => ProbeKind::Pipeline,
-            ProbeArg::None => ProbeKind::Passive,
-        }
-    }
-
-    /// Whether it measures the CPUs that are chosen for it.
-    pub(super) fn is_on_cpus(self) -> bool {
-        self != ProbeArg::Pipeline
-    }
-}
 
 /// The shortest stall where `CLOCK_MONOTONIC_RAW` is read: that clock's own tail, and what storing a stall takes by it,
 /// lie above 300 ns on some machines.
@@ -141,7 +109,7 @@ pub(super) fn probe_lab(
                 tuning: None,
                 label: args.label.clone(),
                 runs_dir: places.runs()?,
-                command_line: crate::args::given(),
+                command_line: crate::given::given(),
             })
         }
         ProbeArg::Pipeline => Recorded::Piped(piped(args, &measured.cpus, places, threshold)?),
@@ -182,7 +150,7 @@ fn probed(
         tuning: None,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     })
 }
 
@@ -229,6 +197,6 @@ fn piped(
         tuning: None,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     })
 }

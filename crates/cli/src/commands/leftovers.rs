@@ -1,7 +1,7 @@
 //! What killed processes of ours left on the machine: found, told and put right. Everything is attempted,
 //! whatever becomes of the rest.
 
-use super::experiment_guard::undo;
+use super::experiment_undo::undo;
 use crate::output;
 use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};

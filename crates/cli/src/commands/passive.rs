@@ -1,8 +1,8 @@
 //! `record --probe none`: who takes the CPUs from what belongs there.
 
 use super::machine_tuning;
+use super::measure_args::MeasureArgs;
 use super::outputs::{of_recording, tell, told_by_target};
-use super::record::MeasureArgs;
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -41,7 +41,7 @@ pub(super) fn run(
         tuning: machine_tuning::of(machine, &cpus.cpus),
         label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
         cpus,
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);

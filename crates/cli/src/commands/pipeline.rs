@@ -140,7 +140,7 @@ fn settings(
         tuning: None,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     };
     settings.tuning = machine_tuning::of(machine, &settings.pinned());
     Ok(settings)

@@ -1,25 +1,20 @@
 //! `record`: the main job.
 
-use super::gate::Gates;
 use super::machine_tuning;
+use super::measure_args::MeasureArgs;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
-use super::recording_args::trace_buffer;
 use super::report::{Form, print_run};
 use super::require::require;
-use crate::completion;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
 use crate::places::Places;
 use crate::progress::ProgressLine;
-use crate::reading::ReadingArgs;
 use crate::signals;
-use crate::units::{duration, size, some_duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use jitterscope_export::Destination;
-use jitterscope_model::{CpuId, CpuList, CpuSet, Nanos};
+use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
 use jitterscope_store::StoreError;
@@ -131,81 +126,6 @@ pub struct RecordArgs {
     pub all: MeasureArgs,
 }
 
-/// What the probes of CPUs take.
-#[derive(Args, Debug)]
-pub struct MeasureArgs {
-    /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
-    /// later [default: on each CPU the thread that has most of it during the warm-up]
-    #[arg(long = "for", value_name = "COMM|PID")]
-    pub owner: Option<String>,
-    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: those that tune keeps undisturbed, else the
-    /// isolated ones, else the highest]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
-    pub cpus: Option<CpuList>,
-    /// How long to measure
-    #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
-    pub duration: Nanos,
-    /// How long to spin, or to look, before that; what happens then does not count
-    #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
-    pub warmup: Nanos,
-    #[command(flatten)]
-    pub reading: ReadingArgs,
-    /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub period: Option<Nanos>,
-    /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
-    #[arg(long)]
-    pub hold_latency: bool,
-    /// wakeup: measure an idle CPU too, to compare with
-    #[arg(long)]
-    pub idle_control: bool,
-    /// Length of a reporting interval [default: a sixtieth of the duration, 100ms to 1s]
-    #[arg(long, value_name = "TIME", value_parser = interval)]
-    pub interval: Option<Nanos>,
-    /// Measure in the class SCHED_FIFO at this priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub priority: Option<u32>,
-    /// Name of this configuration, for comparing runs [default: the probe]
-    #[arg(long, short, value_name = "NAME", add = crate::completion::labels())]
-    pub label: Option<String>,
-    /// Only measure: record no kernel events, name nobody
-    #[arg(long)]
-    pub no_trace: bool,
-    /// Trace buffer of each measured CPU
-    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
-    pub trace_buffer: u64,
-    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
-    pub trace_limit: u64,
-    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
-    pub output: Vec<Destination>,
-    /// End with code 4 unless this source is available (see doctor); may be repeated
-    #[arg(long, value_name = "SOURCE")]
-    pub require: Vec<String>,
-    /// End with code 3 if a stall is longer than this: short for --fail-if 'max>TIME'
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub fail_above: Option<Nanos>,
-    /// Print all that is known, on as many lines as it takes
-    #[arg(long)]
-    pub full: bool,
-    #[command(flatten)]
-    pub gates: Gates,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Say nothing on stderr but errors
-    #[arg(long, short)]
-    pub quiet: bool,
-}
-
-fn interval(text: &str) -> Result<Nanos, String> {
-    match duration(text)? {
-        Nanos(0..=999_999) => Err("must be at least 1ms".into()),
-        some => Ok(some),
-    }
-}
-
 /// An idle CPU to compare with.
 fn control(machine: &Machine, chosen: &CpuSet) -> anyhow::Result<CpuId> {
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
@@ -220,14 +140,6 @@ fn control(machine: &Machine, chosen: &CpuSet) -> anyhow::Result<CpuId> {
 
 fn default_label(probe: ProbeKind) -> String {
     probe.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-fn period(text: &str) -> Result<Nanos, String> {
-    match duration(text)? {
-        Nanos(0..=49_999) => Err("must be at least 50us".into()),
-        Nanos(1_000_000_001..) => Err("must be at most 1s".into()),
-        some => Ok(some),
-    }
 }
 
 /// Refuses what only a sleeping probe can do, when the spinning one was chosen.
@@ -310,7 +222,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         tuning: machine_tuning::of(&machine, &measured),
         label: args.label.clone().unwrap_or_else(|| default_label(probe)),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());
     let extra = Extra { outputs: of_recording(&args.output), ..Extra::default() };

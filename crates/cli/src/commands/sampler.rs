@@ -102,7 +102,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_limit_bytes: TRACE_LIMIT,
         label: args.label.clone(),
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
     let extra = Extra { outputs, ..Extra::default() };

@@ -80,7 +80,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             tuning: None,
             label: "selftest".into(),
             runs_dir: runs_dir.clone(),
-            command_line: crate::args::given(),
+            command_line: crate::given::given(),
         },
         plan,
         child: ChildCommand::current_exe("disturb")?,

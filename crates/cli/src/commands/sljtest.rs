@@ -130,7 +130,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         trace_limit_bytes: TRACE_LIMIT,
         label,
         runs_dir: places.runs()?,
-        command_line: crate::args::given(),
+        command_line: crate::given::given(),
     };
     let empty = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));
     let periods = args.periods.then(|| PeriodSearch::new(Effort::FULL));

@@ -321,7 +321,7 @@ pub(super) fn who(machine: &Machine) -> Who {
         uid,
         name: ["SUDO_USER", "LOGNAME", "USER"].iter().find_map(|v| std::env::var(v).ok()),
         pid: std::process::id(),
-        command: crate::args::given().join(" "),
+        command: crate::given::given().join(" "),
         at_realtime_ns: u64::try_from(now).unwrap_or(u64::MAX),
     }
 }

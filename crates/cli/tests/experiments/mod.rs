@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use jitterscope_testing::is_root;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -43,11 +42,6 @@ fn is_possible() -> bool {
         return false;
     }
     true
-}
-
-pub fn highest_cpu() -> String {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
 }
 
 /// Reads what it says until a line has this in it.

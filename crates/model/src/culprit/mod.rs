@@ -47,7 +47,7 @@ pub struct Culprit {
     /// What it was.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Who set it going, where known.
+    /// Who triggered it, where known.
     pub sender: Option<Sender>,
 }
 

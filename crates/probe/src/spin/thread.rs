@@ -5,7 +5,7 @@ use super::{IntervalMark, SpinSettings};
 use crate::control::Control;
 use crate::gap_queue::{GapQueue, fault_in};
 use jitterscope_clock::{AtMark, Clock, Watcher, spin};
-use jitterscope_model::{Gap, ProbeResult, Ticks};
+use jitterscope_model::{CpuId, EndedEarly, Gap, ProbeResult, Ticks};
 use rtrb::Producer;
 
 /// A spin probe's memory: what the loop counts in, and all that is kept of what it tells.
@@ -139,8 +139,10 @@ impl Spinner {
             own_bookkeeping: events.own,
             page_faults: 0,
             involuntary_switches: 0,
-            ended_early: events.moved_to.map(|cpu| {
-                format!("CPU {} was taken away: the probe was moved to CPU {cpu}", events.settings.cpu)
+            ended_early: events.moved_to.map(|to_cpu| EndedEarly::Moved {
+                cpu: events.settings.cpu,
+                to_cpu: CpuId(to_cpu),
+                because: None,
             }),
         }
     }

@@ -13,7 +13,7 @@ use crate::gap_queue::GapQueue;
 use crate::spin::{IntervalMark, SpinOutput};
 use account::Account;
 use jitterscope_clock::Clock;
-use jitterscope_model::{CpuId, Gap, Nanos, TickRate, Ticks, WakeupResult};
+use jitterscope_model::{CpuId, EndedEarly, Gap, Nanos, TickRate, Ticks, WakeupResult};
 use jitterscope_platform::{PinError, monotonic_now, no_timer_slack, sleep_until};
 use rtrb::{Producer, RingBuffer};
 use std::sync::Arc;
@@ -134,10 +134,8 @@ impl<C: Clock> WakeupProbe<C> {
                 }
                 let elsewhere = jitterscope_platform::current_cpu();
                 if elsewhere != settings.cpu {
-                    result.ended_early = Some(format!(
-                        "CPU {} was taken away: the probe was moved to CPU {elsewhere}",
-                        settings.cpu
-                    ));
+                    let (cpu, to_cpu) = (settings.cpu, elsewhere);
+                    result.ended_early = Some(EndedEarly::Moved { cpu, to_cpu, because: None });
                 }
                 let ended = now >= control.end() || control.stopped() || result.ended_early.is_some();
                 if ended || now >= measuring.next_interval {

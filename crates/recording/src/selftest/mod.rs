@@ -7,9 +7,11 @@ mod report;
 mod run;
 mod score;
 
-pub use report::{Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict};
+pub use report::{
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
+};
 pub use run::{SelftestError, SelftestSettings, Selftested, run};
-pub use score::{Episode, PASS_PERCENT, score};
+pub use score::{Episode, score};
 
 #[cfg(test)]
 mod tests;

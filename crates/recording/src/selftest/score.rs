@@ -8,9 +8,6 @@ use jitterscope_model::{
 };
 use std::collections::HashMap;
 
-/// The share of the injections that must be found, and named, for a kind to pass.
-pub const PASS_PERCENT: u32 = 95;
-
 /// One kind's turn, and what was recorded meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Episode<'a> {

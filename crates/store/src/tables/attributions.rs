@@ -160,7 +160,7 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
     })
 }
 
-/// Who set a row's culprit going.
+/// Who triggered a row's culprit.
 fn senders<'a>(of: &Columns<'a>) -> Result<impl Fn(usize) -> Option<Sender> + use<'a>, String> {
     let (comm, via) = (of.text("sender_comm")?, of.text("sender_via")?);
     let (tid, tgid, cpu) = (of.i32("sender_tid")?, of.i32("sender_tgid")?, of.u32("sender_cpu")?);

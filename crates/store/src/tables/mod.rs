@@ -92,7 +92,7 @@ pub const SCHEMA: [Table; 3] = [
             ("unseen_cpu", Column::U32OrNull, "CPU of which no record says what ran"),
             ("frame", Column::TextOrNull, "records of the frame whose end is missing"),
             ("detail", Column::TextOrNull, "of a culprit that the writer did not know: what was said of it"),
-            ("sender_comm", Column::TextOrNull, "who set it going: thread name, null where none had a part"),
+            ("sender_comm", Column::TextOrNull, "who triggered it: thread name, null where none had a part"),
             ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
             ("sender_tgid", Column::I32OrNull, "its process, where known"),
             ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),

@@ -2,8 +2,8 @@
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
-use crate::in_force::InForce;
 use crate::knob::{Fact, Group, Knob, Mechanism, Risk, Weight};
+use crate::settles::InForce;
 use jitterscope_model::{CulpritKind, Verdict};
 
 /// Time without any kernel event, and at the edges of what the kernel recorded, where a host may have run something

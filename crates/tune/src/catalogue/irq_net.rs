@@ -3,10 +3,10 @@
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
-use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Setting, Shown, Want, Weight,
 };
+use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 
 /// Other programs that write interrupt affinities.

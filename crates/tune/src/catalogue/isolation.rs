@@ -3,10 +3,10 @@
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
-use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
 };
+use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 
 /// Threads of the kernel that run where they like; the rest of the kernel's threads are bound.

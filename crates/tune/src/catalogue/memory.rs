@@ -3,8 +3,8 @@
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
-use crate::in_force::InForce;
 use crate::knob::{Fact, Group, Knob, Mechanism, Risk, Setting, Shown, Want, Weight};
+use crate::settles::InForce;
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
 

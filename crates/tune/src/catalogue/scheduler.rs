@@ -3,10 +3,10 @@
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
-use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{
     Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Want, Weight,
 };
+use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 use jitterscope_model::{Nanos, Verdict};
 

@@ -2,8 +2,8 @@
 
 use crate::answer::{Answer, CulpritPattern, Workers};
 use crate::cmdline::{BootParam, BootValue};
-use crate::in_force::{InForce, Settles, Sign};
 use crate::knob::{Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, Want, Weight};
+use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 use jitterscope_model::Nanos;
 

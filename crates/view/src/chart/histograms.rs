@@ -1,8 +1,8 @@
 //! The pipeline's histograms: how many messages took how long.
 
 use super::plot::{self, Area, Axis};
-use super::scale::{self, Scale};
-use super::shared::Shared;
+use super::scale;
+use super::shared::{Shared, bars, of_messages};
 use super::svg::{Anchor, Svg};
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
@@ -10,9 +10,6 @@ use crate::number::count;
 use jitterscope_analyze::picture::{Curve, CurveOf};
 
 const PANEL: f64 = 240.0;
-/// Bars a decade.
-const BARS: f64 = 16.0;
-
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let mut curves: Vec<&Curve> = of_messages(run).collect();
     // What the verdict tells first.
@@ -44,26 +41,6 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         panel(&mut svg, area, curve, &words::curve(run, curve.of), shared);
     }
     Ok(svg)
-}
-
-/// The distributions that are drawn.
-pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
-    let wanted = |curve: &&Curve| {
-        matches!(curve.of, CurveOf::Transit(_) | CurveOf::FromIntended(_) | CurveOf::Inter(_))
-    };
-    run.picture.curves.iter().filter(wanted)
-}
-
-/// How many are in each bar.
-pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
-    let Scale::Log(from, to) = x_scale else { return Vec::new() };
-    let bars = ((to / from).log10() * BARS).round().max(1.0) as usize;
-    let mut counts = vec![0u64; bars];
-    for (ns, n) in &curve.counts {
-        let at = (x_scale.share(ns.0) * bars as f64) as usize;
-        counts[at.min(bars - 1)] += n;
-    }
-    counts
 }
 
 fn panel(svg: &mut Svg, area: Area, curve: &Curve, name: &str, shared: &Shared) {

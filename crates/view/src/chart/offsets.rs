@@ -2,35 +2,21 @@
 
 use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
-use super::shared::Shared;
+use super::shared::{Shared, across, has_periods};
 use super::svg::{Anchor, Px, Svg};
 use super::theme::HEAT;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::count;
 use crate::timeline::Noun;
-use jitterscope_analyze::picture::OffsetMap;
-use jitterscope_model::Nanos;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
 /// So many in a field have the strongest colour where none has more: one alone in each is a faint field. As
 /// `web/src/offsets.ts` has it.
 const FEW: u64 = 6;
-/// Less than so many units of time show no period of one.
-const UNITS: u64 = 3;
 /// Width of a small letter of the key.
 const LETTER: f64 = 6.8;
-
-/// How long its columns are together.
-pub(super) fn across(map: &OffsetMap) -> Nanos {
-    Nanos(map.unit.0.saturating_mul(map.units_per_column).saturating_mul(map.columns as u64))
-}
-
-/// Whether so long a run can show a period of this unit.
-pub(super) fn has_periods(duration: Nanos, unit: Nanos) -> bool {
-    duration.0 >= unit.0.saturating_mul(UNITS)
-}
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let map = shared.map(run);

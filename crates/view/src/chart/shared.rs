@@ -1,18 +1,21 @@
 //! What charts beside one another have in common: what is equally long is equally large in all of them, and a
 //! culprit is the same series.
 
-use super::histograms;
-use super::offsets;
 use super::scale::Scale;
 use super::theme::{SERIES, WIDTH};
 use super::words;
 use crate::drawn::Drawn;
 use crate::style::fit;
 use crate::words::{detail, kind_and_name};
-use jitterscope_analyze::picture::{DrawnCulprit, DrawnStall, OffsetMap};
+use jitterscope_analyze::picture::{Curve, CurveOf, DrawnCulprit, DrawnStall, OffsetMap};
 use jitterscope_model::{CulpritKey, KeyLevel, Nanos, Subject};
 use std::borrow::Cow;
 use std::collections::HashMap;
+
+/// Bars a decade.
+const BARS: f64 = 16.0;
+/// Less than so many units of time show no period of one.
+const UNITS: u64 = 3;
 
 /// Of runs that are shown beside one another, or of one alone.
 pub(super) struct Shared {
@@ -43,18 +46,17 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn of(runs: &[&Drawn], width: f64) -> Shared {
         let stalls = || runs.iter().flat_map(|run| &run.picture.stalls);
-        let messages = || runs.iter().flat_map(|run| histograms::of_messages(run));
+        let messages = || runs.iter().flat_map(|run| of_messages(run));
         let times = Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
-        let highest = messages().flat_map(|curve| histograms::bars(curve, times)).max().unwrap_or(1).max(1);
+        let highest = messages().flat_map(|curve| bars(curve, times)).max().unwrap_or(1).max(1);
         let culprits = |run: &&Drawn| {
             let largest = run.picture.culprits.iter().map(|culprit| culprit.total.0).max();
             of_its_time(run, largest.unwrap_or(0))
         };
         // The largest unit, where each run has enough of it to show a period: of a smaller one no map is made.
         let largest = runs.iter().map(|run| run.picture.offsets.unit).max();
-        let unit =
-            largest.filter(|unit| runs.iter().all(|run| offsets::has_periods(run.picture.duration, *unit)));
-        let across = |run: &&Drawn| offsets::across(&in_unit(run, unit));
+        let unit = largest.filter(|unit| runs.iter().all(|run| has_periods(run.picture.duration, *unit)));
+        let across = |run: &&Drawn| across(&in_unit(run, unit));
         let most = |run: &&Drawn| in_unit(run, unit).counts.iter().copied().max();
         Shared {
             width,
@@ -87,6 +89,36 @@ impl Shared {
         let share = of_its_time(run, time) / self.stolen;
         if share.is_finite() { share } else { 0.0 }
     }
+}
+
+/// The distributions that are drawn.
+pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
+    let wanted = |curve: &&Curve| {
+        matches!(curve.of, CurveOf::Transit(_) | CurveOf::FromIntended(_) | CurveOf::Inter(_))
+    };
+    run.picture.curves.iter().filter(wanted)
+}
+
+/// How many are in each bar.
+pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
+    let Scale::Log(from, to) = x_scale else { return Vec::new() };
+    let bars = ((to / from).log10() * BARS).round().max(1.0) as usize;
+    let mut counts = vec![0u64; bars];
+    for (ns, n) in &curve.counts {
+        let at = (x_scale.share(ns.0) * bars as f64) as usize;
+        counts[at.min(bars - 1)] += n;
+    }
+    counts
+}
+
+/// How long its columns are together.
+pub(super) fn across(map: &OffsetMap) -> Nanos {
+    Nanos(map.unit.0.saturating_mul(map.units_per_column).saturating_mul(map.columns as u64))
+}
+
+/// Whether so long a run can show a period of this unit.
+pub(super) fn has_periods(duration: Nanos, unit: Nanos) -> bool {
+    duration.0 >= unit.0.saturating_mul(UNITS)
 }
 
 fn in_unit(run: &Drawn, unit: Option<Nanos>) -> Cow<'_, OffsetMap> {

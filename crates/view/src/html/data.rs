@@ -9,20 +9,17 @@
 //! order of the parts: what one culprit takes is alike. `cpu` is by what it differs from the lane's. `web/src/data.ts` reads it; the two have one version.
 
 use super::frames::{FrameRow, key_of};
+use super::packing::packed;
 use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
 use crate::text::headline;
 use crate::timeline::{Noun, StallKind};
 use crate::words;
-use base64::Engine;
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
 use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort};
 use jitterscope_analyze::{WorstStall, explain};
 use jitterscope_model::{Part, TimelineRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
 
 /// Of the form above; `web/src/data.ts` refuses another.
 const VERSION: u32 = 3;
@@ -117,18 +114,6 @@ struct Place {
 /// The rows of a run, in base64.
 pub(super) fn encoded(run: &Drawn, served: bool) -> String {
     packed(&plain(run, served))
-}
-
-/// Deflated, in base64.
-pub(super) fn packed(plain: &[u8]) -> String {
-    base64::engine::general_purpose::STANDARD.encode(deflated(plain))
-}
-
-fn deflated(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    // Writing to memory does not fail; should it, the page says that its data are damaged.
-    let _ = encoder.write_all(plain);
-    encoder.finish().unwrap_or_default()
 }
 
 #[derive(Default)]

@@ -5,7 +5,7 @@
 //! frames one after another, seven numbers each: CPU (-1 for none), depth, from when (since the frame before began),
 //! how long (-1 for a moment), name, note, and which of the page's culprits it is (-1 for none of them). `web/src/frames.ts` reads it.
 
-use super::data::packed;
+use super::packing::packed;
 use crate::words;
 use jitterscope_analyze::picture::DrawnCulprit;
 use jitterscope_model::{CulpritKey, KeyLevel, Nanos, StallId, Subject, TimelineItem, TimelineRow};

@@ -16,6 +16,7 @@ mod frames;
 mod index;
 mod markup;
 mod messages;
+mod packing;
 mod policy;
 mod refusal;
 mod settings;

@@ -3,6 +3,7 @@
 use super::followed::ran;
 use super::markup::{Cell, Head, Markup};
 use crate::chart::shares::{self, Whole};
+use crate::ended::ended_early;
 use crate::number::{count, percent, percent_cell, span};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{BelongingThread, Nanos, PassiveCpu};
@@ -113,7 +114,7 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
     if let Some(why) = &cpu.ended_early {
         body.element(
             "<p class=\"warning\"><strong>Mind:</strong> ",
-            &format!("CPU {} was not watched to the end: {why}.", cpu.cpu),
+            &format!("CPU {} was not watched to the end: {}.", cpu.cpu, ended_early(why)),
             "</p>\n",
         );
     }

@@ -1,6 +1,7 @@
 //! CPUs side by side: a column each, as sysjitter shows them; of many first the worst, a row each.
 
 use super::Page;
+use crate::ended::ended_early;
 use crate::number::{count, percent, rate, span};
 use crate::style::Tone;
 use jitterscope_analyze::{CpuSummary, FineNanos, Percentiles, RunSummary, TotalSummary};
@@ -51,7 +52,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
     for cpu in &cpus {
         if let Some(why) = &cpu.ended_early {
-            let text = format!("CPU {} ended early, after {}: {why}", cpu.cpu, span(cpu.measured_ns));
+            let text =
+                format!("CPU {} ended early, after {}: {}", cpu.cpu, span(cpu.measured_ns), ended_early(why));
             page.prose(Some(Tone::Warning), 2, &text);
         }
     }

@@ -6,6 +6,7 @@ mod cpus;
 mod culprits;
 pub(crate) mod headline;
 mod over_time;
+mod page;
 mod passive;
 mod percentiles;
 pub(crate) mod periods;
@@ -18,13 +19,14 @@ mod worst;
 
 pub(crate) use brief::message_headline;
 pub use brief::{Next, Step, brief};
+pub(crate) use page::{Page, Told};
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
 
 pub use headline::unproven;
 
 use crate::lines::short_cpus_text;
-use crate::style::{Style, Tone, wrap};
+use crate::style::Style;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};
 
@@ -83,26 +85,9 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
-/// One thing that a report says, for other views.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// What it is about; empty of prose.
-    pub(crate) name: String,
-    /// How it is meant.
-    pub(crate) tone: Option<Tone>,
-    /// In full.
-    pub(crate) text: String,
-}
-
-impl Told {
-    pub(crate) fn plain(text: String) -> Told {
-        Told { name: String::new(), tone: None, text }
-    }
-}
-
 /// What was measured by a probe that spins or sleeps, in sentences; nothing of other runs.
 pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
-    let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
+    let mut page = Page::gathering();
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
     match &summary.wakeup {
@@ -113,18 +98,18 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
         None if cpus.is_empty() => {}
         None => headline::stolen(&mut page, summary, &cpus),
     }
-    page.told.unwrap_or_default()
+    page.into_told()
 }
 
 /// What the verdicts rest on, fact by fact.
 pub(crate) fn trust(summary: &RunSummary) -> Vec<Told> {
-    let mut page = Page { told: Some(Vec::new()), ..Page::new(Style::default()) };
+    let mut page = Page::gathering();
     match summary.probe.cpus.is_empty() {
         true if !summary.passive.is_empty() => trust::of_watched(&mut page, summary),
         true => trust::of_followed(&mut page, summary),
         false => trust::render(&mut page, summary),
     }
-    page.told.unwrap_or_default()
+    page.into_told()
 }
 
 /// Of CPUs that were watched: whose they are, what was taken from that, by whom.
@@ -142,74 +127,4 @@ fn watched(summary: &RunSummary, style: Style) -> String {
     trust::of_watched(&mut page, summary);
     page.warnings(summary);
     page.into_text()
-}
-
-/// A report being written.
-pub(crate) struct Page {
-    out: String,
-    pub(crate) style: Style,
-    /// What is said is gathered here instead, where another view wants it.
-    told: Option<Vec<Told>>,
-}
-
-impl Page {
-    pub(crate) fn new(style: Style) -> Page {
-        Page { out: String::new(), style, told: None }
-    }
-
-    pub(crate) fn into_text(self) -> String {
-        self.out
-    }
-
-    pub(crate) fn line(&mut self, text: &str) {
-        self.out.push_str(text.trim_end());
-        self.out.push('\n');
-    }
-
-    /// A heading with a blank line before it, and a remark at the right margin.
-    pub(crate) fn heading(&mut self, text: &str, remark: &str) {
-        self.line("");
-        let gap = self.style.columns().saturating_sub(text.len() + remark.len()).max(1);
-        let line = format!(
-            "{}{}{}",
-            self.style.paint(Tone::Heading, text),
-            " ".repeat(gap),
-            self.style.paint(Tone::Dim, remark)
-        );
-        self.line(&line);
-    }
-
-    /// Gathers what is said, where another view wants it.
-    fn gathers(&mut self, name: &str, tone: Option<Tone>, text: &str) -> bool {
-        let told = Told { name: name.to_owned(), tone, text: text.to_owned() };
-        self.told.as_mut().map(|all| all.push(told)).is_some()
-    }
-
-    /// Prose over the whole width.
-    pub(crate) fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
-        if self.gathers("", tone, text) {
-            return;
-        }
-        for line in self.style.prose(tone, indent, text) {
-            self.line(&line);
-        }
-    }
-
-    /// What the reader must know, at the end of every report.
-    pub(crate) fn warnings(&mut self, summary: &RunSummary) {
-        if summary.warnings.is_empty() {
-            return;
-        }
-        self.heading("WARNINGS", "");
-        for warning in &summary.warnings {
-            let mark = self.style.paint(Tone::Warning, "!");
-            for (at, line) in wrap(&crate::warnings::warning(&warning.warning), self.style.columns() - 4)
-                .into_iter()
-                .enumerate()
-            {
-                let mark = if at == 0 { &mark } else { " " };
-                self.line(&format!("  {mark} {line}"));
-            }
-        }
-    }
 }

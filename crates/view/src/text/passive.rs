@@ -1,6 +1,7 @@
 //! CPUs that were watched: what belongs there and its share, who ran beside it, how often and how long.
 
 use super::{Page, short_cpus_text, threads};
+use crate::ended::ended_early;
 use crate::number::{count, percent, percent_cell, span};
 use crate::style::{Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
@@ -195,7 +196,7 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         page.prose(None, 2, &text);
     }
     if let Some(why) = &cpu.ended_early {
-        page.prose(Some(Tone::Warning), 2, &format!("It was not watched to the end: {why}."));
+        page.prose(Some(Tone::Warning), 2, &format!("It was not watched to the end: {}.", ended_early(why)));
     }
     if cpu.stretches > 0 {
         let text = format!(

@@ -11,7 +11,7 @@ use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
 const ROWS: usize = 24;
 /// Threads shown one by one.
 const BLOCKS: usize = 6;
-/// Lines of what ran in a thread's stead.
+/// Lines of what ran instead of a thread.
 const INSTEAD: usize = 8;
 /// Lines of CPUs that a thread ran on.
 const CPUS: usize = 8;
@@ -159,7 +159,7 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
     instead(page, &thread.ran_instead, "ran instead");
 }
 
-/// Count, shortest, mean and longest of each that had the CPU in the thread's stead.
+/// Count, shortest, mean and longest of each that had the CPU instead of the thread.
 pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
     let ran = RanInstead::by_program(ran);
     if ran.is_empty() {

@@ -1,6 +1,7 @@
 //! How late a sleeper woke: in full, by phase, and beside an idle CPU.
 
 use super::{FEW_CPUS, Page, short_cpus_text};
+use crate::ended::ended_early;
 use crate::number::{count, moment, percent, percent_cell, span};
 use crate::style::{Tone, tame};
 use crate::words;
@@ -161,7 +162,11 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
         page.line(&row(name, &cpu.lateness));
         let ended = summary.probe.cpus.iter().find(|one| one.cpu == cpu.cpu);
         if let Some((why, after)) = ended.and_then(|one| Some((one.ended_early.as_ref()?, one.measured_ns))) {
-            page.prose(Some(Tone::Warning), 8, &format!("ended early, after {}: {why}", span(after)));
+            page.prose(
+                Some(Tone::Warning),
+                8,
+                &format!("ended early, after {}: {}", span(after), ended_early(why)),
+            );
         }
     }
     if measured(wakeup).len() > 1 {

@@ -1,0 +1,59 @@
+//! Whom a name in a condition means.
+
+use jitterscope_model::{CulpritKind, Subject};
+
+/// Whether `text` is what the pattern says; `*` stands for anything.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(after, &rest[at..]))
+        }),
+    }
+}
+
+/// A kind, where a pattern begins with one, and what follows: `kworker vmstat_update`.
+pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
+    let parts = pattern.split_once(' ');
+    match parts.and_then(|(kind, rest)| Some((CulpritKind::from_word(kind)?, rest.trim_start()))) {
+        Some((kind, rest)) => (Some(kind), rest),
+        None => (None, pattern),
+    }
+}
+
+/// Whether a culprit is meant: by its name, that of its process, its kind, or its kind and name with a blank between
+/// them; `*` stands for anything.
+#[must_use]
+pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
+    if let (Some(kind), name) = kind_and_rest(pattern)
+        && kind == subject.kind()
+        && is_meant(name, subject)
+    {
+        return true;
+    }
+    let of_process = || subject.task().and_then(|task| task.process.as_deref());
+    matches(pattern, &subject.name())
+        || matches(pattern, subject.kind_word())
+        || of_process().is_some_and(|process| matches(pattern, process))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text, is) in [
+            ("kworker", "kworker", true),
+            ("kworker", "kworker/1:1", false),
+            ("kworker*", "kworker/1:1", true),
+            ("*:1", "kworker/1:1", true),
+            ("k*r*1", "kworker/1:1", true),
+            ("*", "", true),
+            ("k*x", "kworker", false),
+            ("\u{e9}*", "\u{e9}t\u{e9}", true),
+        ] {
+            assert_eq!(matches(pattern, text), is, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Undoing the knobs of an experiment that did not get to it.
+
+use jitterscope_experiment::ExperimentError;
+use jitterscope_platform::Machine;
+use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
+use std::time::{Duration, Instant};
+
+/// How long another process may hold the journal.
+pub(super) const LOCKED: Duration = Duration::from_secs(20);
+
+/// Undoes those of these knobs that are changed, by the journal.
+///
+/// # Errors
+/// Not all of them could be put back; the journal keeps what is still to be undone.
+pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), ExperimentError> {
+    let failed = |why: String| ExperimentError::NotReverted(why);
+    let begun = Instant::now();
+    loop {
+        let standing = status(machine, dir).map_err(|error| failed(error.to_string()))?;
+        let ours: Vec<String> = knobs
+            .iter()
+            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
+            .cloned()
+            .collect();
+        if ours.is_empty() {
+            return Ok(());
+        }
+        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| OnDrift::Keep) {
+            Ok(report) if report.unsettled().next().is_none() => return Ok(()),
+            Ok(_) => return Err(failed(format!("not all of {} was undone", ours.join(", ")))),
+            Err(jitterscope_tune::RollbackError::State(StateError::Locked { .. }))
+                if begun.elapsed() < LOCKED =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) => return Err(failed(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! From the arguments of this process to what it is to do.
+
+use crate::args::{Cli, PROBES};
+use crate::wrong_args::told;
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+
+/// The arguments of this process; ends it where they are wrong, or ask for help or the version.
+///
+/// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the
+/// error is that of the same arguments spelt out.
+///
+/// # Errors
+/// The arguments are wrong, or ask for help or the version: the text to print, and where.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let error = match Cli::try_parse_from(&given) {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    // `record -d 3s wakeup` means `record wakeup -d 3s`.
+    if let Some(ordered) = probe_first(&given, &error) {
+        return parse_given(&ordered);
+    }
+    told(&given, error)
+}
+
+fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(given).or_else(|error| told(given, error))
+}
+
+/// The arguments with the probe right behind `record`, where it was given behind options.
+fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
+    let probe = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::ArgumentConflict, Some(ContextValue::String(probe)))
+            if PROBES.contains(&probe.as_str()) =>
+        {
+            probe
+        }
+        _ => return None,
+    };
+    let record = given.iter().position(|arg| arg == "record")?;
+    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == probe.as_str())?;
+    let mut ordered = given.to_vec();
+    let word = ordered.remove(at);
+    ordered.insert(record + 1, word);
+    Some(ordered)
+}

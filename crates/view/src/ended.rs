@@ -1,0 +1,50 @@
+//! Why a CPU was not measured to the end, in words.
+
+use crate::style::tame;
+use jitterscope_model::{EndedEarly, MovedBecause};
+
+/// As part of a sentence.
+#[must_use]
+pub(crate) fn ended_early(of: &EndedEarly) -> String {
+    match of {
+        EndedEarly::Moved { cpu, to_cpu, because } => {
+            let because = because.as_ref().map_or_else(String::new, moved);
+            format!("CPU {cpu} was taken away: the probe was moved to CPU {to_cpu}{because}")
+        }
+        EndedEarly::Offline => "the CPU went offline".into(),
+        EndedEarly::Worded(text) => tame(text),
+        EndedEarly::Unknown(_) => "for a reason that only the newer version knows which recorded it".into(),
+    }
+}
+
+fn moved(because: &MovedBecause) -> String {
+    let by = because.by.as_ref().map(|by| format!(" by {} (pid {})", tame(&by.comm), by.tid));
+    match (because.offline, by) {
+        (false, Some(by)) => format!("{by}, which changed where it may run"),
+        (false, None) => " by a change of where it may run (taskset, a cpuset)".into(),
+        (true, by) => format!("{}, for the CPU went offline", by.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CpuId, Mover};
+
+    #[test]
+    fn who_had_the_probe_moved_is_told_and_an_online_cpu_did_not_go_offline() {
+        let told = |offline, by: Option<&str>| {
+            let by = by.map(|comm| Mover { comm: comm.into(), tid: 812 });
+            let because = Some(MovedBecause { offline, by });
+            ended_early(&EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because })
+        };
+        let moved = "CPU 1 was taken away: the probe was moved to CPU 0";
+        assert_eq!(
+            told(false, Some("taskset")),
+            format!("{moved} by taskset (pid 812), which changed where it may run")
+        );
+        assert_eq!(told(false, None), format!("{moved} by a change of where it may run (taskset, a cpuset)"));
+        assert_eq!(told(true, None), format!("{moved}, for the CPU went offline"));
+        assert_eq!(told(true, Some("sh")), format!("{moved} by sh (pid 812), for the CPU went offline"));
+    }
+}
