@@ -128,10 +128,15 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
                 "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
             )
         }
+        Ended::AwaitsReboot => {
+            "The runs without the change are made; those with it come after a reboot.".into()
+        }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
     });
-    if !of.interleaved {
+    if of.across_reboot {
+        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference.".into());
+    } else if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
     }
     if let Some(why) = &of.left_out {
@@ -341,6 +346,7 @@ mod tests {
                 void: void.iter().map(|why| (*why).to_owned()).collect(),
                 left_out: None,
                 interleaved: false,
+                across_reboot: false,
                 decisions: Vec::new(),
                 verified: Verified::Undecided,
                 diff: None,

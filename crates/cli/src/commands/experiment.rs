@@ -10,7 +10,7 @@ use super::experiment_probe::{self, ProbeArg, probe_lab};
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
-use super::{experiment_auto, experiment_auto_plan};
+use super::{experiment_across, experiment_auto, experiment_auto_plan};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -53,6 +53,7 @@ decided then is decided. However it ends, killed or not, the machine is left as 
   jitterscope experiment --apply 'systemctl stop irqbalance' --revert 'systemctl start irqbalance'
   jitterscope experiment --apply 'ethtool -L eth0 combined 1' --revert 'ethtool -L eth0 combined 4' \
     --applied-when 'ip link show eth0 | grep -q LOWER_UP' --settles-in 10s --removes 'eth0*'
+  jitterscope experiment --knob isolcpus-domain,nohz-full --cpus 3 --across-reboot
   jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
 pub struct ExperimentArgs {
     /// Try these knobs of the catalogue, by id
@@ -85,6 +86,10 @@ pub struct ExperimentArgs {
     /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
     #[arg(long)]
     pub(super) auto: bool,
+    /// The knobs are set at boot: measure without them now, and with them after a reboot, when the same command is
+    /// started again. Nothing is changed: it says what to add to the boot line
+    #[arg(long, requires = "knob", requires = "cpus", conflicts_with_all = ["auto", "command", "dry_run"])]
+    across_reboot: bool,
     /// --auto: how long all of it may take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,
@@ -174,6 +179,9 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         // Who may not change the machine is told before anything is measured.
         drop(StateDir::at(&args.state_dir).lock()?);
         put_right_first(&args.state_dir)?;
+    }
+    if args.across_reboot {
+        return experiment_across::run(args, places, machine, (measured, rules), &stop);
     }
     if args.auto {
         experiment_auto::check(args)?;
@@ -422,7 +430,7 @@ fn made(session: &Session, interleaved: bool) -> String {
     format!("{} runs without the change and {} with it", of(Arm::A), of(Arm::B))
 }
 
-fn subject(
+pub(super) fn subject(
     args: &ExperimentArgs,
     machine: Machine,
     measured: CpuChoice,

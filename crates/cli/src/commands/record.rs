@@ -103,6 +103,7 @@ pub struct WakeupArgs {
     mut_arg("idle_control", |arg| arg.hide(true)),
     mut_arg("priority", |arg| arg.hide(true)),
     mut_arg("no_trace", |arg| arg.hide(true)),
+    mut_arg("graph", |arg| arg.hide(true)),
     mut_arg("warmup", |arg| arg.help("How long to look who has the CPUs before that; what happens then does not count")),
     mut_arg("owner", |arg| {
         arg.help(
@@ -171,6 +172,10 @@ pub struct MeasureArgs {
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
     pub no_trace: bool,
+    /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
+    /// kernel does for others: work items, softirqs, interrupts. May be repeated
+    #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]
+    pub graph: Vec<String>,
     /// Trace buffer of each measured CPU
     #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
     pub trace_buffer: u64,
@@ -244,6 +249,9 @@ fn only_for_wakeup(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageErro
         (ProbeKind::None, Some((option, _))) => Err(UsageError(format!(
             "{option} goes with 'record wakeup'; without a probe nothing of ours sleeps"
         ))),
+        (ProbeKind::None, None) if !args.graph.is_empty() => {
+            Err(UsageError("--graph goes with a probe: 'record' or 'record wakeup'".into()))
+        }
         (ProbeKind::Spin | ProbeKind::Wakeup, None) if args.owner.is_some() => Err(UsageError(
             "--for goes with 'record --probe none': a probe is itself what its CPU belongs to".into(),
         )),
@@ -305,6 +313,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         fifo_priority: args.priority,
         clock: args.reading.clock.kind(),
         trace: !args.no_trace,
+        graph: args.graph.clone(),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(&machine, &measured),
