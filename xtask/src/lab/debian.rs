@@ -158,7 +158,8 @@ fn backports(program: &str) -> anyhow::Result<Command> {
         fs::write(&list, format!("deb {key}{server} {release}-backports main\n"))?;
     }
     command.arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
-    command.args(["-o", "Dir::Etc::sourceparts=/dev/null"]);
+    // What is installed is not what is looked for.
+    command.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Dir::State::status=/dev/null"]);
     Ok(command)
 }
 

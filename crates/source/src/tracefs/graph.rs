@@ -169,12 +169,15 @@ impl CallGraph {
     /// # Errors
     /// The kernel does not have one of the functions.
     pub fn begin(&mut self) -> Result<(), TraceError> {
+        // As long as none is chosen, all are looked into.
+        self.side.set_tracing(false)?;
         forget_functions(&self.tracefs);
         let functions: Vec<&str> = self.settings.functions.iter().map(String::as_str).collect();
         self.look_into(&functions)?;
         self.side.instance().write("tracing_cpumask", &self.settings.measured.to_mask())?;
         self.side.clear()?;
-        self.side.open_pipes(&self.settings.measured)
+        self.side.open_pipes(&self.settings.measured)?;
+        self.side.set_tracing(true)
     }
 
     fn look_into(&self, functions: &[&str]) -> Result<(), TraceError> {
