@@ -53,8 +53,12 @@ pub struct GraphSettings {
 /// The kernel functions that are meant: `culprit` becomes those with which this kernel begins to work for somebody.
 ///
 /// # Errors
-/// The kernel has no such function, or inlined it.
+/// The kernel has no such tracer; it has no such function, or inlined it.
 pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String>, TraceError> {
+    // A kernel that is locked down may refuse the list, and then lacks the tracer, too: that is what there is to say.
+    if !offers(&tracefs.machine().read(format!("{}/available_tracers", tracefs.root()))?) {
+        return Err(TraceError::NoGraph);
+    }
     let text = tracefs.machine().read(format!("{}/{AVAILABLE}", tracefs.root()))?;
     // A module's functions have its name behind theirs.
     let known: std::collections::HashSet<&str> =

@@ -32,11 +32,12 @@ fn of_graph(graph: &GraphPrice) -> String {
     let mut text = format!("looking into kernel functions took {} records more", count(graph.records));
     if let Some(RecordCost { warm_ns, cold_ns }) = graph.record {
         let taken = |each: Nanos| Nanos(each.0.saturating_mul(graph.records));
-        text += &format!(
-            " of {warm_ns} to {cold_ns} each, an estimated {} to {} in all",
-            taken(warm_ns),
-            taken(cold_ns)
-        );
+        let range = |least: Nanos, most: Nanos| match least == most {
+            true => least.to_string(),
+            false => format!("{least} to {most}"),
+        };
+        let (each, all) = (range(warm_ns, cold_ns), range(taken(warm_ns), taken(cold_ns)));
+        text += &format!(" of {each} each, an estimated {all} in all");
     }
     if let Some(beside) = graph.beside_ns {
         text += &format!(", and made a short system call {beside} longer on every CPU");
