@@ -134,7 +134,7 @@ umount /mnt
 mount -t tmpfs -o size=16m tmpfs /mnt
 jitterscope --runs /mnt/runs record --cpus 1 -d 60s --threshold 1us -q --json >/out/filled.out 2>/out/filled.err &
 pid=$!
-while ! ls /mnt/runs/.partial-*/trace/segments/*.seg >/dev/null 2>&1; do usleep 100000; done
+while kill -0 $pid 2>/dev/null && ! ls /mnt/runs/.partial-*/trace/segments/*.seg >/dev/null 2>&1; do usleep 100000; done
 usleep 3000000
 dd if=/dev/zero of=/mnt/rest bs=64k 2>/dev/null
 wait $pid; echo "filled $?" >>/out/codes

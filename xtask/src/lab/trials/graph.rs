@@ -33,7 +33,7 @@ cat $tracing/set_graph_function >/out/functions-taken
 echo >$tracing/set_graph_function
 jitterscope record --cpus 1 -d 60s --graph vmstat_update -q >/dev/null 2>/out/killed.err &
 pid=$!
-while ! grep -q vmstat_update $tracing/set_graph_function; do usleep 100000; done
+while kill -0 $pid 2>/dev/null && ! grep -q vmstat_update $tracing/set_graph_function; do usleep 100000; done
 kill -9 $pid; wait $pid
 cat $tracing/set_graph_function >/out/functions-killed
 step clean jitterscope doctor --clean
