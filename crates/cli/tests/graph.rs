@@ -3,8 +3,7 @@
 
 mod live;
 
-use jitterscope_testing::turn;
-use live::{can_trace, jitterscope, json, stderr};
+use live::{can_trace, jitterscope, json, stderr, turn};
 use std::fs;
 
 fn chosen() -> Option<String> {

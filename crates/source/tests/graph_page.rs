@@ -1,6 +1,6 @@
 //! A page of function_graph as Linux 6.12 wrote it in a guest of the lab, while `vmstat_update` was looked into.
 
-use jitterscope_model::CpuId;
+use jitterscope_model::{CallRecord, CpuId};
 use jitterscope_source::{CallDecoder, Decoder, TraceContext};
 
 const PAGE: &[u8] = include_bytes!("fixtures/graph-6.12/page.bin");
@@ -13,16 +13,16 @@ fn every_call_of_a_recorded_page_is_read() {
     let mut calls = Vec::new();
     let range = decoder.page(CpuId(1), PAGE, |call| calls.push(call)).unwrap().unwrap();
     let symbols = context.symbol_table();
-    let (begins, ends): (Vec<_>, Vec<_>) = calls.iter().partition(|call| !call.ends);
+    let (begins, ends): (Vec<CallRecord>, Vec<CallRecord>) = calls.iter().partition(|call| !call.ends);
     assert_eq!((begins.len(), ends.len()), (23, 18));
     assert_eq!(range, (calls[0].time, calls[calls.len() - 1].time));
     assert!(calls.is_sorted_by_key(|call| call.time));
     assert!(calls.iter().all(|call| symbols.name(call.function).is_some()), "each has a name");
     // Last come, first gone; the page was read while some were under way.
-    let mut open = Vec::new();
+    let mut open: Vec<CallRecord> = Vec::new();
     for call in &calls {
         if call.ends {
-            let begun: jitterscope_model::CallRecord = open.pop().unwrap();
+            let begun = open.pop().unwrap();
             assert_eq!((begun.function, begun.depth, begun.tid), (call.function, call.depth, call.tid));
         } else {
             assert_eq!(call.depth as usize, open.len());

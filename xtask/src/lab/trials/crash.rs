@@ -131,7 +131,7 @@ step full jitterscope --runs /mnt/runs record --cpus 1 -d 3s --threshold 1us -q
 ls -A /mnt/runs >/out/full-runs
 umount /mnt
 # It fills up while it is written to: by then the measurement has begun.
-mount -t tmpfs -o size=16m tmpfs /mnt
+mount -t tmpfs -o size=80m tmpfs /mnt
 jitterscope --runs /mnt/runs record --cpus 1 -d 60s --threshold 1us -q --json >/out/filled.out 2>/out/filled.err &
 pid=$!
 while kill -0 $pid 2>/dev/null && ! ls /mnt/runs/.partial-*/trace/segments/*.seg >/dev/null 2>&1; do usleep 100000; done
