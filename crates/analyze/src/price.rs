@@ -1,6 +1,6 @@
 //! What recording the kernel's events took from whom it was about.
 
-use jitterscope_model::{EventClass, EventPrice, Nanos, ProbeKind, RecordCost, RunManifest};
+use jitterscope_model::{EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub struct Price {
     pub record: Option<RecordCost>,
     /// What those on measured CPUs took of them.
     pub taken: Option<Taken>,
+    /// What looking into kernel functions cost beside that; null where it was not asked for.
+    pub graph: Option<GraphPrice>,
     /// CPU time of our own thread, in a second of the measurement.
     pub helper_fraction: f64,
 }
@@ -63,6 +65,7 @@ pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> P
             least_of_time: fraction(least, time),
             most_of_time: fraction(most, time),
         }),
+        graph: price.graph.clone(),
         helper_fraction: fraction(price.helper_ns, duration.0 as f64),
     }
 }

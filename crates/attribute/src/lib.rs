@@ -11,6 +11,7 @@
 
 mod attributor;
 mod bandwidth;
+mod calls;
 mod costs;
 mod culprits;
 mod feed;
@@ -29,6 +30,7 @@ mod windows;
 
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use bandwidth::{Bandwidth, GroupThrottled};
+pub use calls::with_calls;
 pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use frequencies::FrequencyChanges;
 pub use lexicon::Lexicon;

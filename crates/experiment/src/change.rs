@@ -1,7 +1,7 @@
 //! What one arm has and the other has not.
 
 use crate::leader::shell_in;
-use crate::{Arm, ExperimentError, Leader, Notes, Predicted};
+use crate::{Arm, BootArm, ExperimentError, Leader, Notes, Predicted};
 use jitterscope_model::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
@@ -101,6 +101,11 @@ pub trait Change {
     /// It cannot be asked.
     fn shows(&mut self, _arm: Arm, _patience: Duration, _stop: &AtomicBool) -> Result<bool, ExperimentError> {
         Ok(true)
+    }
+
+    /// Which arm can be measured in this boot.
+    fn boot(&self) -> BootArm {
+        BootArm::Either
     }
 
     /// What it is to remove, as the knobs that it sets or its user say.

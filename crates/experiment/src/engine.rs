@@ -4,7 +4,7 @@ mod block;
 mod judging;
 mod turning;
 
-use crate::{Arm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, order};
+use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, order};
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
@@ -97,6 +97,8 @@ pub enum Ended {
     /// Where the arms do not take turns: the change was not seen to be in force, so nothing more was measured with
     /// it. Why is the last of what is void.
     Unseen,
+    /// The arm without the change is measured, and the other one needs a reboot.
+    AwaitsReboot,
     /// No time was left for another pair.
     Deadline,
     /// It was stopped; it can go on.
@@ -165,6 +167,8 @@ pub struct Outcome {
     pub left_out: Option<String>,
     /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
     pub interleaved: bool,
+    /// Whether a reboot lies between them. Whatever else that changed is in the difference, too.
+    pub across_reboot: bool,
     /// What was decided.
     pub decisions: Vec<Decision>,
     /// Whether the change does what it declares.
@@ -409,6 +413,7 @@ impl Engine<'_> {
             void: std::mem::take(&mut self.void),
             left_out: self.left_out.take(),
             interleaved,
+            across_reboot: self.of.change.boot() != BootArm::Either,
             decisions: std::mem::take(&mut self.decisions),
             verified,
             diff,

@@ -1,7 +1,7 @@
 //! What an experiment has measured so far, a line a pair, or a line a run where arms do not take turns, so that it
 //! can go on.
 
-use crate::{Arm, ExperimentError};
+use crate::{Arm, ExperimentError, Surroundings};
 use jitterscope_platform::HeldDir;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::File;
@@ -83,6 +83,7 @@ enum Line {
     Pair(Pair),
     Run(BlockRun),
     Chosen(Chosen),
+    Surroundings(Surroundings),
 }
 
 /// A session, open for more.
@@ -98,6 +99,8 @@ pub struct Session {
     pub block: Vec<BlockRun>,
     /// What was chosen to be tried, where a program chose.
     pub chosen: Option<Chosen>,
+    /// What the boot without the change was like, where a reboot lies between the arms.
+    pub surroundings: Option<Surroundings>,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
@@ -129,6 +132,7 @@ impl Session {
             pairs: Vec::new(),
             block: Vec::new(),
             chosen: None,
+            surroundings: None,
             boot_id,
         }
     }
@@ -154,6 +158,7 @@ impl Session {
         }
         let (mut pairs, mut block, mut chosen): (Vec<Pair>, Vec<BlockRun>, _) =
             (Vec::new(), Vec::new(), None);
+        let mut surroundings = None;
         for (at, line) in lines {
             match serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))? {
                 Line::Pair(pair) if pair.pair != pairs.len() => {
@@ -169,13 +174,15 @@ impl Session {
                     return Err(damaged(at + 1, "what is tried was chosen before".into()));
                 }
                 Line::Chosen(all) => chosen = Some(all),
+                Line::Surroundings(of) => surroundings = Some(of),
             }
         }
         let file = held.open_own(FILE).map_err(|error| failed(error.into_io()))?;
         // What is torn off must not become part of the next line.
         file.set_len(whole as u64).map_err(failed)?;
         let boot_id = boot_id.to_owned();
-        Ok(Session { path: path.clone(), file: Some(file), header, pairs, block, chosen, boot_id })
+        let path = path.clone();
+        Ok(Session { path, file: Some(file), header, pairs, block, chosen, surroundings, boot_id })
     }
 
     /// Adds a pair, on disk when it returns.
@@ -213,6 +220,18 @@ impl Session {
         let line = serde_json::to_string(&chosen).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.chosen = Some(chosen);
+        Ok(())
+    }
+
+    /// Adds what this boot is like, on disk when it returns; the last one counts.
+    ///
+    /// # Errors
+    /// The disk is full or gone.
+    pub fn surround(&mut self, surroundings: Surroundings) -> Result<(), ExperimentError> {
+        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let line = serde_json::to_string(&surroundings).map_err(|error| failed(error.into()))?;
+        self.line(&line)?;
+        self.surroundings = Some(surroundings);
         Ok(())
     }
 

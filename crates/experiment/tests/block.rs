@@ -5,7 +5,7 @@ mod common;
 mod fakes;
 
 use fakes::{Bench, Fake, experiment, session};
-use jitterscope_experiment::{Arm, Ended, InForceIn, Verified};
+use jitterscope_experiment::{Arm, BootArm, Ended, InForceIn, Verified};
 use jitterscope_model::Nanos;
 
 #[test]
@@ -79,4 +79,56 @@ fn a_change_that_is_not_seen_to_be_in_force_is_told_as_that() {
     (machine.seen, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::LastLook, 0, 8));
+}
+
+/// The arm without the change is of one boot, that with it of a later one.
+#[test]
+fn across_a_reboot_each_boot_makes_its_arm() {
+    let boot = |arm| Fake { undoing: InForceIn::Unknown("a reboot".into()), boot: arm, ..Fake::new() };
+    let mut machine = boot(BootArm::Without);
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    session.boot_id = "first".into();
+    bench.stop_after = Some(5);
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, session.block.len()), (Ended::Stopped, 5));
+    // Started anew without the change: what the boot before had is not of this one.
+    session.boot_id = "second".into();
+    (bench.stop_after, bench.arms) = (None, Vec::new());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.across_reboot, bench.arms.len()), (Ended::AwaitsReboot, true, 8));
+    assert!(outcome.left_out.unwrap().starts_with("5 runs"));
+    assert!(machine.done.borrow().is_empty(), "nothing is changed but by a reboot");
+    // The same once more measures nothing.
+    bench.arms = Vec::new();
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, bench.arms.len()), (Ended::AwaitsReboot, 0));
+    // Two boots with it: of the first only the beginning was made, which is left out.
+    session.boot_id = "third".into();
+    let mut machine = boot(BootArm::With);
+    bench.machine = machine.clone();
+    bench.stop_after = Some(2);
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.left_out), (Ended::Stopped, None));
+    session.boot_id = "fourth".into();
+    (bench.stop_after, bench.arms) = (None, Vec::new());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, outcome.pairs, outcome.across_reboot), (Ended::LastLook, 8, true));
+    assert_eq!(bench.arms, [Arm::B; 8]);
+    assert!(outcome.left_out.unwrap().starts_with("2 runs"));
+    assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
+}
+
+#[test]
+fn across_a_reboot_too_few_runs_without_the_change_cannot_be_made_up_for() {
+    let mut machine = Fake { undoing: InForceIn::Unknown("a reboot".into()), ..Fake::new() };
+    machine.boot = BootArm::Without;
+    let (mut bench, mut session) = (Bench::of(&machine, 6), session());
+    bench.stop_after = Some(3);
+    experiment(&mut machine, &mut bench, &mut session).unwrap();
+    machine.boot = BootArm::With;
+    session.boot_id = "next".into();
+    (bench.stop_after, bench.arms) = (None, Vec::new());
+    let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+    assert_eq!((outcome.ended, bench.arms.len()), (Ended::Unseen, 0));
+    assert!(outcome.void[0].starts_with("only 3 of 8 runs"), "{:?}", outcome.void);
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attribution;
+mod calls;
 mod context;
 mod cpu;
 mod culprit;
@@ -39,6 +40,7 @@ mod warning;
 mod words;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
+pub use calls::{CallRecord, GraphPrice};
 pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use culprit::{

@@ -1,7 +1,7 @@
 //! What recording the kernel's events cost those who were recorded, and us.
 
 use crate::words::open_words;
-use crate::{EventKind, Nanos};
+use crate::{EventKind, GraphPrice, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,6 +84,9 @@ pub struct EventPrice {
     pub record: Option<RecordCost>,
     /// CPU time that our own thread used while it measured.
     pub helper_ns: Nanos,
+    /// What looking into kernel functions cost, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphPrice>,
 }
 
 impl EventPrice {

@@ -72,15 +72,18 @@ pub enum TraceRole {
     Local,
     /// What was aimed at the measured CPUs, from any CPU.
     Senders,
+    /// The kernel's functions that ran on the measured CPUs, as its tracer `function_graph` records them.
+    Graph,
 }
 
 impl TraceRole {
     /// Its name, in the name of a tracing instance and on disk.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             TraceRole::Local => "local",
             TraceRole::Senders => "senders",
+            TraceRole::Graph => "graph",
         }
     }
 }

@@ -89,6 +89,18 @@ pub enum TimelineItem {
     },
     /// It left it.
     IdleEnds,
+    /// A kernel function ran.
+    Call {
+        /// Which.
+        function: Name,
+        /// Its own time: within the stall, without the functions that it called and the time that its thread was
+        /// switched out.
+        self_ns: Nanos,
+        /// Whether it was under way when the stall began.
+        began_before: bool,
+        /// Whether its end was seen within the stall.
+        ended: bool,
+    },
     /// Not to be told.
     LeftOut,
 }

@@ -62,6 +62,7 @@ impl Run {
                 let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                     TraceRole::Senders => attributor.sender_event(&event),
                     TraceRole::Local => attributor.event(event),
+                    TraceRole::Graph => {}
                 });
             }
             attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
@@ -71,6 +72,7 @@ impl Run {
             let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                 TraceRole::Senders => attributor.sender_event(&event),
                 TraceRole::Local => attributor.event(event),
+                TraceRole::Graph => {}
             });
         }
     }

@@ -67,6 +67,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         fifo_priority: None,
         clock: None,
         trace: true,
+        graph: Vec::new(),
         trace_buffer_kib: 8192,
         trace_limit_bytes: 64 << 20,
         label: "DRAIN".into(),

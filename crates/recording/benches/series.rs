@@ -40,6 +40,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         fifo_priority: None,
         clock: None,
         trace: false,
+        graph: Vec::new(),
         trace_buffer_kib: 4096,
         trace_limit_bytes: 0,
         tuning: None,

@@ -10,7 +10,7 @@ impl RecordError {
     pub fn is_unavailable_here(&self) -> bool {
         match self {
             RecordError::Probe { source, .. } => source.pin().is_some_and(is_refused_priority),
-            RecordError::Clock(ClockError::TscUnusable(_)) => true,
+            RecordError::Clock(ClockError::TscUnusable(_)) | RecordError::Graph { .. } => true,
             _ => false,
         }
     }
@@ -80,6 +80,13 @@ pub enum RecordError {
         reason: String,
         /// What to do.
         fix: String,
+    },
+    /// Kernel functions were to be looked into, and cannot be.
+    #[error("kernel functions cannot be looked into: {why}{}", why.with_fix())]
+    Graph {
+        /// Why.
+        #[from]
+        why: crate::graph::GraphError,
     },
     /// Nobody spins, so only the kernel's events tell.
     #[error("without a probe only kernel events tell what took a CPU, and there are none: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]

@@ -52,6 +52,8 @@ impl PageFeed {
                 }
                 self.local.page(cpu, bytes, |event| sink(Record::Local(event))).ok()
             }
+            // Who ran is told by the others; what he did within is asked for when a stall is shown.
+            Role::Graph => None,
         }
     }
 

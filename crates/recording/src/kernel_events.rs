@@ -1,6 +1,7 @@
 //! The kernel's records as they come: two tracing instances, drained, decoded and named.
 
 use crate::feed::PageFeed;
+use crate::graph::{FunctionGraph, GraphChoice, GraphError};
 use crate::names::LiveNames;
 use crate::price::{PriceTally, RecordClock};
 use crate::quotas::QuotaWatch;
@@ -26,7 +27,10 @@ pub(crate) enum NoEvents {
 /// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
 pub(crate) struct KernelEvents {
     // Before `tracefs`: the instances go before the mount that holds them.
+    graph: Option<FunctionGraph>,
     recorder: Recorder,
+    /// What the pages of all of them need to be decoded.
+    described: TraceContext,
     tracefs: Tracefs,
     feed: PageFeed,
     pub(crate) names: LiveNames,
@@ -88,6 +92,8 @@ impl KernelEvents {
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
         Ok(KernelEvents {
+            graph: None,
+            described: recorder.context().clone(),
             recorder,
             tracefs,
             feed,
@@ -106,6 +112,17 @@ impl KernelEvents {
         })
     }
 
+    /// Looks into kernel functions, too. Before anything is measured, for it changes code everywhere in the kernel.
+    pub(crate) fn look_into(
+        &mut self,
+        machine: &Machine,
+        choice: &GraphChoice<'_>,
+    ) -> Result<(), GraphError> {
+        let graph = FunctionGraph::start(machine, &self.tracefs, &mut self.described, choice)?;
+        self.graph = Some(graph);
+        Ok(())
+    }
+
     /// Reads what was counted of CPU quotas: after the records of a turn, before anything is made of them, for
     /// a wait is over when its throttling is counted.
     pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
@@ -117,6 +134,7 @@ impl KernelEvents {
     pub(crate) fn set(&mut self, step: Setup) {
         if let Setup::Measure { from, until } = step {
             self.price.measure(from, until);
+            self.graph.iter_mut().for_each(|graph| graph.measure(from, until));
         }
         self.setup.push(SetupStep { before_turn: self.turns, step });
     }
@@ -147,23 +165,25 @@ impl KernelEvents {
     pub(crate) fn stop(&mut self) {
         // A kernel that refuses to stop is ended by removing the instances.
         let _ = self.recorder.stop();
+        self.graph.iter_mut().for_each(FunctionGraph::stop);
     }
 
     /// What was recorded, and what each record cost.
     pub(crate) fn price(&self) -> EventPrice {
-        self.price.told()
+        EventPrice { graph: self.graph.as_ref().map(FunctionGraph::price), ..self.price.told() }
     }
 
     /// The state of the sources, with their losses. After the last drain.
     pub(crate) fn reports(&self) -> Vec<SourceReport> {
         let mut reports = self.recorder.reports();
         reports.push(self.symbols_report.clone());
+        reports.extend(self.graph.as_ref().map(FunctionGraph::report));
         reports
     }
 
     /// What a later reader needs to decode the kept pages.
     pub(crate) fn context(&self) -> TraceContext {
-        let mut context = self.recorder.context().clone();
+        let mut context = self.described.clone();
         self.names.save(&mut context);
         context.setup.clone_from(&self.setup);
         context
@@ -210,6 +230,9 @@ impl Source for KernelEvents {
                     unreadable.insert(cpu);
                 }
             }
+        }
+        if let (Some(graph), Ok(())) = (&mut self.graph, &kept) {
+            kept = graph.turn(keep, &self.names);
         }
         self.look_for_offline(&unreadable);
         if self.asked_kernel.elapsed() > ASK_KERNEL_EVERY {

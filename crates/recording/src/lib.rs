@@ -16,6 +16,7 @@ mod error;
 mod faults;
 mod feed;
 mod gaps;
+mod graph;
 mod hints;
 mod home;
 mod identities;
@@ -43,6 +44,7 @@ mod warnings;
 
 pub use engine::{Delivered, Outcome, Output};
 pub use error::RecordError;
+pub use graph::GraphError;
 pub use names::StoredNames;
 pub use observer::{Observer, Progress, Step};
 pub use passive::{Owners, PassiveRecordSettings, record_passive, record_passive_to};

@@ -38,6 +38,9 @@ pub(crate) struct RecordClock {
 }
 
 impl RecordClock {
+    /// Calls of each timing.
+    pub(crate) const CALLS: u64 = (IN_A_ROW as usize * ROWS + COLD) as u64;
+
     /// Before anything is recorded; `None` where the call cannot be made.
     pub(crate) fn before(machine: &Machine, kind: ClockKind) -> Option<RecordClock> {
         let caches = Topology::near_cache_bytes(machine, current_cpu()).unwrap_or(CACHE_BYTES);
@@ -58,6 +61,12 @@ impl RecordClock {
         }
         let recorded = self.time();
         difference(self.bare, recorded, rate)
+    }
+
+    /// How much longer the call takes now than before anything was recorded; `None` where no difference shows.
+    pub(crate) fn longer(&mut self, rate: TickRate) -> Option<RecordCost> {
+        let now = self.time();
+        difference(self.bare, now, rate)
     }
 
     fn time(&mut self) -> CallTimes {
@@ -142,6 +151,7 @@ impl PriceTally {
             on_measured: self.on_measured,
             record: self.record,
             helper_ns: Nanos::ZERO,
+            graph: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
+use crate::graph::{GraphChoice, GraphError};
 use crate::hints::HintReader;
 use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
@@ -62,6 +63,15 @@ impl ProbeEvents {
             faults: FaultWatch::new(machine),
             measuring: false,
         })
+    }
+
+    /// Looks into kernel functions, too.
+    pub(crate) fn look_into(
+        &mut self,
+        machine: &Machine,
+        choice: &GraphChoice<'_>,
+    ) -> Result<(), GraphError> {
+        self.events.look_into(machine, choice)
     }
 
     /// Watches the thread that measures a CPU.

@@ -6,7 +6,9 @@ use crate::engine::{
     Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
+use crate::graph::{GraphChoice, GraphError};
 use crate::home::Home;
+use crate::kernel_events::NoEvents;
 use crate::observer::{Observer, Progress};
 use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
 use crate::probes::{Job, Joined, Probes};
@@ -130,7 +132,7 @@ impl<'a> Subject for Probing<'a> {
         let (kind, rate) = (stage.clock.kind, stage.rate());
         stage.probe = probe_settings(settings, self.threshold);
         stage.warnings.extend(before::warnings(stage.machine, settings, &stage.home));
-        let events = events(settings, stage);
+        let events = events(settings, stage)?;
         let shallow = match settings.wakeup {
             Some(WakeupChoice { hold_latency: true, .. }) => Some(
                 ShallowIdle::hold()
@@ -150,14 +152,14 @@ impl<'a> Subject for Probing<'a> {
 }
 
 /// Kernel events where they are wanted and can be had; why not is noted.
-fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<ProbeEvents> {
+fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
     if !settings.trace {
         stage.warnings.push(Warning::NoKernelEvents {
             wanted: false,
             reason: String::new(),
             fix: String::new(),
         });
-        return None;
+        return Ok(None);
     }
     let wanted = ProbeEventsSettings {
         measured: settings.cpus.cpus.clone(),
@@ -170,14 +172,26 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Option<ProbeE
         wakeups: settings.wakeup.is_some(),
     };
     match ProbeEvents::start(stage.machine, &wanted) {
-        Ok(events) => {
+        Ok(mut events) => {
             stage.leftovers(events.events.leftovers_removed);
-            Some(events)
+            if !settings.graph.is_empty() {
+                let choice = GraphChoice {
+                    measured: &wanted.measured,
+                    clock: wanted.clock,
+                    rate: wanted.rate,
+                    buffer_kib: wanted.buffer_kib,
+                    functions: &settings.graph,
+                };
+                events.look_into(stage.machine, &choice)?;
+            }
+            Ok(Some(events))
         }
+        // What was asked for cannot be had: no recording is better than one that cannot see it.
+        Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => Err(GraphError::Trace(error).into()),
         Err(why) => {
             let circumstance = before::blind(why, &mut stage.sources);
             stage.warnings.push(circumstance);
-            None
+            Ok(None)
         }
     }
 }

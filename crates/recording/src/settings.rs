@@ -40,6 +40,8 @@ pub struct RecordSettings {
     pub trace: bool,
     /// Size of each measured CPU's trace buffer, KiB.
     pub trace_buffer_kib: u32,
+    /// Kernel functions to look into, with all that they call; `culprit` for all that the kernel does for others.
+    pub graph: Vec<String>,
     /// Raw trace kept with the run at most, bytes.
     pub trace_limit_bytes: u64,
     /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.

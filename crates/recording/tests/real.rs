@@ -23,6 +23,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         fifo_priority: None,
         clock: None,
         trace,
+        graph: Vec::new(),
         trace_buffer_kib: 4096,
         trace_limit_bytes: 64 << 20,
         tuning: None,

@@ -58,6 +58,7 @@ fn settings(runs: &Path) -> RecordSettings {
         fifo_priority: None,
         clock: None,
         trace: true,
+        graph: Vec::new(),
         trace_buffer_kib: 4096,
         trace_limit_bytes: 64 << 20,
         label: "REPLAY".into(),

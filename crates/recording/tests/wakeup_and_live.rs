@@ -29,6 +29,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
         fifo_priority: None,
         clock: None,
         trace: false,
+        graph: Vec::new(),
         trace_buffer_kib: 4096,
         trace_limit_bytes: 0,
         tuning: None,

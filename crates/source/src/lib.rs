@@ -15,6 +15,7 @@
 //! take the same path.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod context;
 pub mod counters;
 pub mod decode;
@@ -26,10 +27,11 @@ pub mod symbols;
 pub mod tasks;
 pub mod tracefs;
 
+pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, PageInfo};
 pub use ring::{Page, PageError, PageLayout, PageLoss, RawRecord};
 pub use survey::{sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
-pub use tracefs::{Recorder, RecorderSettings, Role, TraceError, Tracefs};
+pub use tracefs::{CallGraph, GraphSettings, Recorder, RecorderSettings, Role, TraceError, Tracefs};

@@ -30,12 +30,14 @@ fn role_byte(role: TraceRole) -> u8 {
     match role {
         TraceRole::Local => 0,
         TraceRole::Senders => 1,
+        // 2 is a turn.
+        TraceRole::Graph => 3,
     }
 }
 
 /// The role that is stored as this.
 pub(crate) fn role_of(byte: u8) -> Option<TraceRole> {
-    [TraceRole::Local, TraceRole::Senders].into_iter().find(|role| role_byte(*role) == byte)
+    [TraceRole::Local, TraceRole::Senders, TraceRole::Graph].into_iter().find(|role| role_byte(*role) == byte)
 }
 
 struct Segment {

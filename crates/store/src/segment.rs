@@ -1,7 +1,7 @@
 //! The container of raw trace pages.
 //!
-//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders, 2 a recorder's turn),
-//! three zero bytes, CPU u32, first and last record's time u64 each, length u32, then as many bytes of a
+//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders, 2 a recorder's turn,
+//! 3 function graph), three zero bytes, CPU u32, first and last record's time u64 each, length u32, then as many bytes of a
 //! ring-buffer page or, of a turn, of JSON ([`DrainTurn`](jitterscope_model::DrainTurn)): the pages of a turn
 //! stand before it. Readers pass over roles that they do not know.
 //! All numbers are little-endian. A segment that ends in the middle of a frame lost its tail, no more.

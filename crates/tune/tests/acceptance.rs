@@ -123,6 +123,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunEvi
         fifo_priority: None,
         clock: None,
         trace: true,
+        graph: Vec::new(),
         trace_buffer_kib: 4096,
         trace_limit_bytes: 16 << 20,
         tuning: None,

@@ -120,7 +120,7 @@ fn line(text: &mut Lines, source: &SourceReport, style: Style) {
         SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => Tone::Bad,
     };
     let status = style.paint(tone, &format!("{:<10}", visible(source.status.as_str())));
-    let name = style.paint(Tone::Strong, &format!("{:<12}", visible(&source.name)));
+    let name = style.paint(Tone::Strong, &format!("{:<14}", visible(&source.name)));
     let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
 }
 
@@ -137,6 +137,8 @@ fn purpose(name: &str) -> &'static str {
         "steal" => "/proc/stat: time that the hypervisor took",
         "schedstat" => "/proc/schedstat: run-queue delays",
         "smi" => "count of system management interrupts",
+        "function_graph" => "what happens inside kernel functions",
+        "osnoise" => "the kernel's own measure of noise",
         _ => "",
     }
 }

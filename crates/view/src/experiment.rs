@@ -128,10 +128,18 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
                 "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
             )
         }
+        Ended::AwaitsReboot => {
+            "The runs without the change are made; those with it come after a reboot.".into()
+        }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
     });
-    if !of.interleaved {
+    let awaits = of.ended == Ended::AwaitsReboot;
+    if awaits {
+        // Nothing is compared yet.
+    } else if of.across_reboot {
+        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference.".into());
+    } else if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
     }
     if let Some(why) = &of.left_out {
@@ -154,6 +162,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         let made =
             if of.interleaved { made } else { format!("{} of each arm", counted(decision.pairs, "run")) };
         say(format!("{}: {verdict}, after {made}.", decision.what.title()));
+    }
+    if awaits {
+        return text.into_text();
     }
     let total_decided = of.decisions.iter().any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
@@ -341,6 +352,7 @@ mod tests {
                 void: void.iter().map(|why| (*why).to_owned()).collect(),
                 left_out: None,
                 interleaved: false,
+                across_reboot: false,
                 decisions: Vec::new(),
                 verified: Verified::Undecided,
                 diff: None,
@@ -352,6 +364,9 @@ mod tests {
         assert!(unseen.contains("A run was void: events were lost."), "{unseen}");
         assert!(!unseen.contains("too many") && !unseen.contains("void: the change"), "{unseen}");
         assert!(told(Ended::Void, &["x"]).contains("too many runs were void"));
+        let awaits = told(Ended::AwaitsReboot, &["events were lost"]);
+        assert!(awaits.contains("those with it come after a reboot") && awaits.contains("events were lost"));
+        assert!(!awaits.contains("Undecided") && !awaits.contains("Not interleaved"), "{awaits}");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use crate::number::{count, moment, percent, utc};
 use crate::style::{Style, Tone, fit, pad, shortened as shortened_to, wrap};
 use crate::words;
 use fold::{Line, fold};
-use jitterscope_model::{CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineRow};
+use jitterscope_model::{
+    CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineItem, TimelineRow,
+};
 use serde::Serialize;
 
 /// What a stall was to its victim.
@@ -230,7 +232,10 @@ fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
     let length = row.end.map_or_else(String::new, |end| unit.of_time(end.saturating_sub(row.start)));
     let room = style.columns() - BEFORE_LABEL;
     let indent = " ".repeat(2 * row.depth.min(DEEPEST));
-    let (label, note) = words::timeline_item(&row.item);
+    let (label, mut note) = words::timeline_item(&row.item);
+    if is_all_its_own(row) {
+        note.clear();
+    }
     let label = fit(&format!("{indent}{label}"), room);
     let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
     let mut text = format!("{:>11} {length:>11} [{}] {label}", unit.of_time(row.start), bar(row, whole));
@@ -246,6 +251,14 @@ fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
         text += &format!("\n{}{}", " ".repeat(NOTE), style.paint(Tone::Dim, &line));
     }
     text
+}
+
+/// Whether it is a whole call in which no other took any time: its length says all.
+fn is_all_its_own(row: &TimelineRow) -> bool {
+    let TimelineItem::Call { self_ns, began_before: false, ended: true, .. } = &row.item else {
+        return false;
+    };
+    row.end.is_some_and(|end| end.saturating_sub(row.start) == *self_ns)
 }
 
 /// Where in the stall a frame lies: at least one mark, however short it is.

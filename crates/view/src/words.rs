@@ -285,6 +285,13 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
         }
         TimelineItem::Idle { state } => told("idle", format!("state {state}")),
         TimelineItem::IdleEnds => told("idle ends", String::new()),
+        TimelineItem::Call { function, self_ns, began_before, ended } => {
+            let before = began_before.then_some("began before");
+            let goes_on = (!ended).then_some("its end was not seen");
+            let own = format!("self {self_ns}");
+            let note = [Some(&*own), before, goes_on].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            (tame(&format!("{function}()")), note)
+        }
         TimelineItem::LeftOut => told("left out", String::new()),
     }
 }

@@ -598,6 +598,48 @@ fn a_pipeline_in_trouble() {
 }
 
 #[test]
+fn calls_stand_among_the_frames_with_their_own_times() {
+    let row = |depth, start, end, item| TimelineRow {
+        cpu: None,
+        depth,
+        start: Nanos(start),
+        end: Some(Nanos(end)),
+        item,
+    };
+    let call = |function: &str, own, began_before, ended| TimelineItem::Call {
+        function: function.into(),
+        self_ns: Nanos(own),
+        began_before,
+        ended,
+    };
+    let culprit = part(CulpritKind::Kworker, "vmstat_update", "", 1).culprit;
+    let view = TimelineView {
+        stall: StallId(1),
+        cpu: CpuId(1),
+        kind: StallKind::Gap,
+        victim: "js-spin/1".into(),
+        duration: Nanos(1000),
+        start_realtime_ns: 0,
+        start_offset: Nanos(0),
+        rows: vec![
+            row(0, 0, 1000, TimelineItem::Frame { culprit, ended: true, named_inside: false }),
+            row(1, 0, 100, call("earlier", 100, true, true)),
+            row(1, 200, 700, call("vmstat_update", 300, false, true)),
+            row(2, 300, 500, call("refresh_cpu_vm_stats", 200, false, true)),
+            row(1, 900, 1000, call("later", 100, false, false)),
+        ],
+        parts: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let text = timeline::render(&view, Style::default());
+    let line = |what: &str| text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line(" vmstat_update()").ends_with("vmstat_update()  self 300 ns"), "{text}");
+    // What is all its own is said by its length.
+    assert!(line("refresh_cpu_vm_stats").ends_with("refresh_cpu_vm_stats()"), "{text}");
+    assert!(text.contains("self 100 ns; began before") && text.contains("its end was not seen"), "{text}");
+}
+
+#[test]
 fn a_timeline_of_several_cpus_says_where_each_row_was() {
     let row = |cpu, name: &str| TimelineRow {
         cpu: Some(CpuId(cpu)),

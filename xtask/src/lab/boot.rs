@@ -1,5 +1,6 @@
 //! One guest from boot to power-off.
 
+use super::emulator::Emulator;
 use super::options::Guest;
 use super::{folder, initramfs, kernel};
 use anyhow::{Context, bail};
@@ -176,7 +177,8 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     let console = scratch.path().join("console");
     let mut qemu = Command::new("setpriv");
     // It ends with us, however we end.
-    qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+    qemu.args(["--pdeathsig", "KILL"]);
+    Emulator::get()?.arguments(&mut qemu);
     qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536", "-smp", &guest.smp]);
     qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&initramfs);
     qemu.args(["-append", &guest.command_line()]);

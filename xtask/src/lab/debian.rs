@@ -44,13 +44,33 @@ pub fn newest(pattern: &str) -> anyhow::Result<String> {
 /// # Errors
 /// [`Unavailable`] where it cannot be fetched; a package that cannot be read.
 pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
+    unpack_of(&Release::Own, package, wanted, into)
+}
+
+/// From where packages come.
+pub enum Release {
+    /// The sources of this machine.
+    Own,
+    /// The backports of its release, from the same server.
+    Backports,
+}
+
+/// As [`unpack`], from either.
+///
+/// # Errors
+/// As [`unpack`].
+pub fn unpack_of(release: &Release, package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
     let done = into.join(format!(".{package}"));
     if done.exists() {
         return Ok(());
     }
     let scratch = tempfile::tempdir_in(folder()?)?;
     eprintln!("lab: fetching {package}");
-    if search(&format!("^{package}$"))?.is_empty() {
+    let apt = |program| match release {
+        Release::Own => apt(program),
+        Release::Backports => backports(program),
+    };
+    if search_with(apt("apt-cache")?, &format!("^{package}$"))?.is_empty() {
         fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
     }
     fetched(apt("apt-get")?.args(["download", "--quiet", package]).current_dir(&scratch))?;
@@ -97,7 +117,11 @@ pub fn busybox() -> anyhow::Result<PathBuf> {
 }
 
 fn search(pattern: &str) -> anyhow::Result<Vec<String>> {
-    let output = apt("apt-cache")?
+    search_with(apt("apt-cache")?, pattern)
+}
+
+fn search_with(mut apt: Command, pattern: &str) -> anyhow::Result<Vec<String>> {
+    let output = apt
         .args(["search", "--names-only", pattern])
         .stderr(Stdio::inherit())
         .output()
@@ -108,7 +132,48 @@ fn search(pattern: &str) -> anyhow::Result<Vec<String>> {
 
 /// Apt with lists and a cache of its own, which needs no root, and the sources of this machine.
 fn apt(program: &str) -> anyhow::Result<Command> {
-    let state = folder()?.join("apt");
+    apt_in("apt", program)
+}
+
+/// The same for the backports of this machine's release.
+fn backports(program: &str) -> anyhow::Result<Command> {
+    let mut command = apt_in("apt-backports", program)?;
+    let list = folder()?.join("apt-backports/sources.list");
+    if !list.exists() {
+        let output = Command::new("apt-get")
+            .args(["indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"])
+            .output()
+            .context("apt-get cannot be started")?;
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (server, release) = debians(&lines).ok_or_else(|| {
+            Unavailable("this machine's sources of packages name no release of Debian".into())
+        })?;
+        // Their key is that of the release itself, which the machine trusts for it.
+        let key = [
+            "/usr/share/keyrings/debian-archive-keyring.gpg",
+            "/usr/share/keyrings/debian-archive-keyring.pgp",
+        ];
+        let key = key.into_iter().find(|key| Path::new(key).exists());
+        let key = key.map_or_else(String::new, |key| format!("[signed-by={key}] "));
+        fs::write(&list, format!("deb {key}{server} {release}-backports main\n"))?;
+    }
+    command.arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
+    // What is installed is not what is looked for.
+    command.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Dir::State::status=/dev/null"]);
+    Ok(command)
+}
+
+/// Server and name of Debian's release among lines of origin, name and server: not its updates.
+fn debians(lines: &str) -> Option<(&str, &str)> {
+    lines.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (origin, release, server) = (words.next()?, words.next()?, words.next()?);
+        (origin == "Debian" && !release.contains('-')).then_some((server, release))
+    })
+}
+
+fn apt_in(state: &str, program: &str) -> anyhow::Result<Command> {
+    let state = folder()?.join(state);
     let (lists, cache) = (state.join("lists"), state.join("cache"));
     fs::create_dir_all(lists.join("partial"))?;
     fs::create_dir_all(cache.join("archives/partial"))?;
@@ -153,6 +218,14 @@ mod tests {
         assert!(!only_lacks(ends) && !only_lacks(""));
         let full = "tar: ./boot/vmlinuz: Cannot write: No space left on device\n";
         assert!(!only_lacks(&[full, lacks, ends].concat()));
+    }
+
+    #[test]
+    fn backports_come_from_where_the_release_does() {
+        let lines =
+            "Other stable there/other\nDebian some-security there/security\nDebian some there/debian\n";
+        assert_eq!(debians(lines), Some(("there/debian", "some")));
+        assert_eq!(debians("Ubuntu other there\n"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod boot;
 mod debian;
+mod emulator;
 mod initramfs;
 mod kernel;
 mod options;

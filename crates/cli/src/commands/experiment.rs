@@ -11,7 +11,7 @@ use super::experiment_session::{SESSIONS, asked, rules, session};
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
-use super::{experiment_auto, experiment_auto_plan};
+use super::{experiment_across, experiment_auto, experiment_auto_plan};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -50,6 +50,9 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         // Who may not change the machine is told before anything is measured.
         drop(StateDir::at(&args.state_dir).lock()?);
         put_right_first(&args.state_dir)?;
+    }
+    if args.across_reboot {
+        return experiment_across::run(args, places, machine, (measured, rules), &stop);
     }
     if args.auto {
         experiment_auto::check(args)?;
@@ -199,7 +202,7 @@ fn made(session: &Session, interleaved: bool) -> String {
     format!("{} runs without the change and {} with it", of(Arm::A), of(Arm::B))
 }
 
-fn subject(
+pub(super) fn subject(
     args: &ExperimentArgs,
     machine: Machine,
     measured: CpuChoice,

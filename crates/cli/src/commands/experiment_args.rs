@@ -52,6 +52,7 @@ decided then is decided. However it ends, killed or not, the machine is left as 
   jitterscope experiment --apply 'systemctl stop irqbalance' --revert 'systemctl start irqbalance'
   jitterscope experiment --apply 'ethtool -L eth0 combined 1' --revert 'ethtool -L eth0 combined 4' \
     --applied-when 'ip link show eth0 | grep -q LOWER_UP' --settles-in 10s --removes 'eth0*'
+  jitterscope experiment --knob isolcpus-domain,nohz-full --cpus 3 --across-reboot
   jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
 pub struct ExperimentArgs {
     /// Try these knobs of the catalogue, by id
@@ -84,6 +85,10 @@ pub struct ExperimentArgs {
     /// Try all that the audit advises for what is measured, sift it, and confirm what is kept
     #[arg(long)]
     pub(super) auto: bool,
+    /// The knobs are set at boot: measure without them now, and with them after a reboot, when the same command is
+    /// started again. Nothing is changed: it says what to add to the boot line
+    #[arg(long, requires = "knob", requires = "cpus", conflicts_with_all = ["auto", "command", "dry_run"])]
+    pub(super) across_reboot: bool,
     /// --auto: how long all of it may take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,

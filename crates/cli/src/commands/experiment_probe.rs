@@ -145,6 +145,7 @@ fn probed(
         fifo_priority: None,
         clock: args.clock.kind(),
         trace: true,
+        graph: Vec::new(),
         trace_buffer_kib: TRACE.0,
         trace_limit_bytes: TRACE.1,
         tuning: None,

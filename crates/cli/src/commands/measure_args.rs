@@ -49,6 +49,10 @@ pub struct MeasureArgs {
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
     pub no_trace: bool,
+    /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
+    /// kernel does for others: work items, softirqs, interrupts. May be repeated
+    #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]
+    pub graph: Vec<String>,
     /// Trace buffer of each measured CPU
     #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
     pub trace_buffer: u64,

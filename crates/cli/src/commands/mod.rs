@@ -9,6 +9,7 @@ pub mod disturb;
 pub mod doctor;
 pub mod end_now;
 pub mod experiment;
+mod experiment_across;
 pub mod experiment_args;
 mod experiment_auto;
 mod experiment_auto_plan;

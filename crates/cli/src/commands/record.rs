@@ -98,6 +98,7 @@ pub struct WakeupArgs {
     mut_arg("idle_control", |arg| arg.hide(true)),
     mut_arg("priority", |arg| arg.hide(true)),
     mut_arg("no_trace", |arg| arg.hide(true)),
+    mut_arg("graph", |arg| arg.hide(true)),
     mut_arg("warmup", |arg| arg.help("How long to look who has the CPUs before that; what happens then does not count")),
     mut_arg("owner", |arg| {
         arg.help(
@@ -156,6 +157,9 @@ fn only_for_wakeup(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageErro
         (ProbeKind::None, Some((option, _))) => Err(UsageError(format!(
             "{option} goes with 'record wakeup'; without a probe nothing of ours sleeps"
         ))),
+        (ProbeKind::None, None) if !args.graph.is_empty() => {
+            Err(UsageError("--graph goes with a probe: 'record' or 'record wakeup'".into()))
+        }
         (ProbeKind::Spin | ProbeKind::Wakeup, None) if args.owner.is_some() => Err(UsageError(
             "--for goes with 'record --probe none': a probe is itself what its CPU belongs to".into(),
         )),
@@ -217,6 +221,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         fifo_priority: args.priority,
         clock: args.reading.clock.kind(),
         trace: !args.no_trace,
+        graph: args.graph.clone(),
         trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
         trace_limit_bytes: args.trace_limit,
         tuning: machine_tuning::of(&machine, &measured),

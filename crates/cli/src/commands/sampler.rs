@@ -98,6 +98,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         fifo_priority: None,
         clock: args.reading.clock.kind(),
         trace: !args.no_trace,
+        graph: Vec::new(),
         trace_buffer_kib: TRACE_KIB,
         trace_limit_bytes: TRACE_LIMIT,
         label: args.label.clone(),

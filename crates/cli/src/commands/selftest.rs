@@ -75,6 +75,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             fifo_priority: None,
             clock: args.reading.clock.kind(),
             trace: true,
+            graph: Vec::new(),
             trace_buffer_kib: 16 << 10,
             trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
             tuning: None,

@@ -2,7 +2,7 @@
 
 use super::turning::Turn;
 use super::{Ended, Engine, Outcome};
-use crate::{Arm, ExperimentError};
+use crate::{Arm, BootArm, ExperimentError};
 use jitterscope_analyze::compare::{ALPHA, Design};
 use std::path::PathBuf;
 
@@ -15,6 +15,18 @@ impl Engine<'_> {
         for arm in [Arm::A, Arm::B] {
             if self.runs[arm as usize].len() >= runs {
                 continue;
+            }
+            match (arm, self.of.change.boot()) {
+                (Arm::B, BootArm::Without) => return Ok(self.outcome(Ended::AwaitsReboot, false, None)),
+                (Arm::A, BootArm::With) => {
+                    let made = self.runs[0].len();
+                    self.void.push(format!(
+                        "only {made} of {runs} runs without the change were made before the reboot, and none can be made \
+                         in this boot"
+                    ));
+                    return Ok(self.outcome(Ended::Unseen, false, None));
+                }
+                _ => {}
             }
             match self.turn_to(arm)? {
                 Turn::Begins => {}
@@ -53,8 +65,13 @@ impl Engine<'_> {
     /// changes would stand between the arms, or within one.
     fn go_on(&mut self) -> Result<(), ExperimentError> {
         let mut before = 0;
-        for made in std::mem::take(&mut self.of.session.block) {
-            if made.boot_id != self.of.session.boot_id {
+        let block = std::mem::take(&mut self.of.session.block);
+        // Of a change that needs a reboot the arm without it is of another boot: all of it of one.
+        let without = block.iter().rev().find(|run| run.arm == Arm::A).map(|run| run.boot_id.clone());
+        let across = self.of.change.boot() == BootArm::With;
+        for made in block {
+            let belongs = across && made.arm == Arm::A && Some(&made.boot_id) == without.as_ref();
+            if made.boot_id != self.of.session.boot_id && !belongs {
                 before += 1;
                 continue;
             }

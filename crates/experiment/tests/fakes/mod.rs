@@ -4,8 +4,8 @@
 use crate::common::{Scenario, part};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks};
 use jitterscope_experiment::{
-    Arm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules, SESSION_VERSION,
-    Session, Subject, run,
+    Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules,
+    SESSION_VERSION, Session, Subject, run,
 };
 use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit, Warning};
 use jitterscope_testing::SplitMix64;
@@ -31,6 +31,8 @@ pub struct Fake {
     pub seen: Option<fn(Arm, usize) -> bool>,
     pub asked: Rc<RefCell<Vec<Arm>>>,
     pub knobs: Vec<&'static str>,
+    /// Which arm this boot is of.
+    pub boot: BootArm,
 }
 
 impl Fake {
@@ -44,6 +46,7 @@ impl Fake {
             seen: None,
             asked: Rc::default(),
             knobs: vec!["vmstat"],
+            boot: BootArm::Either,
         }
     }
 }
@@ -82,6 +85,10 @@ impl Change for Fake {
 
     fn undoing(&self) -> InForceIn {
         self.undoing.clone()
+    }
+
+    fn boot(&self) -> BootArm {
+        self.boot
     }
 
     fn predicted(&self) -> Vec<Predicted> {

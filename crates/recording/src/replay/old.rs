@@ -38,6 +38,7 @@ pub(super) fn probes(
             let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                 TraceRole::Senders => attributor.sender_event(&event),
                 TraceRole::Local => attributor.event(event),
+                TraceRole::Graph => {}
             });
         }
         attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });

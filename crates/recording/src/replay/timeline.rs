@@ -2,11 +2,12 @@
 
 use super::ReplayError;
 use crate::names::StoredNames;
-use jitterscope_attribute::{Senders, TimelineOf, timeline_rows};
+use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls};
 use jitterscope_model::{
-    CpuId, KernelEvent, Nanos, PipelineRole, RunManifest, Stall, ThreadAccount, Ticks, TimelineRow,
+    CallRecord, CpuId, KernelEvent, Nanos, PipelineRole, RunManifest, Stall, ThreadAccount, Ticks,
+    TimelineRow,
 };
-use jitterscope_source::{Decoder, TraceContext};
+use jitterscope_source::{CallDecoder, ContextError, Decoder, TraceContext};
 use jitterscope_store::{RunReader, StoredPage, TraceRole};
 
 /// How far before a stall its senders, and what was under way, are looked for.
@@ -22,7 +23,7 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
     let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
     let (from, to) = frames.around(stall);
-    let pages = decoded(&mut Decoder::new(&context)?, run.trace_pages(from, to)?);
+    let pages = Decoders::new(&context)?.decoded(run.trace_pages(from, to)?);
     frames.of(stall, &pages)
 }
 
@@ -46,7 +47,7 @@ fn timelines(
 ) -> Result<Vec<(usize, Vec<TimelineRow>)>, ReplayError> {
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
     let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
-    let mut decoder = Decoder::new(&context)?;
+    let mut decoders = Decoders::new(&context)?;
     let index = run.trace_index()?;
     let together = frames.manifest.rate.ticks(together);
     let mut order: Vec<usize> = (0..stalls.len()).collect();
@@ -65,7 +66,7 @@ fn timelines(
         }
         // What is damaged costs the frames of the stalls that it holds, and no others.
         if let Ok(pages) = index.pages(from, to) {
-            let pages = decoded(&mut decoder, pages);
+            let pages = decoders.decoded(pages);
             for at in &left[..group] {
                 if let Ok(rows) = frames.of(&stalls[*at], &pages) {
                     found.push((*at, rows));
@@ -85,17 +86,40 @@ struct Decoded {
     first: Ticks,
     last: Ticks,
     events: Vec<KernelEvent>,
+    /// Those of a page of function calls.
+    calls: Vec<CallRecord>,
 }
 
-fn decoded(decoder: &mut Decoder, pages: Vec<StoredPage>) -> Vec<Decoded> {
-    let decode = |page: StoredPage| {
-        let mut events = Vec::new();
+/// Whoever reads the pages of a run.
+struct Decoders {
+    events: Decoder,
+    calls: Option<CallDecoder>,
+}
+
+impl Decoders {
+    fn new(context: &TraceContext) -> Result<Decoders, ContextError> {
+        Ok(Decoders { events: Decoder::new(context)?, calls: CallDecoder::new(context)? })
+    }
+
+    fn decoded(&mut self, pages: Vec<StoredPage>) -> Vec<Decoded> {
+        pages.into_iter().map(|page| self.page(page)).collect()
+    }
+
+    fn page(&mut self, page: StoredPage) -> Decoded {
+        let (mut events, mut calls) = (Vec::new(), Vec::new());
         // Pages that are damaged end early; what was read of them counts.
-        let _ = decoder.page(page.cpu, &page.bytes, |event| events.push(event));
+        match (page.role, &self.calls) {
+            (TraceRole::Graph, Some(decoder)) => {
+                let _ = decoder.page(page.cpu, &page.bytes, |call| calls.push(call));
+            }
+            (TraceRole::Graph, None) => {}
+            (TraceRole::Local | TraceRole::Senders, _) => {
+                let _ = self.events.page(page.cpu, &page.bytes, |event| events.push(event));
+            }
+        }
         let StoredPage { role, cpu, first, last, .. } = page;
-        Decoded { role, cpu, first, last, events }
-    };
-    pages.into_iter().map(decode).collect()
+        Decoded { role, cpu, first, last, events, calls }
+    }
 }
 
 /// What the frames of every stall of a run rest on.
@@ -127,9 +151,11 @@ impl Frames<'_> {
             producer: manifest.threads.iter().find(produces).map(|account| account.tid),
         };
         let mut events: Vec<&KernelEvent> = Vec::new();
+        let mut calls: Vec<CallRecord> = Vec::new();
         let mut kept = false;
         for page in pages.iter().filter(|page| page.first <= to && from <= page.last) {
             page.events.iter().for_each(|event| senders.note(event));
+            calls.extend(&page.calls);
             if page.role == TraceRole::Local {
                 events.extend(&page.events);
                 kept |= page.cpu == stall.cpu;
@@ -139,7 +165,12 @@ impl Frames<'_> {
             return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
         }
         events.sort_by_key(|event| event.time);
-        Ok(timeline_rows(&of, events, &senders, manifest.rate, &self.names))
+        let rows = timeline_rows(&of, events.iter().copied(), &senders, manifest.rate, &self.names);
+        if calls.is_empty() {
+            return Ok(rows);
+        }
+        calls.sort_by_key(|call| call.time);
+        Ok(with_calls(rows, &of, &events, &calls, manifest.rate, &self.names))
     }
 }
 

@@ -3,7 +3,9 @@
 use super::{absent, available};
 use crate::smi::{SmiCounter, SmiError};
 use crate::symbols::{Symbols, SymbolsError};
-use crate::tracefs::{TraceError, Tracefs, clock_name, missing_local, missing_senders, refused};
+use crate::tracefs::{
+    TraceError, Tracefs, clock_name, graph_support, missing_local, missing_senders, refused,
+};
 use jitterscope_model::{ClockKind, CpuId, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -11,6 +13,9 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 const TRACEFS_LOSES: &str = "who caused a stall: stalls are counted, not attributed";
 const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
 const CLOCK_LOSES: &str = "kernel events on the probe's own clock";
+const GRAPH_LOSES: &str = "what takes the time inside a kernel function (record --graph)";
+const OSNOISE_LOSES: &str =
+    "a second opinion: the kernel's own tool for noise, to compare with (rtla osnoise)";
 const SMI_LOSES: &str = "whether firmware took the time (system management interrupts)";
 
 type Found<'a> = Result<&'a Tracefs, &'a TraceError>;
@@ -87,6 +92,37 @@ pub(super) fn symbols(machine: &Machine) -> SourceReport {
             };
             absent("symbols", status, error.to_string(), loses, fix)
         }
+    }
+}
+
+/// Whether kernel functions can be looked into.
+pub(super) fn function_graph(tracefs: Found<'_>) -> SourceReport {
+    let supported = match tracefs {
+        Ok(tracefs) => graph_support(tracefs),
+        Err(error) => return refused("function_graph", GRAPH_LOSES, error),
+    };
+    match supported {
+        Ok(()) => available("function_graph"),
+        Err(error) => refused("function_graph", GRAPH_LOSES, &error),
+    }
+}
+
+/// Whether the kernel measures noise and lateness itself, which another tool can show.
+pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
+    let tracers = match tracefs {
+        Ok(tracefs) => tracefs.machine().read(format!("{}/available_tracers", tracefs.root())),
+        Err(error) => return refused("osnoise", OSNOISE_LOSES, error),
+    };
+    match tracers {
+        Ok(tracers) if tracers.split_whitespace().any(|tracer| tracer == "osnoise") => available("osnoise"),
+        Ok(_) => absent(
+            "osnoise",
+            SourceStatus::Absent,
+            "this kernel has no tracer osnoise",
+            OSNOISE_LOSES,
+            "use a kernel built with CONFIG_OSNOISE_TRACER",
+        ),
+        Err(error) => refused("osnoise", OSNOISE_LOSES, &error.into()),
     }
 }
 

@@ -26,6 +26,8 @@ pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
     ];
     reports.extend(proc_files::all(machine));
     reports.push(kernel::smi(machine));
+    reports.push(kernel::function_graph(tracefs));
+    reports.push(kernel::osnoise(tracefs));
     reports
 }
 

@@ -28,7 +28,9 @@ fn a_bare_machine_lacks_everything_and_says_what_to_do() {
             "softirqs",
             "steal",
             "schedstat",
-            "smi"
+            "smi",
+            "function_graph",
+            "osnoise"
         ]
     );
     for report in &reports {
@@ -54,6 +56,9 @@ fn a_good_machine_has_everything() {
     fs::write(dir.path().join("dev/cpu/0/msr"), [0u8; 64]).unwrap();
     let root = "sys/kernel/tracing";
     put(&dir, &format!("{root}/trace_clock"), "[local] x86-tsc\n");
+    put(&dir, &format!("{root}/available_tracers"), "osnoise function_graph nop\n");
+    put(&dir, &format!("{root}/set_graph_function"), "#### all functions enabled ####\n");
+    put(&dir, "proc/sys/kernel/osrelease", "6.12.117+deb12-amd64\n");
     fs::create_dir_all(dir.path().join(format!("{root}/instances"))).unwrap();
     let context = include_str!("../../tests/fixtures/vm-1s/context.json");
     let context: crate::TraceContext = serde_json::from_str(context).unwrap();
@@ -80,4 +85,12 @@ fn a_good_machine_has_everything() {
     assert!(of(&reports, "symbols").fix.contains("kptr_restrict=1"));
     assert_eq!(of(&reports, "smi").status, SourceStatus::Degraded);
     assert!(of(&reports, "trace-clock").reason.contains("mono_raw"));
+    let graph = || of(&survey(&machine, ClockKind::Tsc), "function_graph").clone();
+    put(&dir, &format!("{root}/set_graph_function"), "vfs_read\n");
+    assert!(graph().reason.contains("vfs_read") && graph().fix.contains("set_graph_function"));
+    put(&dir, "proc/sys/kernel/osrelease", "6.1.0-56-amd64\n");
+    assert_eq!(graph().status, SourceStatus::Absent);
+    assert!(graph().reason.contains("instance") && graph().fix.contains("6.11"));
+    put(&dir, &format!("{root}/available_tracers"), "function nop\n");
+    assert!(graph().reason.contains("no tracer function_graph"));
 }

@@ -75,6 +75,24 @@ pub enum TraceError {
     /// None of the wanted events exists or can be enabled.
     #[error("this kernel has none of the events that name culprits ({0})")]
     NoEvents(String),
+    /// The kernel cannot look into its functions.
+    #[error("this kernel has no tracer function_graph")]
+    NoGraph,
+    /// It can, for one user at a time.
+    #[error("this kernel's function_graph cannot run in a tracing instance of our own")]
+    GraphForOne,
+    /// Somebody else looks into functions.
+    #[error("somebody else has chosen what function_graph looks into (set_graph_function has {functions})")]
+    GraphTaken {
+        /// Which.
+        functions: String,
+    },
+    /// The kernel has no such function, or none that can be traced.
+    #[error("this kernel has no function {name} that can be looked into")]
+    NoFunction {
+        /// As it was asked for.
+        name: String,
+    },
     /// A CPU has no trace buffer: it is not there, or offline.
     #[error("CPU {cpu} has no trace buffer that can be read: {source}")]
     NoCpu {
@@ -130,6 +148,16 @@ impl TraceError {
             }
             TraceError::ClockRefused { wanted: "x86-tsc", .. } => {
                 "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw".into()
+            }
+            TraceError::NoGraph => "use a kernel built with CONFIG_FUNCTION_GRAPH_TRACER".into(),
+            TraceError::GraphForOne => "use Linux 6.11 or later".into(),
+            TraceError::GraphTaken { .. } => {
+                "end what uses it, and where that is gone: echo > /sys/kernel/tracing/set_graph_function".into()
+            }
+            TraceError::NoFunction { .. } => {
+                "choose one that /sys/kernel/tracing/available_filter_functions lists; others were inlined into \
+                 their callers"
+                    .into()
             }
             TraceError::ClockRefused { .. } => String::new(),
             TraceError::Buffer { kb, .. } => format!("ask for a smaller buffer than {kb} KiB a CPU"),

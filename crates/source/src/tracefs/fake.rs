@@ -14,6 +14,12 @@ use tempfile::TempDir;
 pub(super) const START: u64 = 4242;
 const ROOT: &str = "/sys/kernel/tracing";
 
+/// What both events of the function graph have.
+const GRAPH_FIELDS: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+    \tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n\
+    \tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n";
+
 /// A fake machine with tracefs.
 pub(super) struct Fake {
     pub(super) dir: TempDir,
@@ -29,6 +35,8 @@ pub(super) struct FakeWriter {
     refusals: Mutex<Vec<(String, Errno)>>,
     /// `system:event` that new instances lack.
     lacking: Vec<String>,
+    /// Whether an instance may have the tracer function_graph.
+    pub(super) graph_in_instances: bool,
     cpus: u32,
 }
 
@@ -73,6 +81,16 @@ impl Fake {
         put(&at("/proc/self/stat"), &stat(pid, START));
         put(&at(&format!("/proc/{pid}/stat")), &stat(pid, START));
         put(&at(&format!("{ROOT}/trace_clock")), "[local] global mono_raw x86-tsc\n");
+        put(&at(&format!("{ROOT}/available_tracers")), "function_graph function nop\n");
+        put(&at(&format!("{ROOT}/set_graph_function")), "#### all functions enabled ####\n");
+        let functions = "__set_task_comm\nvmstat_update\nprocess_one_work\nhandle_softirqs\nmodular [mod]\n";
+        put(&at(&format!("{ROOT}/available_filter_functions")), functions);
+        for (event, id) in [("funcgraph_entry", 11), ("funcgraph_exit", 10)] {
+            let text = format!("name: {event}\nID: {id}\nformat:\n{GRAPH_FIELDS}");
+            put(&at(&format!("{ROOT}/events/ftrace/{event}/format")), &text);
+        }
+        put(&at("/sys/devices/system/cpu/online"), "0-3\n");
+        put(&at("/proc/sys/kernel/osrelease"), "6.12.1\n");
         fs::create_dir_all(at(&format!("{ROOT}/instances"))).unwrap();
         fs::create_dir_all(at(&format!("{ROOT}/events"))).unwrap();
         let writer = FakeWriter {
@@ -80,6 +98,7 @@ impl Fake {
             log: Mutex::default(),
             refusals: Mutex::default(),
             lacking: events.iter().map(|e| (*e).to_owned()).collect(),
+            graph_in_instances: true,
             cpus: 4,
         };
         Fake { dir, writer: Arc::new(writer) }
@@ -144,6 +163,10 @@ impl TracefsWriter for FakeWriter {
             file(name, text);
         }
         file("trace", "# tracer: nop\n");
+        let tracers =
+            if self.graph_in_instances { "function_graph function nop\n" } else { "function nop\n" };
+        file("available_tracers", tracers);
+        file("current_tracer", "nop\n");
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
         file("events/header_page", &context.header_page);

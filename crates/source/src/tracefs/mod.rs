@@ -12,6 +12,7 @@
 mod error;
 mod events;
 mod filter;
+mod graph;
 mod instance;
 mod mount;
 mod mountinfo;
@@ -24,6 +25,7 @@ mod writer;
 
 pub use error::TraceError;
 pub(crate) use events::{missing_local, missing_senders};
+pub use graph::{CallGraph, GraphSettings, graph_functions, graph_support};
 pub use instance::Leftover;
 pub use jitterscope_model::TraceRole as Role;
 pub use mount::{Clocks, Tracefs};
@@ -45,5 +47,7 @@ pub fn clock_name(clock: ClockKind) -> &'static str {
 
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod graph_tests;
 #[cfg(test)]
 mod tests;

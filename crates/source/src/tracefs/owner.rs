@@ -18,10 +18,20 @@ pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> 
 
 /// The process that a name speaks of, in its own PID namespace; `None` if the name is not one of ours.
 pub(super) fn pid_of(name: &str) -> Option<u32> {
+    parts(name).map(|(pid, _)| pid)
+}
+
+/// What an instance of ours is for; a number may stand behind it.
+pub(super) fn role_of(name: &str) -> Option<&str> {
+    parts(name).map(|(_, role)| role)
+}
+
+fn parts(name: &str) -> Option<(u32, &str)> {
     let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '-');
     let pid = parts.next()?.parse().ok()?;
     let _start: u64 = parts.next()?.parse().ok()?;
-    parts.next().is_some_and(|role| !role.is_empty()).then_some(pid)
+    let role = parts.next().filter(|role| !role.is_empty())?;
+    Some((pid, role))
 }
 
 #[cfg(test)]

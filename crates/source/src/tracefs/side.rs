@@ -52,21 +52,37 @@ impl Side {
     /// Makes the instance and sets everything but `tracing_on`.
     pub(super) fn prepare(tracefs: &Tracefs, plan: &Plan<'_>) -> Result<Side, TraceError> {
         let instance = Instance::create(tracefs, plan.role)?;
+        let mut side = Side::without_events(instance, plan.clock, plan.cpus, plan.kb_per_cpu)?;
+        side.enable_events(plan);
+        if side.formats.is_empty() {
+            return Err(TraceError::NoEvents(side.missing.join(", ")));
+        }
+        side.open_pipes(plan.cpus)?;
+        Ok(side)
+    }
+
+    /// An instance whose clock, buffers and CPUs are set, and which records nothing yet.
+    pub(super) fn without_events(
+        instance: Instance,
+        clock: ClockKind,
+        cpus: &CpuSet,
+        kb_per_cpu: u64,
+    ) -> Result<Side, TraceError> {
         instance.write("tracing_on", "0")?;
-        set_clock(&instance, plan.clock)?;
-        let kb = plan.kb_per_cpu.max(SMALLEST_KB);
-        size_buffers(&instance, plan.cpus, kb)?;
+        set_clock(&instance, clock)?;
+        let kb = kb_per_cpu.max(SMALLEST_KB);
+        size_buffers(&instance, cpus, kb)?;
         // Not before a sub-buffer is full would a reader be woken, were there one that waits.
         for (option, value) in [("buffer_percent", "100"), ("options/overwrite", "1")] {
             if instance.exists(option) {
                 instance.write(option, value)?;
             }
         }
-        instance.write("tracing_cpumask", &plan.cpus.to_mask())?;
+        instance.write("tracing_cpumask", &cpus.to_mask())?;
         let header_page = instance.read("events/header_page")?;
         let layout = PageLayout::parse(&header_page)?;
         let buffer_pages = (kb * 1024).div_ceil(layout.page_size() as u64);
-        let mut side = Side {
+        Ok(Side {
             pipes: Vec::new(),
             instance,
             header_page,
@@ -76,17 +92,22 @@ impl Side {
             missing: Vec::new(),
             loses: BTreeSet::new(),
             unfiltered: Vec::new(),
-        };
-        side.enable_events(plan);
-        if side.formats.is_empty() {
-            return Err(TraceError::NoEvents(side.missing.join(", ")));
-        }
-        for cpu in plan.cpus.iter() {
+        })
+    }
+
+    /// Opens the buffers of these CPUs for reading.
+    pub(super) fn open_pipes(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
+        for cpu in cpus.iter() {
             let path =
-                side.instance.machine().path(side.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")));
-            side.pipes.push(Pipe::open(cpu, &path)?);
+                self.instance.machine().path(self.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")));
+            self.pipes.push(Pipe::open(cpu, &path)?);
         }
-        Ok(side)
+        Ok(())
+    }
+
+    /// The instance, for what is no event.
+    pub(super) fn instance(&self) -> &Instance {
+        &self.instance
     }
 
     fn enable_events(&mut self, plan: &Plan<'_>) {

@@ -2,7 +2,7 @@
 
 use crate::number::{count, percent};
 use jitterscope_analyze::{Price, Taken};
-use jitterscope_model::{EventClass, RecordCost};
+use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost};
 
 /// Classes of events told by name.
 const TOLD: usize = 3;
@@ -21,7 +21,28 @@ pub(crate) fn text(price: &Price) -> String {
     if let Some(taken) = &price.taken {
         text += &format!(": {}", share(taken));
     }
+    if let Some(graph) = &price.graph {
+        text += &format!("; {}", of_graph(graph));
+    }
     format!("{text}; {helper}")
+}
+
+/// What looking into kernel functions cost.
+fn of_graph(graph: &GraphPrice) -> String {
+    let mut text = format!("looking into kernel functions took {} records more", count(graph.records));
+    if let Some(RecordCost { warm_ns, cold_ns }) = graph.record {
+        let taken = |each: Nanos| Nanos(each.0.saturating_mul(graph.records));
+        let range = |least: Nanos, most: Nanos| match least == most {
+            true => least.to_string(),
+            false => format!("{least} to {most}"),
+        };
+        let (each, all) = (range(warm_ns, cold_ns), range(taken(warm_ns), taken(cold_ns)));
+        text += &format!(" of {each} each, an estimated {all} in all");
+    }
+    if let Some(beside) = graph.beside_ns {
+        text += &format!(", and made a short system call {beside} longer on every CPU");
+    }
+    text
 }
 
 /// The largest classes, and the rest as one.
@@ -67,8 +88,6 @@ fn range(least: f64, most: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::Nanos;
-
     fn price(record: Option<RecordCost>, taken: Option<Taken>) -> Price {
         let classes = [
             (EventClass::Switches, 50),
@@ -77,7 +96,7 @@ mod tests {
             (EventClass::Power, 4),
             (EventClass::Other("of_tomorrow".into()), 1),
         ];
-        Price { events: classes.into(), on_measured: 80, record, taken, helper_fraction: 0.042 }
+        Price { events: classes.into(), on_measured: 80, record, taken, graph: None, helper_fraction: 0.042 }
     }
 
     #[test]
@@ -108,6 +127,21 @@ mod tests {
         assert!(told.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"), "{told}");
         let unknown = text(&price(None, None));
         assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
+        let graph = GraphPrice {
+            functions: vec!["vmstat_update".into()],
+            records: 1000,
+            lost: 0,
+            record: Some(RecordCost { warm_ns: Nanos(100), cold_ns: Nanos(300) }),
+            beside_ns: Some(Nanos(70)),
+        };
+        let looked = text(&Price { graph: Some(graph), ..price(None, None) });
+        assert!(
+            looked.contains(
+                "; looking into kernel functions took 1,000 records more of 100 ns to 300 ns each, an estimated 100 us \
+                 to 300 us in all, and made a short system call 70 ns longer on every CPU; our own"
+            ),
+            "{looked}"
+        );
         let none = Price { events: Default::default(), ..price(None, None) };
         assert!(text(&none).starts_with("no kernel event was recorded"));
     }

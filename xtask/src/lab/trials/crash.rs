@@ -130,6 +130,17 @@ mount -t tmpfs -o size=300k tmpfs /mnt
 step full jitterscope --runs /mnt/runs record --cpus 1 -d 3s --threshold 1us -q
 ls -A /mnt/runs >/out/full-runs
 umount /mnt
+# It fills up while it is written to: by then the measurement has begun.
+mount -t tmpfs -o size=80m tmpfs /mnt
+jitterscope --runs /mnt/runs record --cpus 1 -d 60s --threshold 1us -q --json >/out/filled.out 2>/out/filled.err &
+pid=$!
+while kill -0 $pid 2>/dev/null && ! ls /mnt/runs/.partial-*/trace/segments/*.seg >/dev/null 2>&1; do usleep 100000; done
+usleep 3000000
+dd if=/dev/zero of=/mnt/rest bs=64k 2>/dev/null
+wait $pid; echo "filled $?" >>/out/codes
+step filled-report jitterscope --runs /mnt/runs report latest --json
+ls -A /mnt/runs >/out/filled-runs
+umount /mnt
 jitterscope record --cpus 1 -d 6s -q --json >/out/offline.out 2>/out/offline.err &
 pid=$!
 usleep 5000000
@@ -155,6 +166,25 @@ settings >/out/after
     );
     let says = full.contains("space") || full.contains("room") || full.contains("full");
     finding.check(says, "and it says that there is no room");
+    let (code, error) = (steps.code("filled"), steps.err("filled"));
+    finding.check(
+        code.is_some_and(|code| code < 101) && !error.contains("panicked"),
+        format!("a disk that fills up ends the recording in order ({code:?}): {:.300}", error.trim()),
+    );
+    let kept = steps.json("filled-report")?;
+    let stalls = kept["attribution"]["stalls"].as_u64().or(kept["probe"]["total"]["stalls"].as_u64());
+    finding.check(
+        stalls.is_some_and(|stalls| stalls > 0),
+        format!("what was measured by then is kept ({stalls:?} stalls)"),
+    );
+    let said = kept["warnings"].to_string();
+    finding.check(
+        said.contains("space") || said.contains("room") || said.contains("full"),
+        format!("and the run says why it ended: {said:.300}"),
+    );
+    let partial: Vec<String> =
+        steps.file("filled-runs").lines().filter(|name| name.starts_with('.')).map(str::to_owned).collect();
+    finding.check(partial.is_empty(), format!("nothing half-written lies beside it: {partial:?}"));
     let told = format!("CPU 1 went offline and came back ({})", steps.file("offline").replace('\n', " "));
     finding.check(steps.file("offline") == "went 0\ncame 0\n", told);
     for step in ["offline", "attached"] {

@@ -2,8 +2,10 @@
 //! time may be slow or stand still. What is judged is whether predicted culprits are there, whether a command
 //! ends as it should, and whether the machine is as it was.
 
+mod across;
 mod clocks;
 mod crash;
+mod graph;
 mod kernels;
 mod osnoise;
 mod reboot;
@@ -33,7 +35,7 @@ pub struct Trial {
 }
 
 /// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 16] = [
+const TRIALS: [Trial; 18] = [
     Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
     Trial { name: "6.12", stage: false, run: kernels::v6_12, what: "the same on 6.12" },
     Trial { name: "rt", stage: false, run: kernels::rt, what: "the same with PREEMPT_RT" },
@@ -68,6 +70,8 @@ const TRIALS: [Trial; 16] = [
         run: reboot::persist,
         what: "power cut in mid-apply, rollback after it",
     },
+    Trial { name: "graph", stage: false, run: graph::functions, what: "inside kernel functions" },
+    Trial { name: "across", stage: false, run: across::reboot, what: "an experiment across a reboot" },
     Trial {
         name: "osnoise",
         stage: false,

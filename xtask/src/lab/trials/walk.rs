@@ -70,8 +70,8 @@ for file in /proc/irq/*/smp_affinity_list; do echo 3 >$file; done 2>/dev/null
 settings >/out/before
 settings >/out/again
 pids=
-# Two, on two CPUs, one of which is measured: they share it with the probe.
-for n in 1 2; do taskset c hog & pids="$pids $!"; done
+# Four, on two CPUs of which the probe has one for itself: some must share that with it.
+for n in 1 2 3 4; do taskset c hog & pids="$pids $!"; done
 walk isolation cpuset-part,systemd-aff
 kill $pids
 step isolation-back jitterscope tune rollback --yes
@@ -91,7 +91,7 @@ step booted-before measure booted-before
 step rollback jitterscope tune rollback --yes
 sync
 settings >/out/after
-mkdir -p /out/runs && cp -r /tmp/runs/*spin* /out/runs
+mkdir -p /out/runs && cp -r /tmp/runs/*-booted-before-* /out/runs
 "#;
 
 const BOOT_SCRIPT: &str = r#"

@@ -1,0 +1,329 @@
+//! What kernel functions did within a stall: records of `function_graph` among the frames of its timeline.
+
+use crate::lexicon::Lexicon;
+use crate::view::TimelineOf;
+use jitterscope_model::{
+    CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, Stall, TickRate, Ticks, TimelineItem,
+    TimelineRow,
+};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Puts the calls that ran within a stall among its frames, nested by time. `events` and `calls` are those of the
+/// measured CPUs, in order of time, and may begin before the stall, which tells what was under way. Without calls
+/// the rows stay as they are.
+#[must_use]
+pub fn with_calls(
+    rows: Vec<TimelineRow>,
+    of: &TimelineOf<'_>,
+    events: &[&KernelEvent],
+    calls: &[CallRecord],
+    rate: TickRate,
+    lexicon: &dyn Lexicon,
+) -> Vec<TimelineRow> {
+    let stall = of.stall;
+    let mut by_cpu: Vec<(CpuId, Vec<TimelineRow>)> = Vec::new();
+    for row in rows {
+        let cpu = row.cpu.unwrap_or(stall.cpu);
+        match by_cpu.iter_mut().find(|(of, _)| *of == cpu) {
+            Some((_, rows)) => rows.push(row),
+            None => by_cpu.push((cpu, vec![row])),
+        }
+    }
+    if by_cpu.is_empty() {
+        by_cpu.push((stall.cpu, Vec::new()));
+    }
+    let several = by_cpu.len() > 1;
+    let mut all = Vec::new();
+    for (cpu, rows) in by_cpu {
+        let found = Stacks::walk(stall, cpu, events, calls);
+        if found.is_empty() {
+            all.extend(rows);
+            continue;
+        }
+        let row = |call: &Call| TimelineRow {
+            cpu: several.then_some(cpu),
+            depth: 0,
+            start: rate.nanos(call.from.since(stall.start)),
+            end: Some(rate.nanos(call.until.since(stall.start))),
+            item: TimelineItem::Call {
+                function: lexicon.function(call.function),
+                self_ns: rate.nanos(call.own),
+                began_before: call.began_before,
+                ended: call.ended,
+            },
+        };
+        let length = rate.nanos(stall.length());
+        all.extend(nested(rows.into_iter().chain(found.iter().map(row)).collect(), length));
+    }
+    all
+}
+
+/// In order, each with how many of the others it lies in.
+fn nested(mut rows: Vec<TimelineRow>, stall: Nanos) -> Vec<TimelineRow> {
+    let end_of = |row: &TimelineRow| match (row.end, &row.item) {
+        (Some(end), _) => end,
+        (None, TimelineItem::Frame { .. }) => stall,
+        (None, _) => row.start,
+    };
+    // What was the outer one stays it where times are equal.
+    rows.sort_by_key(|row| (row.start, Reverse(end_of(row)), row.depth));
+    let mut around: Vec<Nanos> = Vec::new();
+    for row in &mut rows {
+        while around.last().is_some_and(|end| *end <= row.start) {
+            around.pop();
+        }
+        row.depth = around.len();
+        let end = end_of(row);
+        if end > row.start {
+            around.push(end);
+        }
+    }
+    rows
+}
+
+/// What ran of a function within a stall.
+struct Call {
+    function: KernelAddr,
+    /// From its first moment on the CPU within the stall.
+    from: Ticks,
+    /// To its last.
+    until: Ticks,
+    own: Ticks,
+    began_before: bool,
+    ended: bool,
+}
+
+/// A function that is under way.
+struct Open {
+    function: KernelAddr,
+    depth: i32,
+    start: Ticks,
+    /// Since when its thread has the CPU; `None` while it does not.
+    since: Option<Ticks>,
+    /// From when to when it had it within the stall.
+    shown: Option<(Ticks, Ticks)>,
+    /// How long of that.
+    on: Ticks,
+    /// What functions that it called had of that.
+    inner: Ticks,
+}
+
+impl Open {
+    /// Its thread has the CPU no more, or the function ends.
+    fn leave(&mut self, stall: &Stall, at: Ticks) {
+        let Some(since) = self.since.take() else { return };
+        let (from, until) = (since.max(stall.start), at.min(stall.end));
+        if from > until {
+            return;
+        }
+        self.on = self.on + until.since(from);
+        self.shown = Some((self.shown.map_or(from, |(first, _)| first), until));
+    }
+}
+
+/// The functions under way on one CPU, by thread: one that sleeps is parked with its own.
+struct Stacks<'s> {
+    stall: &'s Stall,
+    stacks: BTreeMap<i32, Vec<Open>>,
+    found: Vec<Call>,
+}
+
+impl Stacks<'_> {
+    fn walk(stall: &Stall, cpu: CpuId, events: &[&KernelEvent], calls: &[CallRecord]) -> Vec<Call> {
+        let mut stacks = Stacks { stall, stacks: BTreeMap::new(), found: Vec::new() };
+        let here = events.iter().filter(|event| event.cpu == cpu && event.time <= stall.end);
+        let mut switches = here.filter_map(|event| match &event.kind {
+            EventKind::SchedSwitch { prev, next, .. } => Some((event.time, prev.tid, next.tid)),
+            _ => None,
+        });
+        let mut switch = switches.next();
+        for call in calls.iter().filter(|call| call.cpu == cpu && call.time <= stall.end) {
+            while let Some((at, prev, next)) = switch.filter(|(at, ..)| *at <= call.time) {
+                stacks.switch(at, prev, next);
+                switch = switches.next();
+            }
+            if call.ends { stacks.end(call) } else { stacks.begin(call) }
+        }
+        for (at, prev, next) in switch.into_iter().chain(switches) {
+            stacks.switch(at, prev, next);
+        }
+        // What goes on beyond the stall.
+        for tid in stacks.stacks.keys().copied().collect::<Vec<_>>() {
+            stacks.close_to(tid, 0, stall.end);
+        }
+        stacks.found
+    }
+
+    fn switch(&mut self, at: Ticks, prev: i32, next: i32) {
+        for open in self.stacks.entry(prev).or_default() {
+            open.leave(self.stall, at);
+        }
+        for open in self.stacks.entry(next).or_default() {
+            open.since = Some(at);
+        }
+    }
+
+    fn begin(&mut self, call: &CallRecord) {
+        // Whose end was lost is over when another begins in its place.
+        let kept =
+            self.stacks.entry(call.tid).or_default().iter().take_while(|o| o.depth < call.depth).count();
+        self.close_to(call.tid, kept, call.time);
+        self.stacks.entry(call.tid).or_default().push(Open {
+            function: call.function,
+            depth: call.depth,
+            start: call.time,
+            since: Some(call.time),
+            shown: None,
+            on: Ticks(0),
+            inner: Ticks(0),
+        });
+    }
+
+    fn end(&mut self, call: &CallRecord) {
+        let stack = self.stacks.entry(call.tid).or_default();
+        let same = |open: &Open| open.depth == call.depth && open.function == call.function;
+        // One whose beginning was not recorded ends nothing.
+        let Some(place) = stack.iter().rposition(same) else { return };
+        self.close_to(call.tid, place + 1, call.time);
+        self.pop(call.tid, call.time, true);
+    }
+
+    /// Ends without a record all but so many.
+    fn close_to(&mut self, tid: i32, kept: usize, at: Ticks) {
+        while self.stacks.get(&tid).is_some_and(|stack| stack.len() > kept) {
+            self.pop(tid, at, false);
+        }
+    }
+
+    fn pop(&mut self, tid: i32, at: Ticks, ended: bool) {
+        let Some(stack) = self.stacks.get_mut(&tid) else { return };
+        let Some(mut open) = stack.pop() else { return };
+        open.leave(self.stall, at);
+        if let Some(outer) = stack.last_mut() {
+            outer.inner = outer.inner + open.on;
+        }
+        // Threads that had not the CPU within the stall had no part in it.
+        let Some((from, until)) = open.shown else { return };
+        self.found.push(Call {
+            function: open.function,
+            from,
+            until,
+            own: Ticks(open.on.0.saturating_sub(open.inner.0)),
+            began_before: open.start < self.stall.start,
+            ended: ended && at <= self.stall.end,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Comm, ExecutionContext, Name, StallId, TaskIdentity, TaskRef, ThreadRef};
+
+    struct ByNumber;
+
+    impl Lexicon for ByNumber {
+        fn function(&self, addr: KernelAddr) -> Name {
+            format!("f{}", addr.0).into()
+        }
+        fn comm(&self, _tid: i32) -> Option<Name> {
+            None
+        }
+        fn text(&self, comm: Comm) -> Name {
+            comm.to_string().into()
+        }
+        fn identity(&self, _tid: i32, _comm: Comm) -> TaskIdentity {
+            TaskIdentity::default()
+        }
+    }
+
+    fn call(time: u64, tid: i32, function: u64, depth: i32, ends: bool) -> CallRecord {
+        CallRecord { time: Ticks(time), cpu: CpuId(1), tid, function: KernelAddr(function), depth, ends }
+    }
+
+    fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
+        let task = |tid| TaskRef { tid, comm: Comm::new("x"), prio: 120 };
+        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 0, next: task(next) };
+        KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+    }
+
+    fn shown(events: &[KernelEvent], calls: &[CallRecord]) -> Vec<String> {
+        let victim = ThreadRef { tid: 7, comm: Comm::new("probe") };
+        let (start, end) = (Ticks(100), Ticks(200));
+        let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
+        let of = TimelineOf { stall: &stall, spins: true, producer: None };
+        let events: Vec<&KernelEvent> = events.iter().collect();
+        let rows = with_calls(Vec::new(), &of, &events, calls, TickRate::NANOSECONDS, &ByNumber);
+        let line = |row: &TimelineRow| match &row.item {
+            TimelineItem::Call { function, self_ns, began_before, ended } => {
+                let (from, to) = (row.start.0, row.end.unwrap().0);
+                let mut text = format!("{} {function} {from}-{to} self {}", row.depth, self_ns.0);
+                text += if *began_before { " before" } else { "" };
+                text + if *ended { "" } else { " open" }
+            }
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn calls_are_nested_with_their_own_times() {
+        let calls = [
+            call(110, 9, 1, 0, false),
+            call(120, 9, 2, 1, false),
+            call(130, 9, 3, 2, false),
+            call(135, 9, 3, 2, true),
+            call(150, 9, 2, 1, true),
+            call(160, 9, 4, 1, false),
+            call(170, 9, 4, 1, true),
+            call(180, 9, 1, 0, true),
+        ];
+        let expected =
+            ["0 f1 10-80 self 30", "1 f2 20-50 self 25", "2 f3 30-35 self 5", "1 f4 60-70 self 10"];
+        assert_eq!(shown(&[switch(105, 7, 9), switch(190, 9, 7)], &calls), expected);
+    }
+
+    #[test]
+    fn who_sleeps_within_a_call_is_not_charged_for_it() {
+        // Thread 9 sleeps within f2 from 130 on, thread 8 runs, and 9 comes back at 160.
+        let events = [switch(105, 7, 9), switch(130, 9, 8), switch(160, 8, 9), switch(195, 9, 7)];
+        let calls = [
+            call(110, 9, 1, 0, false),
+            call(120, 9, 2, 1, false),
+            call(140, 8, 5, 0, false),
+            call(150, 8, 5, 0, true),
+            call(170, 9, 2, 1, true),
+            call(180, 9, 1, 0, true),
+        ];
+        let found = shown(&events, &calls);
+        assert_eq!(found, ["0 f1 10-80 self 20", "1 f2 20-70 self 20", "2 f5 40-50 self 10"]);
+        // Parked all along: it had no part in the stall.
+        let parked = [call(50, 9, 1, 0, false)];
+        assert_eq!(shown(&[switch(60, 9, 7)], &parked), [""; 0]);
+    }
+
+    #[test]
+    fn what_lies_across_an_edge_is_cut_there_and_says_so() {
+        let calls = [call(90, 9, 1, 0, false), call(120, 9, 1, 0, true), call(190, 9, 2, 0, false)];
+        assert_eq!(shown(&[], &calls), ["0 f1 0-20 self 20 before", "0 f2 90-100 self 10 open"]);
+        // It ends when the stall is over.
+        let late = [call(150, 9, 1, 0, false), call(250, 9, 1, 0, true)];
+        assert_eq!(shown(&[], &late), ["0 f1 50-100 self 50 open"]);
+    }
+
+    #[test]
+    fn lost_records_end_what_they_must_and_nothing_else() {
+        // The end of f2 was lost; f3 begins in its place. The beginning of f9 was lost.
+        let calls = [
+            call(110, 9, 1, 0, false),
+            call(120, 9, 2, 1, false),
+            call(140, 9, 3, 1, false),
+            call(145, 9, 9, 2, true),
+            call(150, 9, 3, 1, true),
+            call(160, 9, 1, 0, true),
+        ];
+        let expected = ["0 f1 10-60 self 20", "1 f2 20-40 self 20 open", "1 f3 40-50 self 10"];
+        assert_eq!(shown(&[], &calls), expected);
+    }
+}

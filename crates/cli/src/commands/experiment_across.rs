@@ -1,0 +1,146 @@
+//! `experiment --across-reboot`: knobs of the boot line. The runs without them are made before a reboot, those with
+//! them after it.
+
+use super::audit::goal_error;
+use super::experiment::{ExperimentArgs, SESSIONS, asked, begin, last, subject};
+use super::experiment_watcher::Watcher;
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use crate::places::Places;
+use anyhow::bail;
+use jitterscope_experiment::{
+    Arm, BootArm, BootChange, Change, Ended, Experiment, ExperimentError, Rules, Session,
+};
+use jitterscope_model::{CpuSet, SCHEMA_VERSION};
+use jitterscope_platform::{CpuChoice, Machine};
+use jitterscope_tune::Goal;
+use jitterscope_view::experiment as view;
+use serde_json::json;
+use std::sync::atomic::AtomicBool;
+
+/// Makes the arm that this boot is of, and compares where both are made.
+///
+/// # Errors
+/// The knobs are not of the boot line, something else than they differs from the other boot, or nothing can be
+/// measured.
+pub(super) fn run(
+    args: &ExperimentArgs,
+    places: &Places,
+    machine: Machine,
+    (measured, rules): (CpuChoice, Rules),
+    stop: &AtomicBool,
+) -> anyhow::Result<Exit> {
+    let goal = Goal::to_apply(&machine, measured.cpus.clone()).map_err(goal_error)?;
+    let mut change = BootChange::new(&machine, &goal, args.knob.clone()).map_err(told)?;
+    let asked = format!("{}; across a reboot", asked(args, &change, &measured.cpus));
+    let folder = places.runs()?.join(SESSIONS);
+    let mut session = open(&machine, &folder, asked, &change)?;
+    let cpus = measured.cpus.clone();
+    let mut subject = subject(args, machine, measured, places)?;
+    let mut watcher = Watcher::new(args.quiet, rules.looks);
+    let outcome = jitterscope_experiment::run(Experiment {
+        change: &mut change,
+        subject: &mut *subject,
+        session: &mut session,
+        rules,
+        answers: &super::compare_with::answers,
+        observer: &mut watcher,
+        stop,
+    })?;
+    let next = next(args, &cpus, &change, outcome.ended);
+    if args.json {
+        let mut told = serde_json::to_value(&outcome)?;
+        told["schema_version"] = json!(SCHEMA_VERSION);
+        told["parameters"] = json!(change.surroundings().parameters);
+        told["next"] = json!(next);
+        output::json(&told)?;
+    } else {
+        let goes_on = "The same command goes on.";
+        let text = view::outcome(&outcome, goes_on, output::style());
+        output::result(&format!("{text}\n{}\n", next.join("\n")))?;
+    }
+    Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+}
+
+/// The session to go on with: in the boot with the change the one whose other arm is made, else that of this boot, or
+/// a new one.
+fn open(
+    machine: &Machine,
+    folder: &std::path::Path,
+    asked: String,
+    change: &BootChange,
+) -> anyhow::Result<Session> {
+    let (found, why) = last(machine, folder, &|header| header.asked == asked);
+    let now = change.surroundings();
+    match (change.boot(), found) {
+        (BootArm::With, Some(session)) => {
+            let Some(before) = &session.surroundings else {
+                bail!("the session that would go on does not say what its boot was like")
+            };
+            if let Some(what) = before.difference(now) {
+                bail!(
+                    "the two boots differ in more than what is tried: {what}. Boot as before with {} added, and start \
+                     the same command again; the runs without it are kept",
+                    before.parameters.join(" ")
+                );
+            }
+            Ok(session)
+        }
+        (BootArm::With, None) => {
+            let text = format!(
+                "{} is in force in this boot, and no runs without it were made by the same command: boot without {} \
+                 and start it there",
+                change.describe(),
+                now.parameters.join(" ")
+            );
+            Err(match why {
+                Some(error) => anyhow::Error::from(error).context(text),
+                None => UsageError(text).into(),
+            })
+        }
+        // What was measured in another boot without the change is compared with nothing of this one.
+        (_, Some(session)) if session.header.boot_id == session.boot_id && !is_over(&session) => Ok(session),
+        _ => {
+            let mut session = begin(machine, folder, asked)?;
+            session.surround(now.clone())?;
+            Ok(session)
+        }
+    }
+}
+
+/// Whether runs of both arms were made.
+fn is_over(session: &Session) -> bool {
+    session.block.iter().any(|run| run.arm == Arm::B)
+}
+
+fn told(error: ExperimentError) -> anyhow::Error {
+    match error {
+        ExperimentError::NotApplied(_) | ExperimentError::Plan(_) => UsageError(error.to_string()).into(),
+        other => other.into(),
+    }
+}
+
+/// What to do now, a line each.
+fn next(args: &ExperimentArgs, cpus: &CpuSet, change: &BootChange, ended: Ended) -> Vec<String> {
+    let parameters = change.surroundings().parameters.join(" ");
+    match (change.boot(), ended) {
+        (BootArm::Without, Ended::AwaitsReboot) => {
+            let knobs = args.knob.join(",");
+            let mut lines = vec![
+                "Next:".to_owned(),
+                format!("  1. jitterscope tune apply --cpus {cpus} --only {knobs} --persist"),
+                format!("     or by hand: add {parameters} to the kernel's command line"),
+            ];
+            lines.extend(change.line().map(|line| format!("     {}", line.how)));
+            lines.push("  2. reboot".to_owned());
+            lines.push("  3. the same command again: it goes on with the runs that are made".to_owned());
+            lines
+        }
+        (BootArm::With, _) => vec![
+            format!("{parameters} stays in force until it is off the kernel's command line. To put it back:"),
+            "  jitterscope tune rollback (where tune apply --persist made it), or take it out by hand; then reboot"
+                .to_owned(),
+        ],
+        _ => Vec::new(),
+    }
+}

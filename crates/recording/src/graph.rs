@@ -1,0 +1,163 @@
+//! What happens inside kernel functions while a recording runs, and what looking there costs.
+
+use crate::names::LiveNames;
+use crate::price::RecordClock;
+use jitterscope_attribute::Lexicon;
+use jitterscope_model::{
+    CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError, SourceReport,
+    TickRate, Ticks,
+};
+use jitterscope_platform::Machine;
+use jitterscope_source::tracefs::graph_functions;
+use jitterscope_source::{
+    CallDecoder, CallGraph, ContextError, GraphSettings, Role, TraceContext, TraceError, Tracefs,
+};
+
+/// What a thread calls that gives itself its name: it is looked into to learn what a record costs.
+const PRICED: &str = "__set_task_comm";
+
+/// Why functions cannot be looked into.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphError {
+    /// The kernel's tracer.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// What it writes cannot be read.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// Its formats are not there.
+    #[error("the kernel does not say what function_graph writes (events/ftrace/funcgraph_entry)")]
+    NoFormat,
+}
+
+impl GraphError {
+    /// What to do about it, as it is added to what is wrong; empty when nothing helps.
+    pub(crate) fn with_fix(&self) -> String {
+        match self {
+            GraphError::Trace(error) if !error.fix().is_empty() => format!("; to have it: {}", error.fix()),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What is to be looked into.
+pub(crate) struct GraphChoice<'a> {
+    pub(crate) measured: &'a CpuSet,
+    pub(crate) clock: ClockKind,
+    pub(crate) rate: TickRate,
+    pub(crate) buffer_kib: u32,
+    /// As the user named them.
+    pub(crate) functions: &'a [String],
+}
+
+/// Functions of the kernel that are looked into. Dropping it ends that.
+pub(crate) struct FunctionGraph {
+    graph: CallGraph,
+    decoder: CallDecoder,
+    price: GraphPrice,
+    from: Ticks,
+    until: Ticks,
+}
+
+impl FunctionGraph {
+    /// Begins, and measures what a record costs. `context`: that of the recorder, to which the tracer's formats are
+    /// added.
+    pub(crate) fn start(
+        machine: &Machine,
+        tracefs: &Tracefs,
+        context: &mut TraceContext,
+        choice: &GraphChoice<'_>,
+    ) -> Result<FunctionGraph, GraphError> {
+        let settings = GraphSettings {
+            measured: choice.measured.clone(),
+            clock: choice.clock,
+            buffer_kb_per_cpu: u64::from(choice.buffer_kib),
+            functions: graph_functions(tracefs, choice.functions)?,
+        };
+        let priced = graph_functions(tracefs, &[PRICED.to_owned()]).is_ok();
+        let first = if priced { PRICED } else { settings.functions.first().map_or(PRICED, String::as_str) };
+        let mut clock = RecordClock::before(machine, choice.clock);
+        let mut graph = CallGraph::start(tracefs, &settings, first)?;
+        let before = graph.written();
+        let recorded = clock.as_mut().and_then(|clock| clock.longer(choice.rate));
+        let records = (graph.written() - before) / RecordClock::CALLS;
+        graph.begin()?;
+        let beside = clock.as_mut().and_then(|clock| clock.longer(choice.rate));
+        graph.describe(context);
+        let decoder = CallDecoder::new(context)?.ok_or(GraphError::NoFormat)?;
+        let price = GraphPrice {
+            functions: graph.functions().to_vec(),
+            records: 0,
+            lost: 0,
+            record: recorded.and_then(|recorded| of_one(recorded, beside, records)),
+            beside_ns: beside.map(|beside| beside.warm_ns),
+        };
+        Ok(FunctionGraph { graph, decoder, price, from: Ticks(u64::MAX), until: Ticks(u64::MAX) })
+    }
+
+    /// Records between these count.
+    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
+        (self.from, self.until, self.price.records) = (from, until, 0);
+    }
+
+    /// Keeps what was recorded so far, and names the functions of it.
+    pub(crate) fn turn(&mut self, keep: &mut dyn Sink, names: &LiveNames) -> Result<(), SinkError> {
+        let mut kept = Ok(());
+        for cpu in self.graph.cpus().clone().iter() {
+            let (decoder, price, window) = (&self.decoder, &mut self.price, self.from..=self.until);
+            let mut page = |bytes: &[u8]| {
+                let range = decoder.page(cpu, bytes, |call: CallRecord| {
+                    price.records += u64::from(window.contains(&call.time));
+                    names.function(call.function);
+                });
+                if let (Ok(Some((first, last))), Ok(())) = (range, &kept) {
+                    kept = keep.rows(&[Row::Page(RawPage { role: Role::Graph, cpu, first, last, bytes })]);
+                }
+            };
+            // A CPU that has gone offline calls nothing.
+            let _ = self.graph.drain(cpu, &mut page);
+        }
+        kept
+    }
+
+    /// No more is recorded; what the buffers hold can still be drained.
+    pub(crate) fn stop(&mut self) {
+        // A kernel that refuses to stop is ended by removing the instance.
+        let _ = self.graph.stop();
+    }
+
+    /// What was recorded. After the last drain.
+    pub(crate) fn report(&self) -> SourceReport {
+        self.graph.report()
+    }
+
+    /// What it cost.
+    pub(crate) fn price(&self) -> GraphPrice {
+        GraphPrice { lost: self.graph.lost(), ..self.price.clone() }
+    }
+}
+
+/// What one record takes of what a call took longer that made so many, less what any call takes longer.
+fn of_one(recorded: RecordCost, beside: Option<RecordCost>, records: u64) -> Option<RecordCost> {
+    let beside = beside.unwrap_or(RecordCost { warm_ns: Default::default(), cold_ns: Default::default() });
+    let each = |with: u64, without: u64| with.checked_sub(without)?.checked_div(records);
+    let warm_ns = jitterscope_model::Nanos(each(recorded.warm_ns.0, beside.warm_ns.0)?);
+    let cold_ns = each(recorded.cold_ns.0, beside.cold_ns.0).map_or(warm_ns, jitterscope_model::Nanos);
+    (warm_ns.0 > 0).then_some(RecordCost { warm_ns, cold_ns: cold_ns.max(warm_ns) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Nanos;
+
+    #[test]
+    fn a_record_costs_what_is_left_when_the_tracer_itself_is_taken_off() {
+        let cost = |warm, cold| RecordCost { warm_ns: Nanos(warm), cold_ns: Nanos(cold) };
+        assert_eq!(of_one(cost(1000, 3000), Some(cost(200, 400)), 4), Some(cost(200, 650)));
+        assert_eq!(of_one(cost(1000, 900), None, 4), Some(cost(250, 250)));
+        // Nothing was recorded, or the difference drowns in noise.
+        assert_eq!(of_one(cost(1000, 3000), None, 0), None);
+        assert_eq!(of_one(cost(100, 3000), Some(cost(200, 400)), 4), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! The emulator: the one that is installed, or a newer one of Debian's that is only unpacked.
+//!
+//! Linux changes its own code, for every tracepoint that is switched, by way of a breakpoint. With qemu 7.2 a CPU
+//! that translates that place just then can keep the breakpoint for good, and dies of it or comes back to it for
+//! ever. From 10.0 on that was not seen, so an older one is replaced where Debian's backports have a newer.
+
+use super::debian::{self, Release};
+use super::folder;
+use anyhow::Context;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Its name.
+pub const NAME: &str = "qemu-system-x86_64";
+/// The oldest that no guest died in.
+const OLDEST: u64 = 10;
+/// What it consists of beside libraries, which those of the installed one are.
+const PACKAGES: [&str; 4] = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
+
+/// Which one guests run in.
+pub struct Emulator {
+    program: PathBuf,
+    /// The folder that a newer one was unpacked in.
+    unpacked: Option<PathBuf>,
+    /// What it is, for whoever reads a trial's record.
+    pub what: String,
+}
+
+impl Emulator {
+    /// The installed one if it is new enough, else a newer one if there is one, else the installed one all the
+    /// same.
+    pub fn get() -> anyhow::Result<Emulator> {
+        let installed = Emulator { program: NAME.into(), unpacked: None, what: String::new() };
+        let installed = installed.named()?;
+        if major(&installed.what).is_some_and(|version| version >= OLDEST) {
+            return Ok(installed);
+        }
+        match newer() {
+            Ok(newer) => Ok(newer),
+            Err(why) => {
+                // Once is enough.
+                let told = folder()?.join("emulator/.told");
+                if !told.exists() {
+                    eprintln!("lab: {} it is, in which guests can die: {why:#}", installed.what);
+                    fs::create_dir_all(folder()?.join("emulator"))?;
+                    fs::write(told, [])?;
+                }
+                Ok(installed)
+            }
+        }
+    }
+
+    /// Adds what has it find its own files.
+    pub fn arguments(&self, command: &mut Command) {
+        if let Some(root) = &self.unpacked {
+            let libraries = format!("usr/lib/{}-linux-gnu/qemu", std::env::consts::ARCH);
+            command.env("QEMU_MODULE_DIR", root.join(libraries));
+        }
+        command.arg(&self.program);
+        if let Some(root) = &self.unpacked {
+            for folder in ["usr/share/qemu", "usr/share/seabios"] {
+                command.arg("-L").arg(root.join(folder));
+            }
+        }
+    }
+
+    fn named(mut self) -> anyhow::Result<Emulator> {
+        let output = Command::new(&self.program).arg("--version").output();
+        let output = output.with_context(|| format!("{} cannot be started", self.program.display()))?;
+        anyhow::ensure!(output.status.success(), "{} does not start", self.program.display());
+        let text = String::from_utf8_lossy(&output.stdout);
+        self.what = text.lines().next().unwrap_or_default().to_owned();
+        Ok(self)
+    }
+}
+
+fn newer() -> anyhow::Result<Emulator> {
+    let root = folder()?.join("emulator");
+    let backports = Release::Backports;
+    for package in PACKAGES {
+        debian::unpack_of(&backports, package, &[], &root)?;
+    }
+    let emulator =
+        Emulator { program: root.join("usr/bin").join(NAME), unpacked: Some(root), what: String::new() };
+    let emulator = emulator.named()?;
+    anyhow::ensure!(
+        major(&emulator.what).is_some_and(|version| version >= OLDEST),
+        "the newest that Debian's backports have is {}",
+        emulator.what
+    );
+    Ok(emulator)
+}
+
+/// 10 of `QEMU emulator version 10.0.2 (...)`.
+fn major(what: &str) -> Option<u64> {
+    let rest = what.split("version ").nth(1)?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_from_what_the_emulator_says() {
+        assert_eq!(major("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)"), Some(10));
+        assert_eq!(major("QEMU emulator version 7.2.22 (Debian 1:7.2)"), Some(7));
+        assert_eq!(major("something else"), None);
+    }
+}
