@@ -43,6 +43,9 @@ pub(super) struct Sum<'a> {
     pub(super) length: Ticks,
 }
 
+/// A sum, and which in order of appearance.
+type Numbered<'a> = (usize, Sum<'a>);
+
 /// A wait's slices as sums, end to end.
 pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
     let Some(first) = slices.first() else { return Vec::new() };
@@ -62,10 +65,10 @@ pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
 
 /// Sums end to end from `start` on: the `most` largest threads, what is no thread, and the other threads by process.
 pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<Slice> {
-    let is_thread = |(_, sum): &(usize, Sum<'_>)| matches!(sum.culprit.subject, Subject::Thread(_));
+    let is_thread = |(_, sum): &Numbered<'_>| matches!(sum.culprit.subject, Subject::Thread(_));
     let some = sums.enumerate().filter(|(_, sum)| sum.length > Ticks(0));
-    let (mut threads, others): (Vec<(usize, Sum<'_>)>, Vec<(usize, Sum<'_>)>) = some.partition(is_thread);
-    let larger = |(number, sum): &(usize, Sum<'_>)| (Reverse(sum.length), *number);
+    let (mut threads, others): (Vec<Numbered<'_>>, Vec<Numbered<'_>>) = some.partition(is_thread);
+    let larger = |(number, sum): &Numbered<'_>| (Reverse(sum.length), *number);
     if threads.len() > most {
         threads.select_nth_unstable_by_key(most, larger);
     }
