@@ -25,7 +25,7 @@ use crate::consent::Consent;
 use crate::packages::{self, BENCH, BENCH_PROBE};
 use crate::shell;
 use anyhow::{Context, bail};
-use claim::{Claim, Verdict};
+use claim::Claim;
 use clap::ValueEnum;
 use serde_json::Value;
 use std::time::Instant;
