@@ -25,6 +25,7 @@ mod web;
 use clap::{Parser, Subcommand};
 use consent::Consent;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "The developer's commands")]
@@ -63,6 +64,14 @@ enum Command {
         #[arg(long)]
         yes: bool,
     },
+    /// Be threads that sleep and wake: `bench threads` starts this
+    #[command(hide = true)]
+    Crowd {
+        /// How many
+        count: u32,
+        /// Milliseconds that each sleeps
+        period: u64,
+    },
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz {
         /// Seconds for each target
@@ -92,6 +101,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Deps => deps::run(),
         Command::Layout => layout::run(),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
+        Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
         Command::Fuzz { seconds } => fuzz::run(seconds),
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),

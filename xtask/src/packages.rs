@@ -36,6 +36,9 @@ pub const BENCH: [Wanted; 2] = [
     Wanted { program: "redis-benchmark", packages: &["redis-server", "redis-tools"] },
 ];
 
+/// What `bench probe` measures beside.
+pub const BENCH_PROBE: [Wanted; 1] = [Wanted { program: "oslat", packages: &["rt-tests"] }];
+
 /// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
 /// library's headers.
 pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {

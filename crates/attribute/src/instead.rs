@@ -1,6 +1,9 @@
 //! Who had a CPU instead of somebody else: how often, how long, how long at worst.
 
-use jitterscope_model::{CulpritSums, KeyLevel, RanInstead, Subject, TickRate, Ticks};
+use crate::subjects::{SubjectNo, Subjects};
+use jitterscope_model::{CulpritKind, RanInstead, Subject, SumRow, TickRate, Ticks};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Culprits told apart; the rest share a row a kind.
 const MOST_CULPRITS: usize = 2048;
@@ -13,29 +16,57 @@ struct Turns {
     sum: Ticks,
 }
 
-/// Sums in ticks until the end.
-#[derive(Debug)]
-pub(crate) struct Instead(CulpritSums<(), Turns>);
-
-impl Default for Instead {
-    fn default() -> Instead {
-        Instead(CulpritSums::new(KeyLevel::Name, MOST_CULPRITS))
-    }
+/// Sums in ticks until the end. There is one of each followed thread, so what is known of a subject is a bit here.
+#[derive(Debug, Default)]
+pub(crate) struct Instead {
+    rows: Vec<SumRow<(), Turns>>,
+    /// By the number of a row: where it is here.
+    places: FxHashMap<u32, usize>,
+    /// Rows of culprits beyond those told apart.
+    others: BTreeMap<CulpritKind, usize>,
+    /// By the number of a subject: whether it is in its row.
+    taken: Vec<u64>,
 }
 
 impl Instead {
-    /// Once, for so long.
-    pub(crate) fn add(&mut self, subject: &Subject, length: Ticks) {
-        let turns = self.0.of((), subject);
+    /// Once, for so long. Numbers are always of the same [`Subjects`].
+    pub(crate) fn add(&mut self, subject: &Subject, number: SubjectNo, length: Ticks) {
+        let place = match self.places.get(&number.row) {
+            Some(place) => *place,
+            None => self.begin(subject, number.row),
+        };
+        let row = &mut self.rows[place];
+        let is_new = number.subject.is_none_or(|subject| is_new_bit(&mut self.taken, subject));
+        if is_new && !matches!(row.subject, Subject::Others(_)) {
+            row.take_in(subject, Subjects::LEVEL);
+        }
+        let turns = &mut row.value;
         turns.min = if turns.count == 0 { length } else { turns.min.min(length) };
         turns.max = turns.max.max(length);
         turns.sum = turns.sum + length;
         turns.count += 1;
     }
 
+    /// Where the row of a subject is that was not met so far.
+    fn begin(&mut self, subject: &Subject, row: u32) -> usize {
+        let next = self.rows.len();
+        let place = if next < MOST_CULPRITS {
+            self.rows.push(SumRow::of((), subject, Subjects::LEVEL));
+            next
+        } else {
+            let place = *self.others.entry(subject.kind()).or_insert(next);
+            if place == next {
+                self.rows.push(SumRow::of((), &Subject::Others(subject.kind()), Subjects::LEVEL));
+            }
+            place
+        };
+        self.places.insert(row, place);
+        place
+    }
+
     /// In nanoseconds, most time first.
     pub(crate) fn rows(&self, rate: TickRate) -> Vec<RanInstead> {
-        let rows = self.0.rows().map(|row| RanInstead {
+        let rows = self.rows.iter().map(|row| RanInstead {
             subject: row.subject.clone(),
             threads: row.threads(),
             count: row.value.count,
@@ -49,20 +80,52 @@ impl Instead {
     }
 }
 
+/// Sets a bit; whether it was not set.
+fn is_new_bit(bits: &mut Vec<u64>, number: u32) -> bool {
+    let (word, bit) = (number as usize / 64, 1 << (number % 64));
+    if bits.len() <= word {
+        bits.resize(word + 1, 0);
+    }
+    let is_new = bits[word] & bit == 0;
+    bits[word] |= bit;
+    is_new
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Nanos, Verdict};
+    use jitterscope_model::{CulpritSums, Nanos, Task, Verdict};
+
+    /// As they are summed up wherever nothing has a number.
+    #[test]
+    fn rows_are_those_of_any_sum_by_name() {
+        let thread = |n: i32| {
+            let process = (n % 3 == 0).then(|| format!("process {}", n % 40).into());
+            let comm = format!("comm {}", n % 700).into();
+            Subject::Thread(Task { tid: Some(n), tgid: Some(n / 2), comm, process, ..Task::default() })
+        };
+        let (mut sums, mut subjects) = (Instead::default(), Subjects::default());
+        let mut plain: CulpritSums<(), u64> = CulpritSums::new(Subjects::LEVEL, MOST_CULPRITS);
+        for n in 0..40_000 {
+            let subject = thread(n / 2 % 18_000);
+            sums.add(&subject, subjects.number(&subject), Ticks(n as u64));
+            *plain.of((), &subject) += n as u64;
+        }
+        let told: Vec<_> =
+            sums.rows.iter().map(|row| (row.subject.clone(), row.threads(), row.value.sum.0)).collect();
+        let plain: Vec<_> = plain.rows().map(|row| (row.subject.clone(), row.threads(), row.value)).collect();
+        assert_eq!(told, plain);
+    }
 
     #[test]
     fn of_each_culprit_the_shortest_the_longest_and_the_sum_are_told_most_time_first() {
-        let mut sums = Instead::default();
+        let (mut sums, mut subjects) = (Instead::default(), Subjects::default());
         let (much, little) = (Subject::Softirq(1), Subject::verdict(Verdict::Smi));
         let equal = Subject::Softirq(9);
         for (subject, length) in
             [(&little, 7), (&much, 30), (&much, 10), (&much, 20), (&little, 5), (&equal, 60), (&much, 0)]
         {
-            sums.add(subject, Ticks(length));
+            sums.add(subject, subjects.number(subject), Ticks(length));
         }
         let rows = sums.rows(TickRate::NANOSECONDS);
         let told = |row: &RanInstead| (row.count, row.min_ns.0, row.max_ns.0, row.total_ns.0);
@@ -74,7 +137,8 @@ mod tests {
         // In ticks until the end: each thirtieth of a nanosecond counts.
         let mut sums = Instead::default();
         let fast = TickRate { hz: 30_000_000_000, ..TickRate::NANOSECONDS };
-        (0..30).for_each(|_| sums.add(&wanted[0].0, Ticks(1)));
+        let number = subjects.number(&wanted[0].0);
+        (0..30).for_each(|_| sums.add(&wanted[0].0, number, Ticks(1)));
         assert_eq!(sums.rows(fast)[0].total_ns, Nanos(1));
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::clock;
 use crate::machine::Machine;
-use jitterscope_model::{ClockKind, Nanos, RateSource, TickRate};
+use jitterscope_model::{ClockKind, ClockReading, Nanos, RateSource, TickRate};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The clock that a recording will use.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub enum ClockError {
     Stuck,
 }
 
+/// Whether a stated rate is the right one shows within this: the width of two readings is some 20 ppm of it.
+const CHECK: Duration = Duration::from_millis(20);
 /// Largest disagreement between a stated rate and our own calibration before the statement is dropped.
 const MAX_DISAGREEMENT_PPB: u64 = 500_000;
 
@@ -105,8 +107,13 @@ fn tsc_trust(machine: &Machine) -> TscTrust {
 }
 
 fn tsc_rate(calibration: Duration) -> Result<TickRate, ClockError> {
-    let (measured, uncertainty_ppb) = calibrate(calibration)?;
+    let first = clock::read_all(ClockKind::Tsc);
+    let began = Instant::now();
+    // Meanwhile: the kernel's log may be long.
     let stated = stated_rate();
+    let length = if stated.is_some() { calibration.min(CHECK) } else { calibration };
+    std::thread::sleep(length.saturating_sub(began.elapsed()));
+    let (measured, uncertainty_ppb) = calibrate(first)?;
     let Some((hz, source)) = stated else {
         return Ok(TickRate { hz: measured, error_ppb: uncertainty_ppb, source: RateSource::Calibrated });
     };
@@ -121,11 +128,9 @@ fn ppb(part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * 1_000_000_000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Ticks per second against `CLOCK_MONOTONIC_RAW`, and the bound of the error that the width of the two
+/// Ticks per second since `first`, against `CLOCK_MONOTONIC_RAW`, and the bound of the error that the width of the two
 /// readings leaves, in parts per billion.
-fn calibrate(length: Duration) -> Result<(u64, u64), ClockError> {
-    let first = clock::read_all(ClockKind::Tsc);
-    std::thread::sleep(length);
+fn calibrate(first: ClockReading) -> Result<(u64, u64), ClockError> {
     let last = clock::read_all(ClockKind::Tsc);
     let ticks = last.ticks.since(first.ticks).0;
     let nanos = Nanos(last.monotonic_raw_ns.saturating_sub(first.monotonic_raw_ns)).0;

@@ -171,7 +171,8 @@ impl Identities {
 
     /// Which thread it is; `None` when there is none of this id and name.
     fn started(&mut self, tid: i32, comm: Comm) -> Option<Began> {
-        let stat = TaskStat::of(&self.machine, tid)?;
+        // Of a thread: for a process the kernel adds up the times of all its threads.
+        let stat = TaskStat::of_thread(&self.machine, tid, tid)?;
         let (name, flags) = (stat.name(), stat.flags()?);
         let kernel = stat.is_kernel_thread()?;
         if kernel {
@@ -223,7 +224,9 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let (before, after) = ("0 ".repeat(5), "0 ".repeat(12));
         let stat = format!("{tid} ({comm}) S {before}{flags} {after}{started} 0 0\n");
-        std::fs::write(dir.join("stat"), stat).unwrap();
+        let task = dir.join(format!("task/{tid}"));
+        std::fs::create_dir_all(&task).unwrap();
+        std::fs::write(task.join("stat"), stat).unwrap();
         let status = format!("Name:\t{comm}\nTgid:\t7\nPid:\t{tid}\nUid:\t{uid}\t0\t0\t0\n");
         std::fs::write(dir.join("status"), status).unwrap();
         std::fs::write(dir.join("cgroup"), "1:cpu:/old\n0::/system.slice/x.service\n").unwrap();

@@ -21,9 +21,9 @@ use jitterscope_model::{
     TickRate, Ticks, WakeupConditions, Warning,
 };
 use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
-use jitterscope_probe::{SpinSettings, WakeupSettings};
+use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a probe looks whether it should end.
 const POLL: Nanos = Nanos(10_000_000);
@@ -32,7 +32,10 @@ const QUEUE: usize = 1 << 16;
 /// A wake-up this late is a stall, unless said otherwise: timers alone are late by a good part of it.
 const LATE: Nanos = Nanos(50_000);
 /// Time between setting the start and the start: every probe must have looked by then.
-const START_AHEAD: Nanos = Nanos(30_000_000);
+const START_AHEAD: Nanos = Nanos(POLL.0 + 5_000_000);
+/// Of the warm-up so much at least is measured with kernel events, as far as it is so long: a tick comes every 10 ms
+/// at most, and eight of them show what one costs at its edges.
+const WARM_UP_TRACED: Nanos = Nanos(100_000_000);
 
 /// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
 pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
@@ -132,7 +135,6 @@ impl<'a> Subject for Probing<'a> {
         let (kind, rate) = (stage.clock.kind, stage.rate());
         stage.probe = probe_settings(settings, self.threshold);
         stage.warnings.extend(before::warnings(stage.machine, settings, &stage.home));
-        let events = events(settings, stage)?;
         let shallow = match settings.wakeup {
             Some(WakeupChoice { hold_latency: true, .. }) => Some(
                 ShallowIdle::hold()
@@ -141,13 +143,28 @@ impl<'a> Subject for Probing<'a> {
             _ => None,
         };
         let job = |cpu| job(settings, cpu, self.threshold, rate);
-        let (mut probes, gaps) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
+        let (mut probes, mut gaps) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
         probes.wait_until_ready()?;
+        let began = Instant::now();
+        // While they warm up, for it takes a while.
+        let events = events(settings, stage)?;
+        // What they saw until now nothing can explain.
+        gaps.iter_mut().for_each(SpinOutput::forget);
         let mut drain = Drain::new(&probes, gaps, events, rate)?;
         let stop = stage.stop;
         let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
-        drain.run_for(&mut stage.outputs, (DRAIN_EVERY, settings.warmup), stopped)?;
-        Ok(Probed { settings, probes: Some(probes), drain, joined: Joined::default(), _shallow: shallow })
+        let spun = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let warmup = settings.warmup;
+        let left = warmup.saturating_sub(spun).max(warmup.min(WARM_UP_TRACED));
+        drain.run_for(&mut stage.outputs, (DRAIN_EVERY, left), stopped)?;
+        Ok(Probed {
+            settings,
+            probes: Some(probes),
+            drain,
+            end: Ticks(u64::MAX),
+            joined: Joined::default(),
+            _shallow: shallow,
+        })
     }
 }
 
@@ -202,6 +219,8 @@ struct Probed<'a> {
     /// `None` once they are joined.
     probes: Option<Probes>,
     drain: Drain,
+    /// When the measurement is over.
+    end: Ticks,
     joined: Joined,
     _shallow: Option<ShallowIdle>,
 }
@@ -230,6 +249,7 @@ impl Running for Probed<'_> {
         let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
         let end = start + rate.ticks(settings.duration);
         self.drain.begin(start, end);
+        self.end = end;
         let every = Duration::from_nanos(settings.interval.0);
         self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));
         if let Some(probes) = &mut self.probes {
@@ -246,6 +266,11 @@ impl Running for Probed<'_> {
 
     fn is_over(&mut self) -> bool {
         self.probes.as_ref().is_none_or(Probes::all_finished)
+    }
+
+    fn left(&self, stage: &Stage<'_, '_>) -> Option<Duration> {
+        let left = self.end.since(clock::now(stage.clock.kind));
+        Some(Duration::from_nanos(stage.rate().nanos(left).0))
     }
 
     fn stop(&mut self) {

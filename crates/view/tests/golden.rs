@@ -579,6 +579,23 @@ fn a_pipeline() {
 }
 
 #[test]
+fn a_pipeline_whose_recorder_had_no_cpu_says_so_before_anything_else() {
+    let said = |attributed: bool, taken: Option<CpuUse>| {
+        let mut scenario = pipeline();
+        scenario.manifest.attributed = attributed;
+        let cpus = CpuSet::from_iter([CpuId(2), CpuId(3)]);
+        scenario.manifest.warnings.extend(taken.map(|taken| Warning::NoFreeCpu { cpus, taken }));
+        let words: Vec<String> = shown(&scenario).split_whitespace().map(str::to_owned).collect();
+        let text = words.join(" ");
+        let headline = text.find("Messages reached the").expect("the headline");
+        text.find("not the pipeline's alone").is_some_and(|at| at < headline + 200)
+    };
+    assert!(said(true, Some(CpuUse::Pipeline)));
+    // Without kernel events there is hardly anything that it does; with a CPU of its own it disturbs nobody.
+    assert!(!said(false, Some(CpuUse::Pipeline)) && !said(true, None));
+}
+
+#[test]
 fn a_pipeline_in_trouble() {
     let mut scenario = pipeline();
     scenario.manifest.interrupted = true;

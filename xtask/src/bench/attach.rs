@@ -1,10 +1,10 @@
 //! What `attach` takes from those that it follows: two processes that pass a byte to and fro on one CPU, and a
 //! Redis server under load, followed and not, in turns. `perf sched record` stands beside it.
 
-use super::Claim;
+use super::claim::{Claim, Verdict};
 use super::tool::Runs;
 use super::turns::{judged, median, noise, ratios, timed};
-use crate::shell;
+use crate::{packages, shell};
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -34,12 +34,18 @@ enum With {
 }
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
+    if let [program, ..] = packages::missing(&packages::BENCH)[..] {
+        let why = format!("{program} is not installed (--yes installs it)");
+        let what = "speed of a ping-pong and of a Redis server";
+        return Ok(vec![Claim::skipped(what, format!(">= {PIPE_LEAST}"), why)]);
+    }
     let runs = Runs::new("bench-attach")?;
     let folder = tempfile::tempdir()?;
     let turns = [With::Nobody, With::Attach, With::Perf];
     let mut seconds: [Vec<f64>; 3] = Default::default();
     let mut requests: [Vec<f64>; 3] = Default::default();
     let server = Server::start(folder.path())?;
+    let began = Instant::now();
     for turn in 0..TURNS {
         // Each begins in its turn, so that a drift of the machine favours none.
         for n in 0..turns.len() {
@@ -53,6 +59,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         }
     }
     drop(server);
+    let took = began.elapsed();
     // A speed is the inverse of a time.
     let speeds = |at: usize| ratios(&seconds[0], &seconds[at]);
     println!(
@@ -68,24 +75,21 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         median(ratios(&requests[2], &requests[0])),
     );
     Ok(vec![
-        claim("a pipe ping-pong's speed under attach", &speeds(1), noise(&seconds[0]), PIPE_LEAST),
+        claim("a pipe ping-pong's speed under attach", &speeds(1), noise(&seconds[0]), PIPE_LEAST, took),
         claim(
             "a Redis server's requests under attach",
             &ratios(&requests[1], &requests[0]),
             noise(&requests[0]),
             REDIS_LEAST,
+            took,
         ),
     ])
 }
 
-fn claim(what: &str, ratios: &[f64], noise: f64, least: f64) -> Claim {
-    let ratio = median(ratios.to_vec());
-    Claim {
-        what: what.into(),
-        measured: format!("{ratio:.3}"),
-        target: format!(">= {least}"),
-        verdict: judged(ratio >= least, 1.0 - least, noise, ratios.len()),
-    }
+fn claim(what: &str, ratios: &[f64], noise: f64, least: f64, took: Duration) -> Claim {
+    let claim = Claim::at_least(what, median(ratios.to_vec()), least);
+    let verdict = judged(claim.verdict == Verdict::Holds, 1.0 - least, noise, (ratios.len(), took));
+    Claim { verdict, ..claim }
 }
 
 /// Seconds of a ping-pong on one CPU.

@@ -1,6 +1,7 @@
 //! Attribution beside decoding the same pages.
 
-use super::{Claim, Verdict, bench_json, number};
+use super::claim::Claim;
+use super::{bench_json, number};
 
 /// Decoding with attribution takes at most so many times what decoding alone takes.
 const MOST_ATTRIBUTION: f64 = 12.0;
@@ -20,19 +21,8 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         of("attribute_ns_per_stall")?,
         of("allocations_per_stall")?,
     );
-    let (ratio, allocations) = (of("ratio")?, of("allocations_per_event")?);
     Ok(vec![
-        Claim {
-            what: "decoding and attribution to decoding alone".into(),
-            measured: format!("{ratio:.2}"),
-            target: format!("<= {MOST_ATTRIBUTION}"),
-            verdict: Verdict::of(ratio <= MOST_ATTRIBUTION),
-        },
-        Claim {
-            what: "allocations of attribution an event".into(),
-            measured: format!("{allocations:.2}"),
-            target: format!("<= {MOST_ALLOCATIONS}"),
-            verdict: Verdict::of(allocations <= MOST_ALLOCATIONS),
-        },
+        Claim::at_most("decoding and attribution to decoding alone", of("ratio")?, MOST_ATTRIBUTION),
+        Claim::at_most("allocations of attribution an event", of("allocations_per_event")?, MOST_ALLOCATIONS),
     ])
 }

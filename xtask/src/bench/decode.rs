@@ -1,6 +1,10 @@
 //! The ring-buffer decoder.
 
-use super::{Claim, Verdict, bench_json, number};
+use super::claim::{Claim, Verdict};
+use super::{bench_json, number};
+
+/// Events decoded a second, whatever the machine: twenty times what one CPU's recording has to take in.
+const LEAST: f64 = 5e6;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let json = bench_json("jitterscope-source", "decode")?;
@@ -8,7 +12,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(vec![Claim {
         what: "events decoded a second on one core".into(),
         measured: format!("{:.1} M", rate / 1e6),
-        target: ">= 5 M".into(),
-        verdict: Verdict::of(rate >= 5e6),
+        target: format!(">= {:.0} M", LEAST / 1e6),
+        verdict: Verdict::of(rate >= LEAST),
     }])
 }

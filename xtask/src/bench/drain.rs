@@ -1,6 +1,7 @@
 //! Kernel events from the buffer to the store, and what they cost the helper.
 
-use super::{Claim, Verdict, bench_json, number};
+use super::claim::{Claim, Verdict};
+use super::{bench_json, number};
 use anyhow::Context;
 
 /// Events a second that one CPU's drain must take in without a loss.

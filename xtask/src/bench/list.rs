@@ -1,6 +1,10 @@
 //! A list of stored runs, beside one of runs whose manifest is one file.
 
-use super::{Claim, Verdict, bench_json, number};
+use super::claim::Claim;
+use super::{bench_json, number};
+
+/// Times that a head is read while a whole manifest is.
+const LEAST: f64 = 10.0;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let json = bench_json("jitterscope-store", "list")?;
@@ -13,11 +17,5 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         of("head_ms_per_run")?,
         of("head_bytes")?,
     );
-    let ratio = of("ratio")?;
-    Ok(vec![Claim {
-        what: "a run in a list, whole to head".into(),
-        measured: format!("{ratio:.1}"),
-        target: ">= 10".into(),
-        verdict: Verdict::of(ratio >= 10.0),
-    }])
+    Ok(vec![Claim::at_least("a run in a list, whole to head", of("ratio")?, LEAST)])
 }

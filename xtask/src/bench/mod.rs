@@ -2,31 +2,40 @@
 
 mod attach;
 mod attribute;
+mod claim;
 mod decode;
 mod drain;
+mod floor;
 mod list;
+mod load;
 mod memory;
 mod observer;
+mod peers;
 mod periods;
 mod pipeline;
 mod probe;
-mod prompt;
+mod report;
 mod series;
+mod table;
 mod threads;
 mod tool;
 mod turns;
 
 use crate::consent::Consent;
-use crate::packages::{self, BENCH};
+use crate::packages::{self, BENCH, BENCH_PROBE};
 use crate::shell;
 use anyhow::{Context, bail};
+use claim::Claim;
 use clap::ValueEnum;
 use serde_json::Value;
+use std::time::Instant;
+use table::Ended;
+pub use threads::crowd;
 
 /// What can be measured.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// The spin probe beside a bare loop
+    /// The probes beside a bare loop, and beside oslat and cyclictest (Debian's rt-tests)
     Probe,
     /// The ring-buffer decoder
     Decode,
@@ -34,40 +43,43 @@ pub enum What {
     Attribute,
     /// Kernel events from the buffer to the store, and what they cost the helper (root and tracefs)
     Drain,
-    /// Stolen time with tracing and without, in turns; what a record takes (root and tracefs)
+    /// What tracepoints that are on cost a CPU of which nothing is recorded, by class (root and tracefs)
+    Floor,
+    /// Stolen time with tracing and without, in turns, and the speed of another CPU meanwhile (root and tracefs)
     Observer,
     /// A pipe ping-pong and a Redis server, followed by `attach` and not (root and tracefs; Debian's linux-perf
     /// and redis-server)
     Attach,
-    /// From the end of a recording to the prompt, and reports of a short and a long run (root and tracefs)
-    Prompt,
-    /// Threads that still wait when a recording of them ends: 1,000, 4,000 and 20,000
+    /// `attach` to 1,000, 4,000 and 20,000 threads, and the end of those that still wait (root and tracefs)
     Threads,
-    /// Peak memory of a recorder, short and long
+    /// A recording of a second, the end of a long one, and reports of both (root and tracefs)
+    Report,
+    /// Peak memory of a recorder, short and long, and of an hour that is made up (root and tracefs)
     Memory,
     /// The probe with all of the sampler's outputs on, beside the probe with none
     Series,
-    /// The pipeline probe beside a bare ping and beside Java's Disruptor
-    Pipeline,
     /// A list of stored runs, beside one of runs whose manifest is one file
     List,
     /// The search for periods in 3,000 runs of each process that has none
     Periods,
+    /// The pipeline probe with kernel events and without, beside a bare ping and Java's Disruptor
+    Pipeline,
 }
 
 /// Measures, and says what it claims.
 type Claims = fn() -> anyhow::Result<Vec<Claim>>;
 
 /// All of them, in the order in which they are run; a new one is a line here, a variant above and a file.
-const ALL: [(What, Claims); 13] = [
+const ALL: [(What, Claims); 14] = [
     (What::Probe, probe::claims),
     (What::Decode, decode::claims),
     (What::Attribute, attribute::claims),
     (What::Drain, drain::claims),
+    (What::Floor, floor::claims),
     (What::Observer, observer::claims),
     (What::Attach, attach::claims),
-    (What::Prompt, prompt::claims),
     (What::Threads, threads::claims),
+    (What::Report, report::claims),
     (What::Memory, memory::claims),
     (What::Series, series::claims),
     (What::List, list::claims),
@@ -75,55 +87,40 @@ const ALL: [(What, Claims); 13] = [
     (What::Pipeline, pipeline::claims),
 ];
 
-/// One claim and what was measured.
-struct Claim {
-    what: String,
-    measured: String,
-    target: String,
-    verdict: Verdict,
-}
-
-/// What became of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Holds,
-    Missed,
-    /// The machine alone differs from itself by more than the claim allows.
-    Noise,
-}
-
-impl Verdict {
-    fn of(holds: bool) -> Verdict {
-        if holds { Verdict::Holds } else { Verdict::Missed }
+impl What {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
-/// Runs the benches and prints each claim; fails when one does not hold.
+/// Runs the benches and prints each claim in one table; fails when one does not hold or cannot be measured.
 ///
-/// What it needs of Debian is installed first, given `consent`; a row without it fails, and the others are run.
+/// What they need of Debian is installed first, given `consent`. A row that fails says so in the table, and the
+/// others are run.
 pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
-    let mut claims = Vec::new();
-    if matches!(what, None | Some(What::Attach))
-        && let Err(missing) = packages::install(&BENCH, consent)
-    {
-        eprintln!("{missing}");
+    for (row, wanted) in [(What::Attach, &BENCH[..]), (What::Probe, &BENCH_PROBE)] {
+        if what.is_none_or(|what| what == row)
+            && let Err(missing) = packages::install(wanted, consent)
+        {
+            eprintln!("{missing}");
+        }
     }
-    for (_, claims_of) in ALL.iter().filter(|(this, _)| what.is_none_or(|what| what == *this)) {
-        claims.extend(claims_of()?);
+    let mut rows = Vec::new();
+    for (this, claims_of) in ALL.iter().filter(|(this, _)| what.is_none_or(|what| what == *this)) {
+        let (row, began) = (this.name(), Instant::now());
+        eprintln!("== {row}");
+        let claims = claims_of().map_err(|error| format!("{error:#}"));
+        if let Err(why) = &claims {
+            eprintln!("{row} failed: {why}");
+        }
+        eprintln!("== {row}: {:.0} s", began.elapsed().as_secs_f64());
+        rows.push(Ended { row, claims });
     }
-    println!("{:<44} {:>26} {:>18}", "claim", "measured", "target");
-    for claim in &claims {
-        let mark = match claim.verdict {
-            Verdict::Holds => "",
-            Verdict::Missed => "  MISSED",
-            Verdict::Noise => "  UNDECIDED: too noisy a machine, run it again",
-        };
-        println!("{:<44} {:>26} {:>18}{mark}", claim.what, claim.measured, claim.target);
+    print!("\n{}", table::table(&rows));
+    match rows.iter().filter(|row| row.is_missed()).count() {
+        0 => Ok(()),
+        missed => bail!("not every claim holds in {missed} of {} rows", rows.len()),
     }
-    if claims.iter().any(|claim| claim.verdict == Verdict::Missed) {
-        bail!("not every claim holds");
-    }
-    Ok(())
 }
 
 /// The last line of a bench's output that is JSON.
@@ -135,4 +132,17 @@ fn bench_json(package: &str, bench: &str) -> anyhow::Result<Value> {
 
 fn number(json: &Value, field: &str) -> anyhow::Result<f64> {
     json[field].as_f64().with_context(|| format!("the bench's JSON has no number '{field}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_that_can_be_named_is_run() {
+        let all: Vec<What> = ALL.iter().map(|(what, _)| *what).collect();
+        for what in What::value_variants() {
+            assert_eq!(all.iter().filter(|one| *one == what).count(), 1, "{what:?}");
+        }
+    }
 }

@@ -1,34 +1,85 @@
-//! What recording the kernel's events takes from the CPU that is measured: the same CPU with tracing and without,
-//! in turns, and what the tool says of that itself.
+//! What recording the kernel's events takes: from the CPU that is measured, with tracing and without, in turns; and
+//! from another CPU meanwhile, beside what tracepoints that are on cost there at least.
 
-use super::tool::Runs;
-use super::turns::{judged, median, noise, ratios};
-use super::{Claim, Verdict, number};
+use super::claim::Claim;
+use super::floor;
+use super::load::Load;
+use super::number;
+use super::tool::{Runs, allowed_cpus};
+use super::turns::{judged, median, noise, ratios, timed};
+use anyhow::{Context, ensure};
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// Turns of each; the first of them warms up.
 const TURNS: usize = 7;
 const TIME: &str = "3s";
 /// Stolen time with tracing, to that without.
 const MOST: f64 = 1.08;
+/// The speed of another CPU with tracing, to what the tracepoints leave it at least.
+const LEAST: f64 = 0.98;
+/// From the start of a recording until it measures, and how long the other CPU's speed is measured then.
+const SETTLED: Duration = Duration::from_millis(1200);
+const WINDOW: Duration = Duration::from_millis(1500);
+
+/// A turn: the report, and round trips a second of the load on the other CPU, if there was one.
+struct Turn {
+    report: Value,
+    speed: Option<f64>,
+}
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let runs = Runs::new("bench-observer")?;
-    let (mut traced, mut bare) = (Vec::new(), Vec::new());
+    let allowed = allowed_cpus()?;
+    let (first, last) = (allowed.first().copied(), allowed.last().copied());
+    let (Some(other), Some(measured)) = (first, last) else { anyhow::bail!("no CPU is allowed") };
+    ensure!(other != measured, "two CPUs are needed");
+    let mut claims = vec![of_measured(&runs, measured)?];
+    claims.push(of_other(&runs, measured, other, allowed.len())?);
+    Ok(claims)
+}
+
+/// Turns with tracing and without, each beginning once, so that a drift of the machine favours none.
+fn turns(runs: &Runs, measured: usize, load: Option<usize>) -> anyhow::Result<[Vec<Turn>; 2]> {
+    let mut found: [Vec<Turn>; 2] = Default::default();
+    let cpu = measured.to_string();
     for turn in 0..TURNS {
-        // Each begins once, so that a drift of the machine favours none.
-        let order = if turn % 2 == 0 { [true, false] } else { [false, true] };
-        for with in order {
-            let args: &[&str] = if with { &["-d", TIME] } else { &["-d", TIME, "--no-trace"] };
-            let report = runs.record(args)?;
+        for n in 0..2 {
+            let bare = (turn + n) % 2;
+            let mut args = vec!["-d", TIME, "--cpus", &cpu];
+            if bare == 1 {
+                args.push("--no-trace");
+            }
+            let one = match load {
+                None => Turn { report: runs.record(&args)?, speed: None },
+                Some(on) => {
+                    let load = Load::start(on)?;
+                    std::thread::scope(|scope| {
+                        let speed = scope.spawn(|| {
+                            std::thread::sleep(SETTLED);
+                            let (from, began) = (load.rounds(), Instant::now());
+                            std::thread::sleep(WINDOW);
+                            (load.rounds() - from) as f64 / began.elapsed().as_secs_f64()
+                        });
+                        let report = runs.record(&args)?;
+                        let speed = speed.join().ok().context("the load was not measured")?;
+                        anyhow::Ok(Turn { report, speed: Some(speed) })
+                    })?
+                }
+            };
             if turn > 0 {
-                if with { &mut traced } else { &mut bare }.push(report);
+                found[bare].push(one);
             }
         }
     }
+    Ok(found)
+}
+
+fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Claim> {
+    let ([traced, bare], took) = timed(|| turns(runs, measured, None))?;
     print_price(&traced)?;
-    let stolen = |reports: &[Value]| -> anyhow::Result<Vec<f64>> {
-        reports.iter().map(|report| number(&report["probe"]["total"], "stolen_fraction")).collect()
+    let stolen = |turns: &[Turn]| -> anyhow::Result<Vec<f64>> {
+        turns.iter().map(|turn| number(&turn.report["probe"]["total"], "stolen_fraction")).collect()
     };
     let (with, without) = (stolen(&traced)?, stolen(&bare)?);
     let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
@@ -37,23 +88,34 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         median(with) * 100.0,
         median(without) * 100.0
     );
-    let verdict = judged(ratio <= MOST, MOST - 1.0, noise, TURNS - 1);
-    if verdict == Verdict::Noise {
-        // The error of a median falls with the root of the turns.
-        let turns = ((noise - 1.0) / (MOST - 1.0)).powi(2);
-        println!("noise hides an effect of {MOST}: about {turns:.0} turns of {TIME} each would show it");
+    let claim = Claim::at_most("stolen time with tracing, to without", ratio, MOST);
+    let verdict = judged(ratio <= MOST, MOST - 1.0, noise, (TURNS - 1, took));
+    Ok(Claim { verdict, ..claim })
+}
+
+fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyhow::Result<Claim> {
+    let floor = floor::left()?;
+    let ([traced, bare], took) = timed(|| turns(runs, measured, Some(other)))?;
+    let speeds = |turns: &[Turn]| -> Vec<f64> { turns.iter().filter_map(|turn| turn.speed).collect() };
+    let (with, without) = (speeds(&traced), speeds(&bare));
+    let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
+    println!(
+        "another CPU meanwhile: {:.0} round trips a second with tracing, {:.0} without; the tracepoints alone leave it \
+         {floor:.3} of its speed",
+        median(with),
+        median(without)
+    );
+    if allowed == 2 {
+        println!("of two CPUs it is also the one that our helper has: what the helper takes is in it");
     }
-    Ok(vec![Claim {
-        what: "stolen time with tracing, to without".into(),
-        measured: format!("{ratio:.3}"),
-        target: format!("<= {MOST}"),
-        verdict,
-    }])
+    let claim = Claim::at_least("speed of another CPU, to what tracepoints leave it", ratio / floor, LEAST);
+    let verdict = judged(ratio / floor >= LEAST, 1.0 - LEAST, noise, (TURNS - 1, took));
+    Ok(Claim { verdict, ..claim })
 }
 
 /// The floor of an event that is on, as the tool measured it before each recording, and how many came of what.
-fn print_price(traced: &[Value]) -> anyhow::Result<()> {
-    let prices: Vec<&Value> = traced.iter().map(|report| &report["trust"]["price"]).collect();
+fn print_price(traced: &[Turn]) -> anyhow::Result<()> {
+    let prices: Vec<&Value> = traced.iter().map(|turn| &turn.report["trust"]["price"]).collect();
     let of = |field: &str| -> Vec<f64> {
         prices.iter().filter_map(|price| price["record"][field].as_f64()).collect()
     };

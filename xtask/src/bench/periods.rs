@@ -1,6 +1,6 @@
 //! The search for periods over 3,000 runs of each process that has none.
 
-use super::{Claim, Verdict};
+use super::claim::{Claim, Verdict};
 use crate::shell;
 use anyhow::{Context, ensure};
 

@@ -1,15 +1,31 @@
 //! The tool itself, as its users have it: recordings of the release binary, and what they say of themselves.
 
 use crate::shell;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::Value;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// The CPU that a recording measures by default where none is isolated.
-pub(super) fn highest_cpu() -> anyhow::Result<u32> {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
-    let last = online.trim().rsplit([',', '-']).next().context("no CPU is online")?;
-    last.parse().with_context(|| format!("online CPUs: {online:?}"))
+/// How often a program's memory is looked at.
+const LOOK: Duration = Duration::from_millis(3);
+
+/// The most memory that a process had so far, KiB.
+fn peak_kib(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// CPUs that this process may have, lowest first.
+pub(super) fn allowed_cpus() -> anyhow::Result<Vec<usize>> {
+    let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect())
+}
+
+/// The highest of them: what is named to a recording that is to measure where a load is.
+pub(super) fn highest_cpu() -> anyhow::Result<usize> {
+    allowed_cpus()?.last().copied().context("no CPU is allowed")
 }
 
 /// A folder for runs, removed in the end.
@@ -29,6 +45,33 @@ impl Runs {
         let args = [&["record", "--quiet", "--json", "--runs", &runs][..], args].concat();
         let report = shell::output(&program.to_string_lossy(), &args)?;
         serde_json::from_str(&report).context("the report is no JSON")
+    }
+
+    /// The same, with the most memory that the program had until its end, MiB: the kernel's figure.
+    pub(super) fn record_measured(&self, args: &[&str]) -> anyhow::Result<(Value, f64)> {
+        let runs = self.0.to_string_lossy();
+        let program = self.program();
+        let line = [&["record", "--quiet", "--json", "--runs", &runs][..], args].concat();
+        let mut child = Command::new(&program).args(&line).stdout(Stdio::piped()).spawn()?;
+        let mut out = child.stdout.take().context("the tool has no output")?;
+        let reader = std::thread::spawn(move || {
+            let mut report = String::new();
+            out.read_to_string(&mut report).map(|_| report)
+        });
+        let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
+        let ended = loop {
+            // Nothing is told of one that has ended: the last look counts.
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            peak = peak.max(peak_kib(&text).unwrap_or(0));
+            if let Some(ended) = child.try_wait()? {
+                break ended;
+            }
+            std::thread::sleep(LOOK);
+        };
+        ensure!(ended.success(), "{} failed ({ended})", line.join(" "));
+        let report = reader.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
+        let report = serde_json::from_str(&report).context("the report is no JSON")?;
+        Ok((report, f64::from(peak) / 1024.0))
     }
 
     /// The tool.

@@ -1,6 +1,6 @@
 //! What is measured in turns.
 
-use super::Verdict;
+use super::claim::Verdict;
 use std::time::{Duration, Instant};
 
 /// The middle value, of an even count the mean of the two in the middle; not a number of none.
@@ -26,11 +26,18 @@ pub(super) fn ratios(values: &[f64], partners: &[f64]) -> Vec<f64> {
 }
 
 /// What a ratio says, `holds` or not: nothing, whichever way it lies, where two turns of the same setting differ by so
-/// large a factor, `noise`, that the median of `turns` hides `effect`, the difference from 1 that is asked for.
-pub(super) fn judged(holds: bool, effect: f64, noise: f64, turns: usize) -> Verdict {
+/// large a factor, `noise`, that the median of `turns`, which took `took`, hides `effect`, the difference from 1 that
+/// is asked for.
+pub(super) fn judged(holds: bool, effect: f64, noise: f64, (turns, took): (usize, Duration)) -> Verdict {
     // The error of a median falls with the root of the turns.
+    let needed = ((noise - 1.0) / effect).powi(2);
     match holds {
-        _ if noise - 1.0 > effect * (turns as f64).sqrt() => Verdict::Noise,
+        _ if needed > turns as f64 => {
+            let more = needed / turns.max(1) as f64;
+            // Where one turn is many times another no time would do that anybody has.
+            let for_about = Duration::try_from_secs_f64(took.as_secs_f64() * more);
+            Verdict::Noise { for_about: for_about.unwrap_or(Duration::MAX) }
+        }
         true => Verdict::Holds,
         false => Verdict::Missed,
     }
@@ -55,11 +62,17 @@ mod tests {
 
     #[test]
     fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
-        let judged = |holds, noise| judged(holds, 0.08, noise, 6);
+        let minute = Duration::from_secs(60);
+        let judged = |holds, noise| judged(holds, 0.08, noise, (6, minute));
         assert_eq!([judged(true, 1.01), judged(false, 1.01)], [Verdict::Holds, Verdict::Missed]);
-        assert_eq!([judged(true, 1.5), judged(false, 1.5)], [Verdict::Noise, Verdict::Noise]);
         // Six turns show what is hidden by 2.449 times the effect at most.
-        assert_eq!([judged(true, 1.195), judged(true, 1.197)], [Verdict::Holds, Verdict::Noise]);
+        assert_eq!(judged(true, 1.195), Verdict::Holds);
+        for holds in [true, false] {
+            assert!(matches!(judged(holds, 1.197), Verdict::Noise { .. }));
+        }
+        // Twice the noise takes four times the turns: 0.4 of noise for 0.08, 25 turns of 10 s.
+        let Verdict::Noise { for_about } = judged(true, 1.4) else { panic!("that is hidden") };
+        assert_eq!(for_about.as_secs_f64().round(), 250.0);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod window;
 
 pub(crate) use frame::{Class, Frame, Outcome};
 pub(crate) use machine::Machine;
-pub(crate) use names::{NameId, NameTable};
+pub(crate) use names::{CommId, NameId, NameTable};
 pub(crate) use plan::Beside;
 pub(crate) use record::Record;
 pub(crate) use ring::Mark;

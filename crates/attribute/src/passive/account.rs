@@ -1,7 +1,8 @@
 //! The sums of one watched CPU's time.
 
 use crate::instead::Instead;
-use jitterscope_model::{BelongingThread, CpuId, Nanos, PassiveCpu, ThreadRef, TickRate, Ticks};
+use crate::subjects::Subjects;
+use jitterscope_model::{BelongingThread, CpuId, Nanos, PassiveCpu, Subject, ThreadRef, TickRate, Ticks};
 use std::collections::BTreeMap;
 
 /// Threads that belong and are told apart.
@@ -27,8 +28,9 @@ pub(super) struct Account {
     pub(super) stalls: u64,
     pub(super) longest: Ticks,
     pub(super) page_faults: u64,
-    pub(super) instead: Instead,
-    pub(super) beside_by: Instead,
+    instead: Instead,
+    beside_by: Instead,
+    subjects: Subjects,
     threads: BTreeMap<i32, Own>,
 }
 
@@ -46,6 +48,12 @@ impl Account {
         if let Some(own) = self.of(thread) {
             own.runs += 1;
         }
+    }
+
+    /// Somebody else had the CPU, in place of what belongs there or beside it.
+    pub(super) fn had(&mut self, stolen: bool, subject: &Subject, length: Ticks) {
+        let sums = if stolen { &mut self.instead } else { &mut self.beside_by };
+        sums.add(subject, self.subjects.number(subject), length);
     }
 
     fn of(&mut self, thread: ThreadRef) -> Option<&mut Own> {

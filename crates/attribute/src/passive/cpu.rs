@@ -89,8 +89,7 @@ impl Cpu {
             self.end_stall(settings.threshold, finished);
         }
         for ((stolen, _), (subject, length)) in turns {
-            let sums = if stolen { &mut self.account.instead } else { &mut self.account.beside_by };
-            sums.add(&subject, length);
+            self.account.had(stolen, &subject, length);
         }
     }
 
@@ -108,7 +107,7 @@ impl Cpu {
             stall.bridge(until, settings.rate);
             let length = until.since(from);
             self.account.interrupted = self.account.interrupted + length;
-            self.account.instead.add(&Subject::verdict(Verdict::BetweenEvents), length);
+            self.account.had(true, &Subject::verdict(Verdict::BetweenEvents), length);
         }
         if self.pending.as_ref().is_some_and(|stall| stall.end != start) {
             self.end_stall(settings.threshold, finished);

@@ -2,7 +2,9 @@
 
 use super::{Episode, EpisodeKind};
 use crate::instead::Instead;
-use jitterscope_model::{CpuId, CpuShare, Subject, ThreadAccount, ThreadRef, TickRate, Ticks};
+use crate::windows::{Tellers, Told};
+use jitterscope_model::{CpuId, CpuShare, ThreadAccount, ThreadRef, TickRate, Ticks};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// What counts in ticks until the end.
@@ -43,7 +45,7 @@ impl Account {
     }
 
     /// Something ran instead. Waiting itself is counted by state; this is about who.
-    pub(super) fn episode(&mut self, episode: &Episode) {
+    pub(super) fn episode(&mut self, episode: &Episode, tellers: &mut Tellers) {
         let length = episode.length();
         match episode.kind {
             EpisodeKind::Interrupted => self.interrupted = self.interrupted + length,
@@ -52,13 +54,18 @@ impl Account {
             }
             EpisodeKind::Stopped => {}
         }
-        let mut turns: BTreeMap<usize, (&Subject, Ticks)> = BTreeMap::new();
+        // By number of the turn: where it is among those met so far.
+        let mut places: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut turns: Vec<(&Told, Ticks)> = Vec::with_capacity(episode.slices.len());
         for slice in &episode.slices {
-            let turn = turns.entry(slice.turn).or_insert((&slice.culprit.subject, Ticks(0)));
-            turn.1 = turn.1 + slice.end.since(slice.start);
+            let place = *places.entry(slice.turn).or_insert(turns.len());
+            if place == turns.len() {
+                turns.push((&slice.culprit, Ticks(0)));
+            }
+            turns[place].1 = turns[place].1 + slice.end.since(slice.start);
         }
-        for (subject, length) in turns.into_values() {
-            self.instead.add(subject, length);
+        for (told, length) in turns {
+            self.instead.add(&told.subject, tellers.number(told), length);
         }
     }
 

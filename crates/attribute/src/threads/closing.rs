@@ -8,18 +8,16 @@
 use super::cpus::{Asking, Cpus, Seen};
 use super::follower::ThreadFollower;
 use super::state::State;
+use super::summed::{FEWEST_CULPRITS, MOST_CULPRITS, Sum, laid_out};
 use crate::lexicon::Lexicon;
 use crate::occupancy::Frame;
 use crate::windows::Slice;
-use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Subject, Task, Ticks};
+use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Slices that the waits of all threads may take that go on at the end.
 const MOST_SLICES: usize = 1 << 17;
-/// Culprits told apart in a wait of which sums are told: of few threads, and of very many.
-const MOST_CULPRITS: usize = 256;
-const FEWEST_CULPRITS: usize = 8;
 /// A wake-up is recorded before its thread is on a run queue, and what ran in this time is judged by that.
 const OWN: Nanos = Nanos(1_000_000);
 
@@ -96,52 +94,12 @@ impl Tail {
         Common { slices: self.laid_out(first), summed: true }
     }
 
-    /// The sums end to end: the largest threads, what is no thread, and the other threads by process.
+    /// The sums end to end.
     fn laid_out(&self, first: usize) -> Vec<Slice> {
         let most = self.share.clamp(FEWEST_CULPRITS, MOST_CULPRITS);
-        let some = (0..self.sums.len()).filter(|number| self.sums[*number] > Ticks(0));
-        let is_thread = |number: &usize| matches!(self.culprits[*number].0.subject, Subject::Thread(_));
-        let (mut threads, others): (Vec<usize>, Vec<usize>) = some.partition(is_thread);
-        let larger = |number: &usize| (std::cmp::Reverse(self.sums[*number]), *number);
-        if threads.len() > most {
-            threads.select_nth_unstable_by_key(most, larger);
-        }
-        let rest = threads.split_off(most.min(threads.len()));
-        let told = others.into_iter().chain(threads);
-        let mut found: Vec<(Culprit, Evidence, Ticks)> = told
-            .map(|number| {
-                let (culprit, evidence) = self.culprits[number].clone();
-                (culprit, evidence, self.sums[number])
-            })
-            .collect();
-        let mut together: BTreeMap<Subject, Ticks> = BTreeMap::new();
-        for number in rest {
-            let mut subject = several(&self.culprits[number].0.subject);
-            if together.len() >= most && !together.contains_key(&subject) {
-                subject = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
-            }
-            let sum = together.entry(subject).or_default();
-            *sum = *sum + self.sums[number];
-        }
-        let rest = together.into_iter();
-        found.extend(rest.map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
-        let mut start = self.slices[first].start;
-        let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
-            let end = start + length;
-            Slice { start: std::mem::replace(&mut start, end), end, culprit, evidence, turn }
-        };
-        found.into_iter().enumerate().map(slice).collect()
-    }
-}
-
-/// A thread as one of several of its process.
-fn several(subject: &Subject) -> Subject {
-    match subject {
-        Subject::Thread(task) => {
-            let comm = task.program().clone();
-            Subject::Thread(Task { tid: None, comm, process: None, ..task.clone() })
-        }
-        other => other.clone(),
+        let sums = self.culprits.iter().zip(&self.sums);
+        let sums = sums.map(|((culprit, evidence), sum)| Sum { culprit, evidence, length: *sum });
+        laid_out(self.slices[first].start, sums, most)
     }
 }
 

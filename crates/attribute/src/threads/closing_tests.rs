@@ -56,7 +56,7 @@ fn told(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
     let slices = episode.slices.iter().zip(before);
     slices
         .map(|(slice, before)| {
-            let (culprit, evidence) = (slice.culprit.clone(), slice.evidence.clone());
+            let (culprit, evidence) = ((**slice.culprit).clone(), slice.evidence.clone());
             (slice.start, slice.end, culprit, evidence, before == Some(slice.turn))
         })
         .collect()
@@ -70,6 +70,8 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
     let alone: BTreeMap<i32, Episode> =
         (1..=60).filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?))).collect();
     assert!(alone.len() > 50, "{}", alone.len());
+    // Waits that ended before may have been too many to be told in order.
+    let before = follower.folded();
     follower.finish(end, &Names);
     // Who had the CPU at last was interrupted in its turn; that is no wait.
     let waits =
@@ -81,7 +83,7 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
         assert_eq!((together.start, together.end, together.kind), (alone.start, alone.end, alone.kind));
         assert_eq!(told(together), told(alone), "thread {tid}");
     }
-    assert_eq!(follower.folded(), Ticks(0));
+    assert_eq!(follower.folded(), before);
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::culprits::{Naming, Waits};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
-use crate::windows::{Named, Slice, wait};
+use crate::windows::{Named, Slice, Tellers, wait};
 use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// One CPU.
@@ -26,6 +27,8 @@ pub(super) struct Cpus {
     names: NameTable,
     /// Memory of the last answer, for the next.
     window: Window,
+    /// What waits were told.
+    tellers: RefCell<Tellers>,
     /// Time of which only sums were kept.
     folded: Ticks,
 }
@@ -56,6 +59,7 @@ impl Cpus {
             cpus: FxHashMap::default(),
             names: NameTable::default(),
             window: Window::default(),
+            tellers: RefCell::default(),
             folded: Ticks(0),
         }
     }
@@ -182,6 +186,11 @@ impl Cpus {
         Seen { slices, turns, folded }
     }
 
+    /// What waits were told.
+    pub(super) fn tellers(&mut self) -> &mut Tellers {
+        self.tellers.get_mut()
+    }
+
     /// Of this time only sums were kept, or told.
     pub(super) fn fold(&mut self, length: Ticks) {
         self.folded = self.folded + length;
@@ -199,7 +208,7 @@ impl Cpus {
         let (names, victim) = (&self.names, thread.tid);
         let naming = Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false };
         let named = Named::new(window, naming, waits.as_slice(), self.rate);
-        let slices = wait::slices(&named).into_iter();
+        let slices = wait::slices(&named, &mut self.tellers.borrow_mut()).into_iter();
         slices
             .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
             .filter(|slice| slice.start < slice.end)

@@ -6,6 +6,7 @@ use crate::windows::Slice;
 use jitterscope_model::{
     Attribution, CpuId, Evidence, Phase, Sender, Stall, StallId, ThreadRef, TickRate, Ticks,
 };
+use std::sync::Arc;
 
 /// Why the thread did not get on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +80,7 @@ impl Episode {
     pub(super) fn join(&mut self, next: Episode) {
         if next.start > self.end {
             let turn = self.slices.last().map_or(0, |slice| slice.turn + 1);
-            let culprit = culprits::context_switch();
+            let culprit = Arc::new(culprits::context_switch().into());
             let evidence = Evidence::ThreadRecords;
             self.slices.push(Slice { start: self.end, end: next.start, culprit, evidence, turn });
         }
@@ -110,12 +111,12 @@ impl Episode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, Subject};
+    use jitterscope_model::{Comm, Culprit, Subject};
 
     fn episode(cpu: u32, start: u64, ends: &[(u64, usize)]) -> Episode {
         let mut at = start;
         let slices = ends.iter().map(|(end, turn)| {
-            let culprit = Subject::Softirq(1).into();
+            let culprit = Arc::new(Culprit::from(Subject::Softirq(1)).into());
             Slice {
                 start: Ticks(std::mem::replace(&mut at, *end)),
                 end: Ticks(*end),
@@ -150,7 +151,7 @@ mod tests {
         // What lies between is the scheduler's.
         joined.join(episode(2, 50, &[(60, 0)]));
         assert_eq!(slices(&joined)[4..], [(45, 50, 5), (50, 60, 6)]);
-        assert_eq!(joined.slices[4].culprit, culprits::context_switch());
+        assert_eq!(**joined.slices[4].culprit, culprits::context_switch());
         assert_eq!((joined.cpu, joined.migrated_from), (CpuId(2), Some(CpuId(1))));
         // It says where it was first.
         joined.join(episode(3, 60, &[(61, 0)]));
@@ -175,7 +176,7 @@ mod tests {
         let rate = TickRate { hz: 3_000_000_000, ..TickRate::NANOSECONDS };
         let mut moved = episode(1, 10, &[(15, 0), (16, 1), (20, 2)]);
         moved.migrated_from = Some(CpuId(9));
-        moved.slices[1].culprit = culprits::context_switch();
+        moved.slices[1].culprit = Arc::new(culprits::context_switch().into());
         let (stall, attribution) = moved.as_stall(StallId(4), rate);
         assert_eq!(
             (stall.id, stall.cpu, stall.start, stall.end),

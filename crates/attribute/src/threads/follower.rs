@@ -4,6 +4,7 @@ use super::Episode;
 use super::account::Account;
 use super::cpus::Cpus;
 use super::state::{ENDED, Start, State, Thread};
+use super::summed::Room;
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::culprits;
 use crate::lexicon::Lexicon;
@@ -67,6 +68,8 @@ pub struct ThreadFollower {
     pub(super) met_late: u64,
     pub(super) missed: u64,
     pub(super) losses: VecDeque<(Ticks, Ticks)>,
+    /// For what waits are told.
+    pub(super) room: Room,
     /// Until when the last loss of each CPU reaches.
     pub(super) blind: BTreeMap<CpuId, Ticks>,
 }
@@ -91,6 +94,7 @@ impl ThreadFollower {
             met_late: 0,
             missed: 0,
             losses: VecDeque::new(),
+            room: Room::default(),
             blind: BTreeMap::new(),
         }
     }

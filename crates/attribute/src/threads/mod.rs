@@ -16,6 +16,7 @@ mod follower;
 mod renamed;
 mod state;
 mod stopped;
+mod summed;
 mod transitions;
 
 pub use episode::{Episode, EpisodeKind};

@@ -7,6 +7,7 @@ use crate::culprits;
 use crate::lexicon::Lexicon;
 use crate::windows::Slice;
 use jitterscope_model::{CpuId, Evidence, StoppedBy, Ticks};
+use std::sync::Arc;
 
 /// What has stopped a thread that a switch takes off its CPU in this state.
 pub(super) fn stopped_by(prev_state: u64) -> Option<StoppedBy> {
@@ -23,7 +24,7 @@ impl ThreadFollower {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = State::Blocked;
         }
-        self.suffered(episode);
+        self.suffered(episode, false);
     }
 
     /// The stop of a thread up to `until`, with whoever had sent the signal by when it began.
@@ -43,7 +44,13 @@ impl ThreadFollower {
             migrated_from: None,
             start,
             end,
-            slices: vec![Slice { start, end, culprit, evidence: Evidence::LeavingState, turn: 0 }],
+            slices: vec![Slice {
+                start,
+                end,
+                culprit: Arc::new(culprit.into()),
+                evidence: Evidence::LeavingState,
+                turn: 0,
+            }],
             waker: None,
         }
     }

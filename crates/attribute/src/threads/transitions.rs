@@ -5,6 +5,7 @@ use super::cpus::Asking;
 use super::follower::{Following, ThreadFollower};
 use super::state::{ENDED, Leg, Start, State, Thread};
 use super::stopped::stopped_by;
+use super::summed::summed;
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Mark};
@@ -321,7 +322,7 @@ impl ThreadFollower {
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
         let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: None };
         let slices = self.cpus.close(event.cpu, mark, (start, event.time), &asking);
-        self.suffered(Episode {
+        let episode = Episode {
             thread: asking.thread,
             kind: EpisodeKind::Interrupted,
             cpu: event.cpu,
@@ -330,7 +331,8 @@ impl ThreadFollower {
             end: event.time,
             slices,
             waker: None,
-        });
+        };
+        self.suffered(episode, false);
     }
 
     /// A wait, or a stop, is over: whoever had the CPUs meanwhile is told.
@@ -364,13 +366,14 @@ impl ThreadFollower {
         let asking = Asking { thread: id, senders, lexicon, bandwidth, waits: leg.waits() };
         let mut slices = before;
         let (cpu, mark, times) = (leg.cpu, leg.mark, (leg.from, at));
+        let bounded = tail.is_some();
         let last = match tail {
             Some(tail) => self.cpus.close_into(cpu, mark, times, tail, &asking),
             None => self.cpus.close(cpu, mark, times, &asking),
         };
         append(&mut slices, last);
         let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
-        self.suffered(Episode {
+        let episode = Episode {
             thread: id,
             kind,
             cpu: leg.cpu,
@@ -379,7 +382,8 @@ impl ThreadFollower {
             end: at,
             slices,
             waker,
-        });
+        };
+        self.suffered(episode, bounded);
     }
 
     /// The wait of a thread that is not known to have ended, as far as it has been seen; `None` when it
@@ -413,7 +417,8 @@ impl ThreadFollower {
         })
     }
 
-    pub(super) fn suffered(&mut self, mut episode: Episode) {
+    /// `bounded`: whether what it is told is bounded by who tells it.
+    pub(super) fn suffered(&mut self, mut episode: Episode, bounded: bool) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };
         if self.settings.remember > Ticks(0) {
@@ -430,7 +435,11 @@ impl ThreadFollower {
         if episode.start >= episode.end {
             return;
         }
-        thread.account.episode(&episode);
+        thread.account.episode(&episode, self.cpus.tellers());
+        if !bounded && !self.room.takes(episode.end, episode.slices.len(), self.settings.rate) {
+            episode.slices = summed(&episode.slices);
+            self.cpus.fold(episode.length());
+        }
         match &mut thread.pending {
             Some(last)
                 if episode.start.since(last.end) <= self.settings.join_within && last.joins(&episode) =>

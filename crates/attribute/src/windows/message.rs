@@ -1,10 +1,12 @@
 //! A slow message between two followed threads, split among what held it up.
 
+use super::Told;
 use crate::part_sums::{PartKey, PartSums};
 use crate::threads::{Episode, EpisodeKind};
 use jitterscope_model::{
     Attribution, CpuId, Culprit, Evidence, Part, Phase, StallId, Subject, TickRate, Ticks, Verdict,
 };
+use std::sync::Arc;
 
 /// A message's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ struct Piece {
     start: Ticks,
     end: Ticks,
     phase: Phase,
-    culprit: Culprit,
+    culprit: Arc<Told>,
     moved_from: Option<CpuId>,
     evidence: Evidence,
 }
@@ -35,7 +37,7 @@ struct Piece {
 impl Piece {
     /// Time that the message's own times tell of, and no thread's.
     fn own(start: Ticks, end: Ticks, phase: Phase, verdict: Verdict) -> Piece {
-        let culprit = Subject::verdict(verdict).into();
+        let culprit = Arc::new(Culprit::from(Subject::verdict(verdict)).into());
         Piece { start, end, phase, culprit, moved_from: None, evidence: Evidence::MessageTimes }
     }
 }

@@ -7,8 +7,11 @@ pub(crate) mod late_wakeup;
 mod message;
 mod named;
 pub(crate) mod passive;
+mod told;
 pub(crate) mod wait;
 
 pub use message::{MessageWindow, split_message};
 pub(crate) use named::{Named, Scratch};
+pub(crate) use told::Tellers;
+pub use told::Told;
 pub use wait::Slice;

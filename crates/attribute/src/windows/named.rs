@@ -158,6 +158,16 @@ impl<'a> Named<'a> {
         self.withheld(index).culprit(turn, self.window, &self.naming)
     }
 
+    /// Whether something else than the frame itself is to blame for it, as this victim sees it.
+    pub(crate) fn is_kept_away(&self, index: u32) -> bool {
+        !matches!(self.withheld(index), Withheld::No | Withheld::Perhaps)
+    }
+
+    /// Whether some of the frames stand for many.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.folded
+    }
+
     /// Whether the victim waited for an idle CPU by no more than the way out of idle.
     pub(crate) fn is_withheld(&self, index: u32) -> bool {
         self.withheld(index) != Withheld::No

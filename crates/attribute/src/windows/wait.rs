@@ -1,9 +1,11 @@
 //! A stretch in which a thread did not get on: who had its CPU.
 
 use super::Named;
+use super::told::{Tellers, Told};
 use crate::culprits;
 use crate::occupancy::{Class, Outcome};
 use jitterscope_model::{Culprit, Evidence, Subject, Ticks};
+use std::sync::Arc;
 
 /// A piece of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,28 +15,57 @@ pub struct Slice {
     /// To.
     pub end: Ticks,
     /// Who had the CPU.
-    pub culprit: Culprit,
+    pub culprit: Arc<Told>,
     /// What that rests on.
     pub evidence: Evidence,
     /// Number of the turn on the CPU within its episode: slices that an interrupt parts belong to one turn.
     pub turn: usize,
 }
 
+/// What a frame is to a wait.
+#[derive(Clone)]
+struct Owner {
+    culprit: Arc<Told>,
+    evidence: Evidence,
+    turn: usize,
+}
+
 /// Who had a CPU while the victim did not get on. The slices are in order, touch, and fill the window.
-pub(crate) fn slices(named: &Named<'_>) -> Vec<Slice> {
-    let mut found: Vec<Slice> = Vec::new();
+pub(crate) fn slices(named: &Named<'_>, tellers: &mut Tellers) -> Vec<Slice> {
+    let mut found: Vec<Slice> = Vec::with_capacity(named.window.slices.len());
+    // By frame.
+    let mut owners: Vec<Option<Owner>> = vec![None; named.window.frames.len()];
     for slice in &named.window.slices {
-        let (culprit, turn, evidence) = match named.owner(slice) {
-            Some(owner) => (culprit(owner, named), turn(owner, named), evidence(owner, named)),
+        let Owner { culprit, evidence, turn } = match named.owner(slice) {
+            Some(owner) => match &owners[owner as usize] {
+                Some(known) => known.clone(),
+                None => owners[owner as usize].insert(told(owner, named, tellers)).clone(),
+            },
             // The scheduler's own time, beside the victim's.
-            None => (culprits::context_switch(), named.window.frames.len(), Evidence::ThreadRecords),
+            None => Owner {
+                culprit: Arc::new(culprits::context_switch().into()),
+                evidence: Evidence::ThreadRecords,
+                turn: named.window.frames.len(),
+            },
         };
-        match found.last_mut().filter(|last| last.culprit == culprit && last.turn == turn) {
+        match found.last_mut().filter(|last| last.turn == turn && last.culprit == culprit) {
             Some(last) => last.end = slice.end,
             None => found.push(Slice { start: slice.start, end: slice.end, culprit, evidence, turn }),
         }
     }
     found
+}
+
+fn told(owner: u32, named: &Named<'_>, tellers: &mut Tellers) -> Owner {
+    let own = tellers.told(owner, named);
+    let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
+    let turn = around.filter(|outer| tellers.told(*outer, named) == own).last().unwrap_or(owner) as usize;
+    let evidence = match named.basis(owner) {
+        Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
+        _ if matches!(own.subject, Subject::Quota(_)) => Evidence::QuotaCount,
+        _ => Evidence::ThreadRecords,
+    };
+    Owner { culprit: own, evidence, turn }
 }
 
 /// The turn that a frame belongs to: the outermost frame around it of the same culprit.
@@ -57,12 +88,4 @@ pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
         return named.culprit_while_open(owner);
     }
     named.culprit(owner)
-}
-
-fn evidence(owner: u32, named: &Named<'_>) -> Evidence {
-    match named.basis(owner) {
-        Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
-        _ if matches!(culprit(owner, named).subject, Subject::Quota(_)) => Evidence::QuotaCount,
-        _ => Evidence::ThreadRecords,
-    }
 }

@@ -23,9 +23,9 @@ pub struct MeasureArgs {
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
-    /// How long to spin, or to look, before that; what happens then does not count
-    #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration)]
-    pub warmup: Nanos,
+    /// How long to spin before that; what happens then does not count [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub warmup: Option<Nanos>,
     #[command(flatten)]
     pub reading: ReadingArgs,
     /// wakeup: time between deadlines, 50us to 1s [default: 1ms]

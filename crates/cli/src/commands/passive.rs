@@ -16,6 +16,8 @@ use std::sync::atomic::AtomicBool;
 
 /// The shortest stall, unless the user says otherwise.
 const THRESHOLD: Nanos = Nanos(300);
+/// How long is looked who has the CPUs, unless the user says otherwise.
+const LOOK: Nanos = Nanos(500_000_000);
 /// Unless the user says otherwise.
 const LABEL: &str = "passive";
 
@@ -32,7 +34,7 @@ pub(super) fn run(
     let settings = PassiveRecordSettings {
         owners,
         duration: args.duration,
-        look: args.warmup,
+        look: args.warmup.unwrap_or(LOOK),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         clock: args.reading.clock.kind(),
@@ -66,7 +68,7 @@ pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
         return Err(UsageError("--priority is that of a probe, and there is none with --probe none".into()));
     }
     let Some(owner) = args.owner.as_deref() else {
-        if args.warmup == Nanos::ZERO {
+        if args.warmup == Some(Nanos::ZERO) {
             let text =
                 "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
             return Err(UsageError(text.into()));

@@ -21,6 +21,8 @@ use jitterscope_store::StoreError;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
+/// How long probes run before they are measured, unless the user says otherwise.
+const WARM_UP: Nanos = Nanos(200_000_000);
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -76,7 +78,7 @@ pub struct SpinArgs {
 #[derive(Args, Debug)]
 #[command(
     mut_arg("owner", |arg| arg.hide(true)),
-    mut_arg("warmup", |arg| arg.help("How long to measure before that; what happens then does not count")),
+    mut_arg("warmup", |arg| arg.help("How long to measure before that; what happens then does not count [default: 200ms]")),
     mut_arg("period", |arg| arg.help("Time between deadlines, 50us to 1s [default: 1ms]")),
     mut_arg("hold_latency", |arg| {
         arg.help("Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring")
@@ -99,7 +101,9 @@ pub struct WakeupArgs {
     mut_arg("priority", |arg| arg.hide(true)),
     mut_arg("no_trace", |arg| arg.hide(true)),
     mut_arg("graph", |arg| arg.hide(true)),
-    mut_arg("warmup", |arg| arg.help("How long to look who has the CPUs before that; what happens then does not count")),
+    mut_arg("warmup", |arg| {
+        arg.help("How long to look who has the CPUs before that; what happens then does not count [default: 500ms]")
+    }),
     mut_arg("owner", |arg| {
         arg.help(
             "What belongs on the CPUs, a process by its number or all threads of a name, also those that begin later \
@@ -215,7 +219,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         cpus,
         wakeup,
         duration: args.duration,
-        warmup: args.warmup,
+        warmup: args.warmup.unwrap_or(WARM_UP),
         threshold: args.reading.threshold,
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,

@@ -131,15 +131,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     }
 
     fn insert(&mut self, place: (X, CulpritKey), subject: &Subject) -> usize {
-        let mut row = SumRow {
-            extra: place.0.clone(),
-            subject: shown(subject, self.level).into_owned(),
-            individuals: BTreeSet::new(),
-            names: BTreeSet::new(),
-            value: V::default(),
-        };
-        row.take_in(subject, self.level);
-        self.rows.push(row);
+        self.rows.push(SumRow::of(place.0.clone(), subject, self.level));
         self.index.insert(place, self.rows.len() - 1);
         self.rows.len() - 1
     }
@@ -153,8 +145,21 @@ fn shown(subject: &Subject, level: KeyLevel) -> Cow<'_, Subject> {
     }
 }
 
+impl<X, V: Default> SumRow<X, V> {
+    /// The row of a subject alone, of no value yet.
+    #[must_use]
+    pub fn of(extra: X, subject: &Subject, level: KeyLevel) -> SumRow<X, V> {
+        let (individuals, names) = (BTreeSet::new(), BTreeSet::new());
+        let told = shown(subject, level).into_owned();
+        let mut row = SumRow { extra, subject: told, individuals, names, value: V::default() };
+        row.take_in(subject, level);
+        row
+    }
+}
+
 impl<X, V> SumRow<X, V> {
-    fn take_in(&mut self, subject: &Subject, level: KeyLevel) {
+    /// It is about this subject, too, which has the same key at `level`. Once more of the same adds nothing.
+    pub fn take_in(&mut self, subject: &Subject, level: KeyLevel) {
         let told = shown(subject, level);
         if self.subject != *told {
             self.subject.meet(&told);

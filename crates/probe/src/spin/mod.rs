@@ -87,6 +87,13 @@ pub struct SpinOutput {
     pub intervals: Consumer<IntervalMark>,
 }
 
+impl SpinOutput {
+    /// Forgets the stalls that came so far: before the measurement.
+    pub fn forget(&mut self) {
+        while self.gaps.pop().is_ok() {}
+    }
+}
+
 /// A spin probe, its memory allocated, not yet on its CPU.
 pub struct SpinProbe<C: Clock> {
     clock: C,

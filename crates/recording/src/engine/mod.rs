@@ -31,6 +31,8 @@ use std::time::Duration;
 pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// Calibration of the clock, when the machine's statement must be checked.
 pub(crate) const CALIBRATION: Duration = Duration::from_millis(50);
+/// What has ended is noticed within this.
+const SHORTEST_TURN: Duration = Duration::from_millis(2);
 /// How often is looked whether an output has begun.
 const SOON: Duration = Duration::from_millis(5);
 
@@ -102,6 +104,11 @@ pub(crate) trait Running {
         false
     }
 
+    /// How long it will still measure, where that is known: it is looked at again as soon as that is over.
+    fn left(&self, _stage: &Stage<'_, '_>) -> Option<Duration> {
+        None
+    }
+
     /// Ends it early; what was measured stays.
     fn stop(&mut self);
 
@@ -145,7 +152,8 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     running.begin(&mut stage, clocks)?;
     stage.observer.measuring(stage.probe.threshold_ns);
     while !running.is_over() {
-        std::thread::sleep(DRAIN_EVERY);
+        let left = running.left(&stage).unwrap_or(DRAIN_EVERY);
+        std::thread::sleep(left.clamp(SHORTEST_TURN, DRAIN_EVERY));
         let progress = running.turn(&mut stage)?;
         stage.tick(progress.as_ref())?;
         let stuck = stage.outputs.is_stuck() || running.is_stuck();

@@ -39,6 +39,10 @@ impl Tracing {
 }
 
 impl Follower for Tracing {
+    fn attributes(&self) -> bool {
+        true
+    }
+
     fn threads(&mut self, threads: &[(PipelineRole, ThreadRef)]) {
         let now = clock::now(self.clock);
         for (role, thread) in threads {

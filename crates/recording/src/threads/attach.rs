@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 /// Episodes no further apart than this are one stall.
 const JOIN_WITHIN: Nanos = Nanos(1_000);
 /// Threads followed at most.
-const MOST_THREADS: usize = 4096;
+const MOST_THREADS: usize = 1 << 15;
 
 /// Follows threads, attributes their stalls, writes a run. Ends when the threads have ended, the time is
 /// over, or `stop` becomes true; what was measured is kept.

@@ -211,19 +211,26 @@ fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
 /// Gives the recording CPUs their buffers. All others get the smallest: a new instance has more than a
 /// mebibyte for every possible CPU.
 fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), TraceError> {
+    let resize = |file: &str| match instance.write(file, &kb.to_string()) {
+        Err(TraceError::Refused { file, .. }) if !file.is_denied() => {
+            Err(TraceError::Buffer { kb, source: file.source })
+        }
+        other => other,
+    };
+    // Each time the kernel waits for all CPUs: once is enough where all of them record.
+    let folders = instance.machine().list(instance.file("per_cpu"));
+    let recorded =
+        |name: &String| name.strip_prefix("cpu")?.parse().ok().map(|cpu| cpus.contains(CpuId(cpu)));
+    if folders.len() == cpus.len() && folders.iter().all(|name| recorded(name) == Some(true)) {
+        return resize("buffer_size_kb");
+    }
     instance.write("buffer_size_kb", &SMALLEST_KB.to_string())?;
     for cpu in cpus.iter() {
         let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
         if !instance.exists(&file) {
             return Err(TraceError::NoCpu { cpu, source: std::io::ErrorKind::NotFound.into() });
         }
-        match instance.write(&file, &kb.to_string()) {
-            Ok(()) => {}
-            Err(TraceError::Refused { file, .. }) if !file.is_denied() => {
-                return Err(TraceError::Buffer { kb, source: file.source });
-            }
-            Err(error) => return Err(error),
-        }
+        resize(&file)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::pipeline::told_of;
 use crate::style::Tone;
 use crate::text::Page;
 use jitterscope_analyze::{ConsumerSummary, PipelineSummary, RunSummary};
-use jitterscope_model::{Nanos, PipelinePacing};
+use jitterscope_model::{CpuUse, Nanos, PipelinePacing, Warning};
 
 pub(super) fn render<'a>(
     page: &mut Page,
@@ -90,6 +90,12 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
         ),
     };
     page.prose(Some(Tone::Strong), 0, &text);
+    if summary.attribution.is_some() && has_no_free_cpu(summary) {
+        let text = "These times are not the pipeline's alone: our own thread, which reads the kernel events, had to \
+                    take its turns on the pipeline's CPUs. Record once more with --no-trace for how long messages \
+                    take; with one CPU more, kernel events tell why as well.";
+        page.prose(Some(Tone::Warning), 0, text);
+    }
     let dropped: u64 = pipeline.consumers.iter().map(|consumer| consumer.slow_dropped).sum();
     if let Some(worst) = summary.worst.first().filter(|worst| worst.duration_ns < times.max_ns && dropped > 0)
     {
@@ -101,6 +107,12 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
         );
         page.prose(None, 0, &text);
     }
+}
+
+/// Whether our own threads had no CPU but the pipeline's.
+fn has_no_free_cpu(summary: &RunSummary) -> bool {
+    let theirs = |warning: &Warning| matches!(warning, Warning::NoFreeCpu { taken: CpuUse::Pipeline, .. });
+    summary.warnings.iter().any(|said| theirs(&said.warning))
 }
 
 /// From which moment these times count.

@@ -1,0 +1,144 @@
+//! Waits of which sums are told in place of what happened in order: where very many threads want a CPU, each of them
+//! waits for turns of all the others, and what all of them were told would grow with the square of their number.
+
+use crate::windows::Slice;
+use jitterscope_model::{Culprit, Evidence, Nanos, Subject, Task, TickRate, Ticks};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Culprits told apart in a wait of which sums are told: of few threads, and of very many.
+pub(super) const MOST_CULPRITS: usize = 256;
+pub(super) const FEWEST_CULPRITS: usize = 8;
+/// Slices that all waits which end within [`SPAN`] may take.
+const MOST_SLICES: usize = 1 << 15;
+/// A second of the records' own time, so that a replay tells the same.
+const SPAN: Nanos = Nanos(1_000_000_000);
+
+/// How much may still be told in order.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Since when it is counted.
+    since: Ticks,
+    told: usize,
+}
+
+impl Room {
+    /// Whether a wait that ends now may be told in so many slices.
+    pub(super) fn takes(&mut self, at: Ticks, slices: usize, rate: TickRate) -> bool {
+        if at.since(self.since) >= rate.ticks(SPAN) {
+            (self.since, self.told) = (at, 0);
+        }
+        let takes = slices <= FEWEST_CULPRITS || self.told + slices <= MOST_SLICES;
+        self.told += if takes { slices } else { FEWEST_CULPRITS };
+        takes
+    }
+}
+
+/// All that a culprit took in a wait.
+pub(super) struct Sum<'a> {
+    pub(super) culprit: &'a Culprit,
+    pub(super) evidence: &'a Evidence,
+    pub(super) length: Ticks,
+}
+
+/// A sum, and which in order of appearance.
+type Numbered<'a> = (usize, Sum<'a>);
+
+/// A wait's slices as sums, end to end.
+pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
+    let Some(first) = slices.first() else { return Vec::new() };
+    // Who set a turn going is not told of several.
+    let mut places: FxHashMap<(&Subject, &Evidence), usize> = FxHashMap::default();
+    let mut sums: Vec<(Culprit, &Evidence, Ticks)> = Vec::new();
+    for Slice { start, end, culprit, evidence, .. } in slices {
+        let place = *places.entry((&culprit.subject, evidence)).or_insert(sums.len());
+        if place == sums.len() {
+            sums.push((Culprit { subject: culprit.subject.clone(), sender: None }, evidence, Ticks(0)));
+        }
+        sums[place].2 = sums[place].2 + end.since(*start);
+    }
+    let sums = sums.iter().map(|(culprit, evidence, length)| Sum { culprit, evidence, length: *length });
+    laid_out(first.start, sums, FEWEST_CULPRITS)
+}
+
+/// Sums end to end from `start` on: the `most` largest threads, what is no thread, and the other threads by process.
+pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<Slice> {
+    let is_thread = |(_, sum): &Numbered<'_>| matches!(sum.culprit.subject, Subject::Thread(_));
+    let some = sums.enumerate().filter(|(_, sum)| sum.length > Ticks(0));
+    let (mut threads, others): (Vec<Numbered<'_>>, Vec<Numbered<'_>>) = some.partition(is_thread);
+    let larger = |(number, sum): &Numbered<'_>| (Reverse(sum.length), *number);
+    if threads.len() > most {
+        threads.select_nth_unstable_by_key(most, larger);
+    }
+    let rest = threads.split_off(most.min(threads.len()));
+    let told = others.into_iter().chain(threads);
+    let mut found: Vec<(Culprit, Evidence, Ticks)> =
+        told.map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length)).collect();
+    let mut together: BTreeMap<Subject, Ticks> = BTreeMap::new();
+    for (_, rest) in rest {
+        let mut subject = several(&rest.culprit.subject);
+        if together.len() >= most && !together.contains_key(&subject) {
+            subject = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
+        }
+        let sum = together.entry(subject).or_default();
+        *sum = *sum + rest.length;
+    }
+    let rest = together.into_iter();
+    found.extend(rest.map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
+    let mut start = start;
+    let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
+        let (end, culprit) = (start + length, Arc::new(culprit.into()));
+        Slice { start: std::mem::replace(&mut start, end), end, culprit, evidence, turn }
+    };
+    found.into_iter().enumerate().map(slice).collect()
+}
+
+/// A thread as one of several of its process.
+fn several(subject: &Subject) -> Subject {
+    match subject {
+        Subject::Thread(task) => {
+            let comm = task.program().clone();
+            Subject::Thread(Task { tid: None, comm, process: None, ..task.clone() })
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(turn: usize, tid: i32, comm: &str, length: u64) -> Slice {
+        let start = Ticks(turn as u64 * 1000);
+        let task = Task { tid: Some(tid), comm: comm.into(), ..Task::default() };
+        let culprit = Culprit::from(Subject::Thread(task));
+        let evidence = Evidence::ThreadRecords;
+        Slice { start, end: start + Ticks(length), culprit: Arc::new(culprit.into()), evidence, turn }
+    }
+
+    #[test]
+    fn sums_keep_the_length_and_the_largest() {
+        // Each of 100 threads has two turns, the later ones longer ones.
+        let slices: Vec<Slice> =
+            (0..200).map(|n| turn(n, n as i32 % 100, "worker", 1 + n as u64 % 100)).collect();
+        let told = summed(&slices);
+        assert!(told.len() <= 2 * FEWEST_CULPRITS + 1, "{}", told.len());
+        let length = |slices: &[Slice]| -> u64 { slices.iter().map(|one| one.end.since(one.start).0).sum() };
+        assert_eq!(length(&told), length(&slices));
+        assert!(told.windows(2).all(|pair| pair[0].end == pair[1].start), "they touch");
+        let of = |tid| told.iter().find(|one| one.culprit.subject.task().and_then(|task| task.tid) == tid);
+        assert_eq!(of(Some(99)).map(|one| one.end.since(one.start)), Some(Ticks(200)));
+        assert!(of(Some(0)).is_none() && of(None).is_some(), "the others are one row of their process");
+    }
+
+    #[test]
+    fn there_is_room_for_few_slices_always_and_for_many_once_a_second() {
+        let (mut room, rate) = (Room::default(), TickRate::NANOSECONDS);
+        assert!(room.takes(Ticks(0), MOST_SLICES, rate));
+        assert!(!room.takes(Ticks(1), FEWEST_CULPRITS + 1, rate));
+        assert!(room.takes(Ticks(2), FEWEST_CULPRITS, rate));
+        assert!(room.takes(Ticks(SPAN.0), FEWEST_CULPRITS + 1, rate), "another second");
+    }
+}

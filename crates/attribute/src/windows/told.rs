@@ -1,0 +1,112 @@
+//! Culprits of waits, each named once: of many who wait for a CPU at the same time each sees the same turns on it.
+
+use super::Named;
+use super::wait::culprit;
+use crate::occupancy::{CommId, Frame, Outcome};
+use crate::subjects::{SubjectNo, Subjects};
+use jitterscope_model::{CpuId, Culprit, Ticks};
+use rustc_hash::FxHashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Frames whose culprits are kept, before all of them are forgotten: some seconds of busy CPUs.
+const MOST_FRAMES: usize = 1 << 14;
+
+/// A culprit that slices share.
+#[derive(Clone, Debug)]
+pub struct Told {
+    culprit: Culprit,
+    /// `None` where whoever made it has no numbers.
+    number: Option<SubjectNo>,
+}
+
+impl Deref for Told {
+    type Target = Culprit;
+
+    fn deref(&self) -> &Culprit {
+        &self.culprit
+    }
+}
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Told) -> bool {
+        self.culprit == other.culprit
+    }
+}
+
+impl Eq for Told {}
+
+impl From<Culprit> for Told {
+    fn from(culprit: Culprit) -> Told {
+        Told { culprit, number: None }
+    }
+}
+
+/// What makes a frame that is over the same one, whoever looks at it: then it has the same culprit, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Known {
+    cpu: CpuId,
+    opened: Ticks,
+    start: Ticks,
+    end: Ticks,
+    key: u64,
+    subject: u64,
+    tid: i32,
+    class: u8,
+    comm: CommId,
+    prio: i16,
+}
+
+impl Known {
+    fn of(cpu: CpuId, frame: &Frame) -> Known {
+        let Frame { opened, start, end, key, subject, tid, class, .. } = *frame;
+        let (comm, prio, class) = (frame.named(), frame.priority(), class as u8);
+        Known { cpu, opened, start, end, key, subject, tid, class, comm, prio }
+    }
+}
+
+/// What waits were told so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tellers {
+    frames: FxHashMap<Known, Arc<Told>>,
+    pub(crate) subjects: Subjects,
+}
+
+impl Tellers {
+    /// The number of a culprit's subject.
+    pub(crate) fn number(&mut self, told: &Told) -> SubjectNo {
+        told.number.unwrap_or_else(|| self.subjects.number(&told.subject))
+    }
+
+    /// Whom to blame for a frame in somebody's wait.
+    pub(super) fn told(&mut self, owner: u32, named: &Named<'_>) -> Arc<Told> {
+        let known = named.is_the_same_for_all(owner).then(|| Known::of(named.naming.cpu, named.frame(owner)));
+        if let Some(told) = known.and_then(|known| self.frames.get(&known)) {
+            return Arc::clone(told);
+        }
+        let culprit = culprit(owner, named);
+        let number = Some(self.subjects.number(&culprit.subject));
+        let told = Arc::new(Told { culprit, number });
+        if let Some(known) = known {
+            if self.frames.len() >= MOST_FRAMES {
+                self.frames.clear();
+            }
+            self.frames.insert(known, Arc::clone(&told));
+        }
+        told
+    }
+}
+
+impl Named<'_> {
+    /// Whether a frame has the same culprit in every window that it lies in: it is over, nothing of it was cut off or
+    /// summed up, and no victim is to blame for it himself.
+    fn is_the_same_for_all(&self, index: u32) -> bool {
+        let frame = self.frame(index);
+        frame.outcome == Outcome::Closed
+            && frame.start > self.window.from
+            && !self.is_folded()
+            && !self.is_kept_away(index)
+            && !(frame.is_turn() && frame.tid == 0)
+            && (frame.is_turn() || !frame.class.is_root())
+    }
+}
