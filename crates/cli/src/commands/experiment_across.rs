@@ -34,7 +34,7 @@ pub(super) fn run(
     let mut change = BootChange::new(&machine, &goal, args.knob.clone()).map_err(told)?;
     let asked = format!("{}; across a reboot", asked(args, &change, &measured.cpus));
     let folder = places.runs()?.join(SESSIONS);
-    let mut session = open(&machine, &folder, asked, &change)?;
+    let mut session = open(args, &machine, &folder, asked, &change)?;
     let cpus = measured.cpus.clone();
     let mut subject = subject(args, machine, measured, places)?;
     let mut watcher = Watcher::new(args.quiet, rules.looks);
@@ -63,8 +63,9 @@ pub(super) fn run(
 }
 
 /// The session to go on with: in the boot with the change the one whose other arm is made, else that of this boot, or
-/// a new one.
+/// a new one. A boot that was to have the change and has not is told where it was to go on.
 fn open(
+    args: &ExperimentArgs,
     machine: &Machine,
     folder: &std::path::Path,
     asked: String,
@@ -100,6 +101,12 @@ fn open(
         }
         // What was measured in another boot without the change is compared with nothing of this one.
         (_, Some(session)) if session.header.boot_id == session.boot_id && !is_over(&session) => Ok(session),
+        (_, Some(session)) if args.resume && !is_over(&session) => bail!(
+            "the runs without {} were made in an earlier boot, and it is not in force in this one: add {} to the kernel's \
+             command line, reboot and start the same command again; without --resume they are made anew in this boot",
+            change.describe(),
+            now.parameters.join(" ")
+        ),
         _ => {
             let mut session = begin(machine, folder, asked)?;
             session.surround(now.clone())?;

@@ -44,6 +44,11 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
         again["ended"] == "awaits_reboot",
         format!("in the same boot it measures nothing more ({})", again["ended"]),
     );
+    let unready = script("step unready across --resume\n");
+    let unready = steps::continued(folder.clone(), &guest(""), &unready)?;
+    let (code, error) = (unready.code("unready"), unready.err("unready"));
+    let told = code == Some(1) && error.contains("not in force") && error.contains("isolcpus=domain,1");
+    finding.check(told, format!("a boot that lacks it is told so ({code:?}): {:.400}", error.trim()));
     let other = guest("isolcpus=domain,1 mitigations=off");
     let other = steps::continued(folder.clone(), &other, &script("step other across\n"))?;
     let (code, error) = (other.code("other"), other.err("other"));
