@@ -284,8 +284,9 @@ mod tests {
         Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(start), end: Ticks(end) }
     }
 
-    #[test]
-    fn over_the_limit_the_worst_stalls_pages_survive() {
+    /// What is kept of many pages over the limit, among whose stalls the hundredth is the worst: all of it, and the
+    /// pages by their numbers. Each stall is told before its page or after it.
+    fn kept(stall_first: bool) -> (StoredTrace, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let run = HeldDir::trusted(dir.path()).unwrap();
         let mut pages = TracePages::create(&run, 3 * SEGMENT).unwrap();
@@ -293,42 +294,32 @@ mod tests {
         let page = vec![0u8; 4000];
         for n in 0..3000u64 {
             let (first, last) = (n * 1000, n * 1000 + 900);
-            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
             // One long stall early on, short ones all along.
-            let length = if n == 100 { 800 } else { 10 };
-            pages.stall(&stall(first, first + length));
+            let stall = stall(first, first + if n == 100 { 800 } else { 10 });
+            if stall_first {
+                pages.stall(&stall);
+            }
+            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
+            if !stall_first {
+                pages.stall(&stall);
+            }
         }
         let stored = pages.finish().unwrap();
-        assert!(!stored.complete && stored.bytes <= 3 * SEGMENT + SEGMENT);
         let mut kept = Vec::new();
         for file in std::fs::read_dir(dir.path().join("trace/segments")).unwrap() {
             let file = File::open(file.unwrap().path()).unwrap();
             segment::read(file, |_| true, |header, _| kept.push(header.first.0 / 1000)).unwrap();
         }
-        assert!(kept.contains(&100), "the page of the worst stall is gone");
-        assert!(kept.len() < 3000);
+        (stored, kept)
     }
 
     #[test]
-    fn a_page_that_comes_after_its_stall_is_kept_for_it_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let run = HeldDir::trusted(dir.path()).unwrap();
-        let mut pages = TracePages::create(&run, 3 * SEGMENT).unwrap();
-        pages.begin();
-        let page = vec![0u8; 4000];
-        for n in 0..3000u64 {
-            let (first, last) = (n * 1000, n * 1000 + 900);
-            // A stall is known before the buffer is read in which its page lies.
-            let length = if n == 100 { 800 } else { 10 };
-            pages.stall(&stall(first, first + length));
-            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
+    fn over_the_limit_the_worst_stalls_pages_survive_whether_they_come_before_it_or_after() {
+        for stall_first in [false, true] {
+            let (stored, kept) = kept(stall_first);
+            assert!(!stored.complete && stored.bytes <= 3 * SEGMENT + SEGMENT);
+            assert!(kept.contains(&100), "the page of the worst stall is gone");
+            assert!(kept.len() < 3000);
         }
-        pages.finish().unwrap();
-        let mut kept = Vec::new();
-        for file in std::fs::read_dir(dir.path().join("trace/segments")).unwrap() {
-            let file = File::open(file.unwrap().path()).unwrap();
-            segment::read(file, |_| true, |header, _| kept.push(header.first.0 / 1000)).unwrap();
-        }
-        assert!(kept.contains(&100) && kept.len() < 3000, "the page of the worst stall is gone");
     }
 }

@@ -151,6 +151,7 @@ mod tests {
         // In bursts eight may be one.
         let bursts = one(Design::Unpaired, counted(8, 0, 1.4));
         assert_eq!(bursts.undecided, Some(Undecided::Bursts { dispersion: 1.4 }));
+        assert_eq!((bursts.more_runs, twice.more_runs), (Some(3), Some(3)));
         // Among twenty culprits that nobody predicted the same count decides nothing.
         let many: Vec<Hypothesis> = std::iter::repeat_n(counted(8, 0, 0.6), 20).collect();
         assert!(family(Design::Unpaired, 0.05, &many).iter().all(|c| c.verdict == Verdict::Inconclusive));

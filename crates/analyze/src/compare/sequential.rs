@@ -158,6 +158,8 @@ mod tests {
         assert_eq!(looks.map(|look| look.pairs), [8, 12, 16]);
         assert_eq!(Looks::DEFAULT.at(12).map(|look| look.alpha), Some(0.015));
         assert_eq!(Looks::DEFAULT.at(9), None);
+        // Pairs that were missed are looked at with the next look, and those beyond the last with the last.
+        assert_eq!([0, 8, 9, 16, 99].map(|pairs| Looks::DEFAULT.due(pairs).pairs), [8, 8, 12, 16, 16]);
         assert_eq!(Looks::first_after(8), Some(Looks::DEFAULT));
         assert_eq!(Looks::first_after(10).unwrap().last().pairs, 20);
         assert_eq!(Looks::first_after(7), None);

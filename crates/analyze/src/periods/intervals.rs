@@ -46,3 +46,28 @@ fn ln_tail(n: usize, k: usize) -> f64 {
     let part = |p: f64, q: f64| if p > 0.0 { p * (p / q).ln() } else { 0.0 };
     -n * (part(share, BY_CHANCE) + part(1.0 - share, 1.0 - BY_CHANCE))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_that_was_tried_counts_against_the_one_that_was_found() {
+        let times: Vec<f64> = (0..=10).map(f64::from).collect();
+        let (length, ln) = regular(&times).unwrap();
+        // Nine intervals as long as the first, by chance one in ten each, and ten lengths tried.
+        assert!((length - 1.0).abs() < 1e-9 && (ln - (9.0 * 0.1f64.ln() + 10f64.ln())).abs() < 1e-9, "{ln}");
+    }
+
+    #[test]
+    fn intervals_of_which_fewer_than_half_are_alike_are_not_regular() {
+        let mut at = 0.0;
+        let mut of = |alike: u32| -> Vec<f64> {
+            let lengths = (0..20).map(|n| if n < alike { 1.0 } else { 2f64.powi(n as i32) });
+            lengths.map(|length| std::mem::replace(&mut at, at + length)).collect()
+        };
+        assert_eq!(regular(&of(8)), None);
+        assert!(regular(&of(15)).is_some());
+        assert_eq!(regular(&[1.0, 2.0]), None);
+    }
+}

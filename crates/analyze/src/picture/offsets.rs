@@ -105,6 +105,10 @@ mod tests {
         wanted.counts.truncate(6 * ROWS);
         assert_eq!((coarse.columns, &coarse.counts), (6, &wanted.counts));
         assert_eq!(fine.in_unit(fine.unit), None);
+        // No multiple of its own, and one whose columns are of several units.
+        assert_eq!(fine.in_unit(Nanos(250_000_000)), None);
+        let day = OffsetMap::new(Nanos(86_400_000_000_000));
+        assert_eq!(day.in_unit(Nanos(day.unit.0 * 10)), None);
     }
 
     #[test]
