@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn each_row_has_its_own_whatever_was_remembered_from_the_batch_before() {
         let mut shared: Shared<u32, (Option<u32>, Option<String>)> = Shared::default();
-        let number = |key: u32| (key % 3 > 0).then_some(key);
+        let number = |key: u32| (!key.is_multiple_of(3)).then_some(key);
         for batch in 0..3u32 {
             // More of them than are remembered, each of them twice, and some several times in a row.
             let rows: Vec<u32> = (0..2 * REMEMBERED as u32).chain(0..2 * REMEMBERED as u32).collect();
