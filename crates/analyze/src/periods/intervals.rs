@@ -61,10 +61,14 @@ mod tests {
 
     #[test]
     fn intervals_of_which_fewer_than_half_are_alike_are_not_regular() {
-        let mut at = 0.0;
-        let mut of = |alike: u32| -> Vec<f64> {
-            let lengths = (0..20).map(|n| if n < alike { 1.0 } else { 2f64.powi(n as i32) });
-            lengths.map(|length| std::mem::replace(&mut at, at + length)).collect()
+        let of = |alike: i32| -> Vec<f64> {
+            let lengths = (0..20).map(|n| if n < alike { 1.0 } else { 2f64.powi(n) });
+            lengths
+                .scan(0.0, |at, length| {
+                    *at += length;
+                    Some(*at)
+                })
+                .collect()
         };
         assert_eq!(regular(&of(8)), None);
         assert!(regular(&of(15)).is_some());
