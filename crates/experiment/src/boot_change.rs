@@ -1,22 +1,10 @@
 //! Knobs that are set at boot only: one arm is measured before a reboot, the other after it.
 
-use crate::{Change, ExperimentError, InForceIn, Predicted};
+use crate::{BootArm, Change, ExperimentError, InForceIn, Predicted};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{Because, BootLine, Cmdline, Goal, Select, catalogue, online_cpus, plan};
 use serde::{Deserialize, Serialize};
-
-/// Which arm this boot is of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BootArm {
-    /// Either: the change needs no reboot.
-    #[default]
-    Either,
-    /// The change is not in force.
-    Without,
-    /// It is.
-    With,
-}
 
 /// What must be the same in both boots for their difference to be the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

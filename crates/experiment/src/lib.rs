@@ -8,6 +8,7 @@
 
 mod arm;
 mod auto_plan;
+mod boot_arm;
 mod boot_change;
 mod change;
 mod engine;
@@ -24,7 +25,8 @@ mod session;
 
 pub use arm::{Arm, order};
 pub use auto_plan::{AutoPlan, Candidate, Step};
-pub use boot_change::{BootArm, BootChange, Surroundings};
+pub use boot_arm::BootArm;
+pub use boot_change::{BootChange, Surroundings};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
     Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,

@@ -26,6 +26,7 @@ mod pipeline_result;
 mod price;
 mod probe_kind;
 mod probe_result;
+mod record_cost;
 mod rows;
 mod run_head;
 mod source;
@@ -71,9 +72,10 @@ pub use pipeline_result::{
     JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
     PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
-pub use price::{EventClass, EventPrice, RecordCost};
+pub use price::{EventClass, EventPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
+pub use record_cost::RecordCost;
 pub use rows::{Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};

@@ -1,7 +1,7 @@
 //! What recording the kernel's events cost those who were recorded, and us.
 
 use crate::words::open_words;
-use crate::{EventKind, GraphPrice, Nanos};
+use crate::{EventKind, GraphPrice, Nanos, RecordCost};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,15 +62,6 @@ impl EventKind {
             EventKind::TaskNew { .. } | EventKind::TaskRename { .. } | EventKind::StopSignal { .. } => 9,
         }
     }
-}
-
-/// What one record costs whose event happens, as measured on a CPU of our own before the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordCost {
-    /// When the same event happens again and again.
-    pub warm_ns: Nanos,
-    /// When nothing that it needs is in the CPU's near caches.
-    pub cold_ns: Nanos,
 }
 
 /// The price of the kernel's events in one recording.

@@ -3,6 +3,7 @@
 //! theft on a CPU that is only watched.
 
 pub(crate) mod gap;
+mod holder;
 pub(crate) mod late_wakeup;
 mod message;
 mod named;

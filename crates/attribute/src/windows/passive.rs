@@ -8,7 +8,7 @@
 //! What the records do not hold cannot be told: the way into the kernel before an entry's record and out of
 //! it after an exit's counts as the thread's own, and so does a page fault, which has no exit.
 
-use super::{Named, wait};
+use super::{Named, holder, wait};
 use crate::occupancy::Class;
 use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
 
@@ -123,7 +123,7 @@ impl Pieces<'_> {
             return;
         }
         let none = self.named.window.frames.len();
-        let told = |owner: u32| (wait::culprit(owner, self.named), wait::turn(owner, self.named));
+        let told = |owner: u32| (holder::culprit(owner, self.named), wait::turn(owner, self.named));
         let stolen = |waiting: &Waiting, culprit| Fate::Stolen {
             victim: waiting.thread,
             phase: waiting.phase.clone(),
@@ -139,7 +139,7 @@ impl Pieces<'_> {
                 let (culprit, turn) = told(*owner);
                 (stolen(waiting, culprit), turn)
             }
-            (Has::Idle(root), Some(waiting)) => (stolen(waiting, wait::culprit(*root, self.named)), none),
+            (Has::Idle(root), Some(waiting)) => (stolen(waiting, holder::culprit(*root, self.named)), none),
             (Has::Other(owner), None) => {
                 let (culprit, turn) = told(*owner);
                 (Fate::Beside(culprit), turn)

@@ -1,7 +1,7 @@
 //! Culprits of waits, each named once: of many who wait for a CPU at the same time each sees the same turns on it.
 
 use super::Named;
-use super::wait::culprit;
+use super::holder::culprit;
 use crate::occupancy::{CommId, Frame, Outcome};
 use crate::subjects::{SubjectNo, Subjects};
 use jitterscope_model::{CpuId, Culprit, Ticks};

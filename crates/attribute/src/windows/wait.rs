@@ -1,10 +1,10 @@
 //! A stretch in which a thread did not get on: who had its CPU.
 
 use super::Named;
+use super::holder::culprit;
 use super::told::{Tellers, Told};
 use crate::culprits;
-use crate::occupancy::{Class, Outcome};
-use jitterscope_model::{Culprit, Evidence, Subject, Ticks};
+use jitterscope_model::{Evidence, Subject, Ticks};
 use std::sync::Arc;
 
 /// A piece of an episode.
@@ -73,19 +73,4 @@ pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
     let own = culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
     around.filter(|outer| culprit(*outer, named) == own).last().unwrap_or(owner) as usize
-}
-
-/// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread where
-/// another one could run is the way out of idle: unless idle took over while the thread could run, or lasted
-/// longer than that takes while a quota was counted.
-pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Culprit {
-    let frame = named.frame(owner);
-    if frame.is_turn() && frame.tid == 0 && !named.is_withheld(owner) {
-        let quota = culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);
-        return quota.map_or_else(culprits::idle_exit, |quota| Subject::Quota(quota).into());
-    }
-    if frame.outcome == Outcome::Open && frame.class != Class::Turn {
-        return named.culprit_while_open(owner);
-    }
-    named.culprit(owner)
 }

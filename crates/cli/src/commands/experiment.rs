@@ -5,9 +5,9 @@ use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_earlier::earlier;
 use super::experiment_guard::{Guard, Guarded, Revert};
-use super::experiment_lab::CommandLab;
-use super::experiment_probe::{self, probe_lab};
+use super::experiment_probe;
 use super::experiment_session::{SESSIONS, asked, rules, session};
+use super::experiment_subject::subject;
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
@@ -21,9 +21,9 @@ use anyhow::Context;
 use jitterscope_analyze::gate::check_name;
 use jitterscope_experiment::{
     Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, KnobChange, NoChange,
-    NoteError, Notes, Predicted, Session, Subject, estimate, interleaves,
+    NoteError, Notes, Predicted, Session, estimate, interleaves,
 };
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{Goal, StateDir};
 use jitterscope_view::experiment as view;
@@ -200,25 +200,4 @@ fn made(session: &Session, interleaved: bool) -> String {
     }
     let of = |arm| session.block.iter().filter(|run| run.arm == arm).count();
     format!("{} runs without the change and {} with it", of(Arm::A), of(Arm::B))
-}
-
-pub(super) fn subject(
-    args: &ExperimentArgs,
-    machine: Machine,
-    measured: CpuChoice,
-    places: &Places,
-) -> anyhow::Result<Box<dyn Subject>> {
-    if args.command.is_empty() {
-        return Ok(Box::new(probe_lab(args, &machine, &measured, places)?));
-    }
-    Ok(Box::new(CommandLab {
-        machine,
-        command: args.command.clone(),
-        env: args.env.clone(),
-        threshold: args.threshold.unwrap_or(Nanos(50_000)),
-        clock: args.clock.kind(),
-        label: args.label.clone(),
-        runs: places.runs()?,
-        quiet: args.quiet,
-    }))
 }

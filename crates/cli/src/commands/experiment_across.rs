@@ -2,9 +2,9 @@
 //! them after it.
 
 use super::audit::goal_error;
-use super::experiment::subject;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_session::{SESSIONS, asked, begin, last};
+use super::experiment_subject::subject;
 use super::experiment_watcher::Watcher;
 use crate::exit::{Exit, UsageError};
 use crate::output;

@@ -18,6 +18,7 @@ pub mod experiment_guard;
 mod experiment_lab;
 mod experiment_probe;
 mod experiment_session;
+mod experiment_subject;
 mod experiment_undo;
 mod experiment_watcher;
 pub mod export;

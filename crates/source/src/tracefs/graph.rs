@@ -4,19 +4,16 @@
 //! the whole kernel. So nobody else may have written to it, it is emptied at the end, and the instance itself is the
 //! note that we wrote to it: whoever removes a leftover of this role empties the file first.
 
+use super::graph_functions::{FUNCTIONS, ROLE, forget_functions};
 use super::instance::Instance;
 use super::pipe::{CpuLoss, Drained};
 use super::side::Side;
 use super::{TraceError, Tracefs};
 use crate::context::{FormatText, TraceContext};
-use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus, TraceRole};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus};
 
-/// What the names of its instances end with.
-pub(super) const ROLE: &str = TraceRole::Graph.as_str();
 /// The kernel's name of the tracer.
 const TRACER: &str = "function_graph";
-/// Which functions are looked into, for all instances at once.
-const FUNCTIONS: &str = "set_graph_function";
 /// The functions that can be.
 const AVAILABLE: &str = "available_filter_functions";
 /// The events that it writes; later kernels write the second where they also tell from where a function was called.
@@ -115,12 +112,6 @@ fn is_free(tracefs: &Tracefs) -> Result<(), TraceError> {
     let chosen: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     if chosen.is_empty() { Ok(()) } else { Err(TraceError::GraphTaken { functions: chosen.join(", ") }) }
-}
-
-/// Looks into no functions any more.
-pub(super) fn forget_functions(tracefs: &Tracefs) {
-    // What cannot be emptied is found by whoever looks next, for it is no longer free.
-    let _ = tracefs.writer().empty(&format!("{}/{FUNCTIONS}", tracefs.root()));
 }
 
 /// Functions that are being looked into. Dropping it ends that.

@@ -1,6 +1,6 @@
 //! Tracing instances of our own, and those that a killed process of ours left behind.
 
-use super::{TraceError, Tracefs, graph, owner};
+use super::{TraceError, Tracefs, graph_functions, owner};
 use jitterscope_platform::{FileError, Machine, Owner, OwnerLock, owner_of};
 use std::io;
 use std::time::Duration;
@@ -138,8 +138,10 @@ impl Tracefs {
                 Owner::Living => continue,
                 // The lock is held until it is removed: nobody takes it for his own meanwhile.
                 Owner::Gone(_lock) => {
-                    if owner::role_of(&leftover.name).is_some_and(|role| role.starts_with(graph::ROLE)) {
-                        graph::forget_functions(self);
+                    if owner::role_of(&leftover.name)
+                        .is_some_and(|role| role.starts_with(graph_functions::ROLE))
+                    {
+                        graph_functions::forget_functions(self);
                     }
                     remove(self, &path)
                 }

@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod filter;
 mod graph;
+mod graph_functions;
 mod instance;
 mod mount;
 mod mountinfo;
