@@ -17,6 +17,9 @@ settings() {
     for thread in /proc/[0-9]*/status; do
         # Worker threads come and go; kernel threads have no memory of their own.
         grep -q '^VmSize' "$thread" 2>/dev/null && continue
+        # So do the rescuers among them, to whichever CPU has too few workers: the flag PF_WQ_WORKER tells them.
+        flags=$(sed 's/.*) //' "${thread%status}stat" 2>/dev/null | cut -d ' ' -f 7)
+        [ $((${flags:-0} & 32)) -ne 0 ] && continue
         echo "$(grep -s '^Name' "$thread" | cut -f2): $(grep -s '^Cpus_allowed_list' "$thread" | cut -f2)"
     done | grep -v kworker | sort
     ls /sys/kernel/tracing/instances /sys/fs/cgroup 2>/dev/null
