@@ -109,7 +109,7 @@ fn time() -> Result<f64, Box<dyn Error>> {
     let ((there, mut to_there), (back, to_back)) = (pipe()?, pipe()?);
     to_there.write_all(b"x")?;
     // The last byte is read by nobody.
-    let end = back.try_clone()?;
+    let end = there.try_clone()?;
     let began = Instant::now();
     let other = std::thread::spawn(move || pass(there, to_back, PASSES));
     pass(back, to_there, PASSES)?;

@@ -1,8 +1,9 @@
 //! What tracepoints that are on cost a CPU of which nothing is recorded, by class: no recording can do better for the
 //! CPUs that it does not measure.
 
-use super::bench_json;
 use super::claim::Claim;
+use super::turns::{judged, timed};
+use super::{bench_json, number};
 use anyhow::Context;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 const MOST: f64 = 1.10;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-source", "floor")?;
+    let (json, took) = timed(|| bench_json("jitterscope-source", "floor"))?;
     let rows = json["rows"].as_array().context("the bench's JSON has no rows")?;
     println!("two threads that pass a byte on one CPU, tracepoints on, only another CPU's records taken:");
     println!(
@@ -18,21 +19,21 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         "on", "ns/pass", "more", "ratio", "of all turns", "hits/pass"
     );
     for row in rows {
-        let number = |field: &str, digits: usize| {
+        let cell = |field: &str, digits: usize| {
             row[field].as_f64().map_or("-".to_owned(), |value| format!("{value:.digits$}"))
         };
-        let range = format!("{} to {}", number("least", 3), number("most", 3));
+        let range = format!("{} to {}", cell("least", 3), cell("most", 3));
         let name = row["events"].as_str().unwrap_or_default();
-        let (ns, more, ratio) = (number("ns", 0), number("more_ns", 1), number("ratio", 3));
-        println!("{name:<16} {ns:>9} {more:>9} {ratio:>8} {range:>17} {:>9}", number("per_pass", 2));
+        let (ns, more, ratio) = (cell("ns", 0), cell("more_ns", 1), cell("ratio", 3));
+        println!("{name:<16} {ns:>9} {more:>9} {ratio:>8} {range:>17} {:>9}", cell("per_pass", 2));
     }
-    println!(
-        "two turns with nothing on differ by a factor of {:.3}",
-        json["noise"].as_f64().unwrap_or(f64::NAN)
-    );
+    let (noise, turns) = (number(&json, "noise")?, number(&json, "turns")?);
+    println!("two turns with nothing on differ by a factor of {noise:.3}");
     let all = rows.iter().find(|row| row["events"] == "all").context("the bench has no row of all")?;
     let ratio = all["ratio"].as_f64().context("all events on were not measured")?;
-    Ok(vec![Claim::at_most("a pass beside all tracepoints that are on, to none", ratio, MOST)])
+    let claim = Claim::at_most("a pass beside all tracepoints that are on, to none", ratio, MOST);
+    let verdict = judged(ratio <= MOST, MOST - 1.0, noise, (turns as usize, took));
+    Ok(vec![Claim { verdict, ..claim }])
 }
 
 /// The share of its speed that is left to another CPU where all tracepoints are on.

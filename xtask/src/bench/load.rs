@@ -106,7 +106,9 @@ mod tests {
     fn it_runs_where_it_is_told_to_and_ends() {
         let load = Load::start(0).unwrap();
         assert_eq!(load.threads.len(), 2);
-        assert!(load.end().unwrap() > 0.0);
+        assert!(load.rounds() >= BEGUN);
+        // On a busy machine none more may come before it is ended.
+        assert!(load.end().unwrap() >= 0.0);
     }
 
     #[test]

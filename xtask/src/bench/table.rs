@@ -128,13 +128,13 @@ mod tests {
         assert_eq!(
             text.lines().skip(1).collect::<Vec<_>>(),
             [
-                "drain                                                                  FAILED",
+                "drain                                                                   FAILED",
                 "          no kernel events can be had here",
                 "observer  stolen time with tracing, to               1.162      <= 1.08 NOISE",
                 "          that without any",
                 "          the machine's own noise hides it; about 4 minutes would show it",
-                "          short                             0.998 [0.990,      <= 1.08",
-                "                                                   1.003]",
+                "          short                              0.998 [0.990,      <= 1.08",
+                "                                                    1.003]",
             ]
         );
         assert!(rows[0].is_missed() && !rows[1].is_missed(), "a failed row is no success, noise no failure");

@@ -2,7 +2,7 @@
 
 use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
-use jitterscope_model::{Confidence, Culprit, Evidence, TickRate, Ticks};
+use jitterscope_model::{Confidence, Culprit, Evidence, TickRate};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -13,8 +13,9 @@ const FEW: usize = 16;
 pub(crate) struct Named<'a> {
     pub(crate) window: &'a Window,
     pub(crate) naming: Naming<'a>,
-    /// Whether some of the frames stand for many.
-    folded: bool,
+    /// By frame: whether it stands for many. Behind the last one none does, so that most windows need no memory for
+    /// it; a folded window may have very many frames.
+    folded: Vec<bool>,
     /// By frame: what kept the victim from running in that turn.
     withheld: WithheldTurns,
     pub(crate) rate: TickRate,
@@ -55,7 +56,14 @@ impl<'a> Named<'a> {
         known.resize(window.frames.len(), None);
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
-        let folded = window.folded() > Ticks(0);
+        let mut folded = Vec::new();
+        for slice in window.slices.iter().filter(|slice| slice.folded) {
+            let frame = slice.frame as usize;
+            if folded.len() <= frame {
+                folded.resize(frame + 1, false);
+            }
+            folded[frame] = true;
+        }
         let (known, met, numbers) = (RefCell::new(known), RefCell::new(met), RefCell::default());
         Named { window, naming, folded, withheld, rate, known, met, numbers }
     }
@@ -163,9 +171,14 @@ impl<'a> Named<'a> {
         !matches!(self.withheld(index), Withheld::No | Withheld::Perhaps)
     }
 
-    /// Whether some of the frames stand for many.
-    pub(crate) fn is_folded(&self) -> bool {
-        self.folded
+    /// Whether any frame stands for many: what was inside of others may be missing.
+    pub(crate) fn has_folded(&self) -> bool {
+        !self.folded.is_empty()
+    }
+
+    /// Whether a frame stands for many.
+    pub(crate) fn is_folded(&self, index: u32) -> bool {
+        self.folded.get(index as usize).copied().unwrap_or(false)
     }
 
     /// Whether the victim waited for an idle CPU by no more than the way out of idle.
@@ -194,9 +207,6 @@ impl<'a> Named<'a> {
     }
 
     fn naming_of(&self, index: u32) -> Naming<'a> {
-        // Only folded slices refer to frames that stand for many.
-        let slices = &self.window.slices;
-        let folded = self.folded && slices.iter().any(|slice| slice.folded && slice.frame == index);
-        Naming { folded, ..self.naming }
+        Naming { folded: self.is_folded(index), ..self.naming }
     }
 }

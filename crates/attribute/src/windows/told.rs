@@ -87,7 +87,7 @@ impl Tellers {
         let culprit = culprit(owner, named);
         let number = Some(self.subjects.number(&culprit.subject));
         let told = Arc::new(Told { culprit, number });
-        if let Some(known) = known {
+        if let Some(known) = known.filter(|_| !named.has_folded()) {
             if self.frames.len() >= MOST_FRAMES {
                 self.frames.clear();
             }
@@ -104,7 +104,7 @@ impl Named<'_> {
         let frame = self.frame(index);
         frame.outcome == Outcome::Closed
             && frame.start > self.window.from
-            && !self.is_folded()
+            && !self.is_folded(index)
             && !self.is_kept_away(index)
             && !(frame.is_turn() && frame.tid == 0)
             && (frame.is_turn() || !frame.class.is_root())
