@@ -27,7 +27,8 @@ fn a_side_was_measured_as_long_as_all_its_runs() {
     assert_eq!(told.sides[1].runs.len(), 3);
 }
 
-fn price(kind: &str) -> Price {
+/// Of a run of a probe of this kind, and how long it measured, in nanoseconds.
+fn price(kind: &str) -> (Price, f64) {
     let mut manifest = manifest(vec![result(1, &[2600, 26_000])], true);
     manifest.probe.kind = kind.into();
     manifest.host.online = "0-3".parse().unwrap();
@@ -36,20 +37,24 @@ fn price(kind: &str) -> Price {
         record: Some(RecordCost { warm_ns: Nanos(100), cold_ns: Nanos(500) }),
         ..EventPrice::default()
     });
-    SummaryBuilder::new(&manifest).finish().trust.price.unwrap()
+    (SummaryBuilder::new(&manifest).finish().trust.price.unwrap(), manifest.duration().0 as f64)
 }
 
 #[test]
 fn what_records_took_is_a_share_of_the_stolen_time_only_where_a_probe_spun() {
     let near = |a: Option<f64>, b: f64| (a.unwrap() - b).abs() < 1e-9;
-    let spun = price("spin").taken.unwrap();
+    let taken = |kind| {
+        let (price, duration) = price(kind);
+        (price.taken.unwrap(), duration)
+    };
+    let (spun, duration) = taken("spin");
     assert_eq!((spun.least_ns, spun.most_ns), (Nanos(1_100), Nanos(5_500)));
-    // Of the eleven microseconds of the two stalls, and of ten seconds of one CPU.
+    // Of the eleven microseconds of the two stalls, and of all time of one CPU.
     assert!(near(spun.least_of_stolen, 0.1) && near(spun.most_of_stolen, 0.5), "{spun:?}");
-    assert!(near(Some(spun.most_of_time), 5.5e-7), "{spun:?}");
-    let slept = price("wakeup").taken.unwrap();
+    assert!(near(Some(spun.most_of_time), 5_500.0 / duration), "{spun:?}");
+    let (slept, _) = taken("wakeup");
     assert_eq!((slept.least_of_stolen, slept.most_of_stolen), (None, None));
     // Who follows threads records all CPUs.
-    let followed = price("attach").taken.unwrap();
-    assert!(near(Some(followed.most_of_time), 5.5e-7 / 4.0), "{followed:?}");
+    let (followed, duration) = taken("attach");
+    assert!(near(Some(followed.most_of_time), 5_500.0 / duration / 4.0), "{followed:?}");
 }
