@@ -130,20 +130,6 @@ fn json_has_the_promised_fields() {
 }
 
 #[test]
-fn what_its_rows_come_to_is_kept_with_the_run_and_is_what_they_come_to() {
-    let _turn = turn();
-    for more in [&[][..], &["--no-trace"]] {
-        let dir = tempfile::tempdir().unwrap();
-        let output = record(dir.path(), &[&["--messages", "4000", "--json"], more].concat());
-        let path = json(&output)["run"]["path"].as_str().expect("a path").to_owned();
-        let kept = stdout(&run(dir.path(), &["report", &path, "--json"]));
-        fs::remove_file(Path::new(&path).join("summary.json")).unwrap();
-        let read_again = stdout(&run(dir.path(), &["report", &path, "--json"]));
-        assert_eq!(kept, read_again, "{more:?}");
-    }
-}
-
-#[test]
 fn the_journal_is_read_back_and_damage_is_told() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();

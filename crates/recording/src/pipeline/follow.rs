@@ -29,9 +29,6 @@ pub(crate) trait Follower {
     /// The schedule begins at `start`; it ends at `end`, or with the last message where that is not known.
     fn measuring(&mut self, start: Ticks, end: Option<Ticks>);
 
-    /// Whether it attributes what it is given.
-    fn attributes(&self) -> bool;
-
     /// Every 50 ms or so, in the warm-up and the pause too (without rows then). The rows were popped before
     /// this call: what the kernel did up to their reception is in its buffers by now. Returns the attribution
     /// of each row, in their order, or nothing when there is none. Pages go to `keep`.
@@ -73,10 +70,6 @@ impl Follower for Blind {
     fn threads(&mut self, _threads: &[(PipelineRole, ThreadRef)]) {}
 
     fn measuring(&mut self, _start: Ticks, _end: Option<Ticks>) {}
-
-    fn attributes(&self) -> bool {
-        false
-    }
 
     fn cycle(&mut self, _slow: &[SlowRow], _keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError> {
         Ok(Vec::new())

@@ -20,7 +20,6 @@ use crate::home::Home;
 use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress, Step};
 use crate::{after, before};
-use jitterscope_analyze::RowsOf;
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
     ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings,
@@ -311,11 +310,6 @@ impl Piped<'_> {
 
 impl Running for Piped<'_> {
     type Error = PipelineRecordError;
-
-    fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {
-        let attributed = self.drain.follower.attributes();
-        Some(RowsOf { attributed, messages: true, ..RowsOf::without_probes(stage.rate()) })
-    }
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)

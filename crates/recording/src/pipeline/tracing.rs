@@ -39,10 +39,6 @@ impl Tracing {
 }
 
 impl Follower for Tracing {
-    fn attributes(&self) -> bool {
-        true
-    }
-
     fn threads(&mut self, threads: &[(PipelineRole, ThreadRef)]) {
         let now = clock::now(self.clock);
         for (role, thread) in threads {
