@@ -91,9 +91,8 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
     };
     page.prose(Some(Tone::Strong), 0, &text);
     if summary.attribution.is_some() && has_no_free_cpu(summary) {
-        let text = "These times are not the pipeline's alone: our own thread, which reads the kernel events, had to \
-                    take its turns on the pipeline's CPUs. Record once more with --no-trace for how long messages \
-                    take; with one CPU more, kernel events tell why as well.";
+        let text = "These times are not the pipeline's alone: our own thread used its CPUs, too. How long messages \
+                    take is measured with --no-trace, or with one CPU more.";
         page.prose(Some(Tone::Warning), 0, text);
     }
     let dropped: u64 = pipeline.consumers.iter().map(|consumer| consumer.slow_dropped).sum();
