@@ -9,6 +9,10 @@ use jitterscope_model::{
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// Calls deeper than this are passed over: the kernel's tracer follows some fifty levels, so that deeper ones were not
+/// recorded by it.
+const DEEPEST: i32 = 256;
+
 /// Puts the calls that ran within a stall among its frames, nested by time. `events` and `calls` are those of the
 /// measured CPUs, in order of time, and may begin before the stall, which tells what was under way. Without calls
 /// the rows stay as they are.
@@ -138,7 +142,8 @@ impl Stacks<'_> {
             _ => None,
         });
         let mut switch = switches.next();
-        for call in calls.iter().filter(|call| call.cpu == cpu && call.time <= stall.end) {
+        let shallow = |call: &CallRecord| (0..DEEPEST).contains(&call.depth);
+        for call in calls.iter().filter(|call| call.cpu == cpu && call.time <= stall.end && shallow(call)) {
             while let Some((at, prev, next)) = switch.filter(|(at, ..)| *at <= call.time) {
                 stacks.switch(at, prev, next);
                 switch = switches.next();
@@ -166,8 +171,7 @@ impl Stacks<'_> {
 
     fn begin(&mut self, call: &CallRecord) {
         // Whose end was lost is over when another begins in its place.
-        let kept =
-            self.stacks.entry(call.tid).or_default().iter().take_while(|o| o.depth < call.depth).count();
+        let kept = self.stacks.entry(call.tid).or_default().partition_point(|o| o.depth < call.depth);
         self.close_to(call.tid, kept, call.time);
         self.stacks.entry(call.tid).or_default().push(Open {
             function: call.function,
@@ -182,9 +186,12 @@ impl Stacks<'_> {
 
     fn end(&mut self, call: &CallRecord) {
         let stack = self.stacks.entry(call.tid).or_default();
+        let place = stack.partition_point(|open| open.depth < call.depth);
         let same = |open: &Open| open.depth == call.depth && open.function == call.function;
         // One whose beginning was not recorded ends nothing.
-        let Some(place) = stack.iter().rposition(same) else { return };
+        if !stack.get(place).is_some_and(same) {
+            return;
+        }
         self.close_to(call.tid, place + 1, call.time);
         self.pop(call.tid, call.time, true);
     }
@@ -310,6 +317,19 @@ mod tests {
         // It ends when the stall is over.
         let late = [call(150, 9, 1, 0, false), call(250, 9, 1, 0, true)];
         assert_eq!(shown(&[], &late), ["0 f1 50-100 self 50 open"]);
+    }
+
+    #[test]
+    fn depths_that_no_kernel_records_are_passed_over() {
+        let mut calls: Vec<CallRecord> = (0..100_000).map(|n| call(110, 9, 5, n, false)).collect();
+        calls.extend([
+            call(120, 9, 6, -1, false),
+            call(130, 9, 6, i32::MAX, false),
+            call(140, 9, 5, 255, true),
+        ]);
+        let found = shown(&[], &calls);
+        assert_eq!(found.len(), 256);
+        assert_eq!(found[255], "255 f5 10-40 self 30");
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What a stall is made of, summed up piece by piece.
 
-use jitterscope_model::{Confidence, CpuId, Culprit, CulpritKind, Evidence, Nanos, Part, Phase};
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
+use jitterscope_model::{Confidence, CpuId, Culprit, CulpritKind, Evidence, Keyed, Nanos, Part, Phase};
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
+/// One for all: making its keys takes longer than a short sum.
+static HASHER: LazyLock<Keyed> = LazyLock::new(Keyed::default);
 
 /// In what a piece must be the same to be of the same part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +43,7 @@ pub(crate) struct PartSums {
 impl PartSums {
     /// Adds time to a part, or begins one. It is as sure as its culprit's kind.
     pub(crate) fn add(&mut self, key: PartKey<'_>, net: Nanos) {
-        let mut hash = FxBuildHasher.hash_one(key);
+        let mut hash = HASHER.hash_one(key);
         let place = loop {
             let place = *self.places.entry(hash).or_insert(self.parts.len());
             match self.parts.get(place) {
@@ -125,7 +128,7 @@ mod tests {
         };
         let mut sums = PartSums::default();
         sums.add(key(&one), Nanos(5));
-        sums.places.insert(FxBuildHasher.hash_one(key(&other)), 0);
+        sums.places.insert(HASHER.hash_one(key(&other)), 0);
         sums.add(key(&other), Nanos(7));
         sums.add(key(&one), Nanos(1));
         sums.add(key(&other), Nanos(1));

@@ -1,7 +1,6 @@
 //! Subjects by number: the same few are told again and again, and a number is compared and looked up at once.
 
-use jitterscope_model::{CulpritKey, KeyLevel, Subject};
-use rustc_hash::FxHashMap;
+use jitterscope_model::{CulpritKey, KeyLevel, KeyedMap, Subject};
 
 /// Subjects that have a number; of more of them only the row is known.
 const MOST_SUBJECTS: usize = 1 << 14;
@@ -20,8 +19,8 @@ pub(crate) struct SubjectNo {
 /// All that were met.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
-    numbers: FxHashMap<Subject, SubjectNo>,
-    rows: FxHashMap<CulpritKey, u32>,
+    numbers: KeyedMap<Subject, SubjectNo>,
+    rows: KeyedMap<CulpritKey, u32>,
 }
 
 impl Subjects {

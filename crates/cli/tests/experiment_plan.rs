@@ -10,7 +10,7 @@ use jitterscope_testing::{highest_cpu, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -182,12 +182,33 @@ fn a_budget_that_is_too_small_to_try_anything_is_refused() {
     assert!(!dir.path().join("runs").exists());
 }
 
+/// A program that wakes up on a CPU two hundred times a second, for as long as this lives.
+struct Neighbour(Child);
+
+impl Neighbour {
+    fn on(cpu: u32) -> Neighbour {
+        let looped = "while sleep 0.005; do :; done";
+        let mut command = Command::new("taskset");
+        command.args(["-c", &cpu.to_string(), "sh", "-c", looped]).stdin(Stdio::null());
+        Neighbour(command.spawn().expect("taskset of util-linux"))
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     let _turn = turn();
     if !can_experiment() {
         return;
     }
+    // What there is to advise on a machine that is quiet depends on the moment.
+    let _neighbour = Neighbour::on(highest_cpu());
     let dir = tempfile::tempdir().unwrap();
     let before = fs::read_to_string(STAT_INTERVAL).unwrap();
     // No knob whose undoing takes long.

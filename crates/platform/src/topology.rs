@@ -49,6 +49,18 @@ impl Topology {
         }
     }
 
+    /// Whether `cpu` is not online, or is being taken offline: the kernel moves threads away from a CPU before it
+    /// leaves the list of those that are online, and after it was told in `hotplug/target` how far the CPU is to go
+    /// (`Documentation/core-api/cpu_hotplug.rst`).
+    #[must_use]
+    pub fn is_leaving(&self, machine: &Machine, cpu: CpuId) -> bool {
+        let target = |cpu: CpuId| -> Option<u32> {
+            machine.read_trimmed(format!("{CPU_DIR}/cpu{cpu}/hotplug/target")).ok()?.parse().ok()
+        };
+        let highest = || self.online.iter().filter_map(target).max();
+        !self.online.contains(cpu) || target(cpu) < highest()
+    }
+
     /// CPUs that share `cpu`'s physical core, without it.
     #[must_use]
     pub fn siblings(machine: &Machine, cpu: CpuId) -> CpuSet {
@@ -132,6 +144,22 @@ mod tests {
         assert_eq!(topology.isolated.to_string(), "6-7");
         assert!(topology.nohz_full.is_empty());
         assert_eq!(topology.cpuset.unwrap().to_string(), "0-5");
+    }
+
+    #[test]
+    fn a_cpu_leaves_from_the_moment_it_is_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = Machine::at(dir.path());
+        write(dir.path(), "/sys/devices/system/cpu/online", "0-1\n");
+        let leaves = |cpu| Topology::read(&machine).is_leaving(&machine, CpuId(cpu));
+        // A kernel that does not tell how far.
+        assert_eq!([0, 1, 2].map(leaves), [false, false, true]);
+        for (cpu, target) in [(0, "236"), (1, "236")] {
+            write(dir.path(), &format!("/sys/devices/system/cpu/cpu{cpu}/hotplug/target"), target);
+        }
+        assert_eq!([0, 1].map(leaves), [false, false]);
+        write(dir.path(), "/sys/devices/system/cpu/cpu1/hotplug/target", "0\n");
+        assert_eq!([0, 1].map(leaves), [false, true]);
     }
 
     #[test]

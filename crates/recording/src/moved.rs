@@ -27,19 +27,20 @@ impl Movers {
 
     /// Says of a measurement that ended because its probe was moved why that was.
     pub(crate) fn explain(&self, machine: &Machine, results: &mut [ProbeResult]) {
-        let online = Topology::read(machine).online;
+        let topology = Topology::read(machine);
         for result in results {
             if let Some(EndedEarly::Moved { because, .. }) = &mut result.ended_early {
-                let by = mover(self.0.get(&result.cpu));
-                *because = Some(MovedBecause { offline: !online.contains(result.cpu), by });
+                let by = mover(self.0.get(&result.cpu), result.tid);
+                *because = Some(MovedBecause { offline: topology.is_leaving(machine, result.cpu), by });
             }
         }
     }
 }
 
-/// A thread by its name; an interrupt that did it is nobody.
-fn mover(sender: Option<&Sender>) -> Option<Mover> {
-    let sender = sender.filter(|sender| sender.context == ExecutionContext::Thread)?;
+/// A thread by its name; an interrupt that did it is nobody, and so is the probe itself, which a CPU that goes offline
+/// pushes away in the probe's own turn.
+fn mover(sender: Option<&Sender>, probe: i32) -> Option<Mover> {
+    let sender = sender.filter(|sender| sender.context == ExecutionContext::Thread && sender.tid != probe)?;
     Some(Mover { comm: sender.comm.as_deref()?.to_owned(), tid: sender.tid })
 }
 
@@ -64,8 +65,9 @@ mod tests {
         let mut movers = Movers::default();
         movers.stall(CpuId(1), &Attribution { stall: StallId(1), parts: vec![part] });
         let known = movers.0.get(&CpuId(1)).unwrap();
-        assert_eq!(mover(Some(known)), Some(Mover { comm: "taskset".into(), tid: 812 }));
-        assert_eq!(mover(Some(&Sender { context: ExecutionContext::Interrupt, ..known.clone() })), None);
-        assert_eq!(mover(movers.0.get(&CpuId(0))), None);
+        assert_eq!(mover(Some(known), 7), Some(Mover { comm: "taskset".into(), tid: 812 }));
+        assert_eq!(mover(Some(known), 812), None);
+        assert_eq!(mover(Some(&Sender { context: ExecutionContext::Interrupt, ..known.clone() }), 7), None);
+        assert_eq!(mover(movers.0.get(&CpuId(0)), 7), None);
     }
 }

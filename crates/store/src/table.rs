@@ -59,7 +59,7 @@ impl<R: TableRows> TableWriter<R> {
         let pages = PageSpill::beside(folder, R::FILE);
         let options = ArrowWriterOptions::new()
             .with_properties(properties(&schema))
-            // How rows are handed over is nobody's affair who reads them.
+            // The schema of the arrays that rows are handed over in: readers need Parquet's own alone.
             .with_skip_arrow_metadata(true)
             .with_page_store_factory(Arc::new(pages.clone()));
         let writer =

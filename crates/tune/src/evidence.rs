@@ -3,7 +3,7 @@
 use crate::answer::Effect;
 use crate::catalogue;
 use crate::knob::Knob;
-use jitterscope_model::{Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, StallId, Subject};
+use jitterscope_model::{Attribution, CulpritSums, KeyLevel, KeyedMap, Nanos, RunManifest, StallId, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -160,6 +160,37 @@ impl RunEvidence {
         })
     }
 
+    /// What both runs measured: each culprit's time and stalls added up.
+    #[must_use]
+    pub fn and(mut self, other: RunEvidence) -> RunEvidence {
+        let mut known: KeyedMap<Subject, u32> =
+            self.culprits.iter().map(|c| c.subject.clone()).zip(0u32..).collect();
+        let mut places = HashMap::new();
+        for (culprit, place) in other.culprits.into_iter().zip(0u32..) {
+            let next = u32::try_from(self.culprits.len()).unwrap_or(u32::MAX);
+            let here = *known.entry(culprit.subject.clone()).or_insert(next);
+            match self.culprits.get_mut(here as usize) {
+                Some(same) => {
+                    same.total_ns += culprit.total_ns;
+                    same.count += culprit.count;
+                }
+                None => self.culprits.push(culprit),
+            }
+            places.insert(place, here);
+        }
+        let mut sets = Sets { stalls: self.together.into_iter().collect(), ..Sets::default() };
+        for (set, stalls) in
+            (Sets { stalls: other.together.into_iter().collect(), ..Sets::default() }).by_place(&places)
+        {
+            *sets.stalls.entry(set).or_default() += stalls;
+        }
+        self.together = sets.stalls.into_iter().collect();
+        self.together.sort_unstable();
+        self.measured_ns += other.measured_ns;
+        self.run = format!("{}, {}", self.run, other.run);
+        self
+    }
+
     /// Stalls in which any of these took part, by their places: each once.
     fn stalls_of(&self, places: &[u32]) -> u64 {
         let any = |set: &[u32]| set.iter().any(|place| places.contains(place));
@@ -260,6 +291,23 @@ mod tests {
         // What knows no more than each one's says no more than that holds.
         evidence.together.clear();
         assert_eq!(evidence.win(knob).map(|win| win.count), Some(2));
+    }
+
+    #[test]
+    fn two_runs_add_up_wherever_a_culprit_stands_in_each() {
+        let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunEvidence {
+            run: run.into(),
+            measured_ns: Nanos(1_000),
+            culprits: names.iter().map(|name| culprit(thread(name), 100, 1)).collect(),
+            together: together.iter().map(|(set, stalls)| (set.to_vec(), *stalls)).collect(),
+        };
+        let both =
+            of("x", &["a", "b"], &[(&[0, 1], 1)]).and(of("y", &["c", "b", "a"], &[(&[0], 1), (&[1, 2], 2)]));
+        assert_eq!((both.run.as_str(), both.measured_ns), ("x, y", Nanos(2_000)));
+        let names: Vec<_> = both.culprits.iter().map(|c| (c.subject.name(), c.total_ns.0, c.count)).collect();
+        assert_eq!(names, [("a".into(), 200, 2), ("b".into(), 200, 2), ("c".into(), 100, 1)]);
+        assert_eq!(both.together, [(vec![0, 1], 3), (vec![2], 1)]);
+        assert_eq!((both.stalls_of(&[0, 2]), both.stalls_of(&[1])), (4, 3));
     }
 
     fn thread(name: &str) -> Subject {

@@ -2,8 +2,7 @@
 //! waits for turns of all the others, and what all of them were told would grow with the square of their number.
 
 use crate::windows::Slice;
-use jitterscope_model::{Culprit, Evidence, Nanos, Subject, Task, TickRate, Ticks};
-use rustc_hash::FxHashMap;
+use jitterscope_model::{Culprit, Evidence, KeyedMap, Nanos, Subject, Task, TickRate, Ticks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +48,8 @@ type Numbered<'a> = (usize, Sum<'a>);
 /// A wait's slices as sums, end to end.
 pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
     let Some(first) = slices.first() else { return Vec::new() };
-    // Who set a turn going is not told of several.
-    let mut places: FxHashMap<(&Subject, &Evidence), usize> = FxHashMap::default();
+    // A sum of several turns has no one sender.
+    let mut places: KeyedMap<(&Subject, &Evidence), usize> = KeyedMap::default();
     let mut sums: Vec<(Culprit, &Evidence, Ticks)> = Vec::new();
     for Slice { start, end, culprit, evidence, .. } in slices {
         let place = *places.entry((&culprit.subject, evidence)).or_insert(sums.len());

@@ -2,8 +2,7 @@
 
 use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
-use jitterscope_model::{Confidence, Culprit, Evidence, TickRate};
-use rustc_hash::FxHashMap;
+use jitterscope_model::{Confidence, Culprit, Evidence, KeyedMap, TickRate};
 use std::cell::RefCell;
 
 /// Culprits of a window that are looked through one by one.
@@ -24,7 +23,7 @@ pub(crate) struct Named<'a> {
     /// Those that were met so far, each once.
     met: RefCell<Vec<Culprit>>,
     /// Their numbers.
-    numbers: RefCell<FxHashMap<Culprit, CulpritNo>>,
+    numbers: RefCell<KeyedMap<Culprit, CulpritNo>>,
 }
 
 /// Memory of a window's names, for the next window.

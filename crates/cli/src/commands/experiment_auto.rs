@@ -22,7 +22,7 @@ use jitterscope_experiment::{
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, Goal, InForce, Op, Plan, Select, Settles, StateDir, plan};
+use jitterscope_tune::{Because, Goal, InForce, Op, Plan, RunEvidence, Select, Settles, StateDir, plan};
 use jitterscope_view::experiment as view;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -98,8 +98,11 @@ pub fn run(
     let Chosen { candidates: knobs, needs_reboot, not_tried } = match session.tried().cloned() {
         Some(chosen) => chosen,
         None => {
-            let evidence = evidence_of(&RunReader::open(Path::new(&before[0].path))?)?;
-            let found = plan(machine, &goal, &Select::RunEvidence(evidence), &args.except, false)?;
+            // Of all of them: what comes once a second may be missing in any one.
+            let each = before.iter().map(|run| evidence_of(&RunReader::open(Path::new(&run.path))?));
+            let all = each.collect::<anyhow::Result<Vec<_>>>()?.into_iter().reduce(RunEvidence::and);
+            let select = Select::RunEvidence(all.unwrap_or_default());
+            let found = plan(machine, &goal, &select, &args.except, false)?;
             let (candidates, not_tried) = candidates(&found, args.longest_wait, room(args, budget.left()));
             let needs_reboot = needs_reboot(&found).into_iter().map(str::to_owned).collect();
             let chosen = Chosen { candidates, needs_reboot, not_tried };
