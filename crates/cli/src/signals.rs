@@ -13,8 +13,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// A second SIGINT that comes sooner is the first one: `timeout`, `make` and others pass on what the terminal
@@ -23,6 +23,15 @@ const SAME: Duration = Duration::from_millis(500);
 
 /// A thread that only waits needs little; its stack may be locked in memory.
 const STACK: usize = 128 << 10;
+
+/// Whether SIGTERM or SIGHUP has come.
+static HURRIED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether the end was asked for by SIGTERM or SIGHUP: a service manager or a terminal that closes waits a few seconds at
+/// most, so that what only makes a report handier is left out.
+pub fn is_hurried() -> bool {
+    HURRIED.load(Ordering::Relaxed)
+}
 
 /// A flag that these signals set, except those that this process was started to ignore: `nohup` ignores
 /// SIGHUP, a shell without job control SIGINT in the background.
@@ -33,6 +42,7 @@ pub fn stop_flag(places: &Places) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP] {
         if !is_ignored(signal) {
+            flag::register(signal, Arc::clone(&HURRIED))?;
             flag::register(signal, Arc::clone(&stop))?;
         }
     }

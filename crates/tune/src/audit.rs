@@ -106,9 +106,14 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
 /// Looks at every knob; with `evidence`, ranks them by what was measured.
 #[must_use]
 pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&RunEvidence>) -> Audit {
-    let inspection = Inspection::new(machine, goal);
-    let mut knobs: Vec<AuditEntry> =
-        catalogue::all().map(|knob| entry(&inspection, knob, evidence)).collect();
+    audit_of(&Inspection::new(machine, goal), evidence)
+}
+
+/// The same of a machine that is inspected for more than this.
+#[must_use]
+pub fn audit_of(inspection: &Inspection<'_>, evidence: Option<&RunEvidence>) -> Audit {
+    let Inspection { machine, goal, .. } = *inspection;
+    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(inspection, knob, evidence)).collect();
     // Stable: equals stay in the order of the catalogue.
     knobs.sort_by_key(|k| {
         let state = match k.state {

@@ -43,7 +43,7 @@ mod value;
 pub use access::Access;
 pub use answer::{Answer, CulpritPattern, Effect};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
-pub use audit::{Audit, AuditEntry, Competitor, audit, competitors, how};
+pub use audit::{Audit, AuditEntry, Competitor, audit, audit_of, competitors, how};
 pub use cmdline::{BootParam, BootValue, Cmdline};
 pub use evidence::{MeasuredCulprit, RunEvidence, Win};
 pub use examine::{Examination, Inspection, KnobState, Left};
@@ -58,7 +58,7 @@ pub use op::{Op, OpFamily, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;
 pub use persist::BootLine;
-pub use plan::{Because, Change, Plan, PlanError, Select, Skipped, plan};
+pub use plan::{Because, Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use rollback::{
     Drift, Lasts, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean, rollback,
     rollback_only,

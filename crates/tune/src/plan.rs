@@ -159,6 +159,20 @@ pub fn plan(
     except: &[String],
     persist: bool,
 ) -> Result<Plan, PlanError> {
+    plan_of(&Inspection::new(machine, goal), select, except, persist)
+}
+
+/// The same of a machine that is inspected for more than this.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_of(
+    inspection: &Inspection<'_>,
+    select: &Select,
+    except: &[String],
+    persist: bool,
+) -> Result<Plan, PlanError> {
+    let Inspection { machine, goal, .. } = *inspection;
     for id in except {
         known(id)?;
     }
@@ -172,7 +186,6 @@ pub fn plan(
         notes: Vec::new(),
         competitors: competitors(machine),
     };
-    let inspection = Inspection::new(machine, goal);
     let mut lasting = Lasting::default();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {

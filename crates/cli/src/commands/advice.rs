@@ -3,11 +3,12 @@
 use super::scope::{evidence_of, of_interest};
 use crate::output;
 use crate::places::{program, program_as_root};
+use crate::signals;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Audit, Goal, Plan, Select, audit, plan};
+use jitterscope_tune::{Audit, Goal, Inspection, Plan, Select, audit_of, plan_of};
 use jitterscope_view::text::Step;
 use jitterscope_view::tuning;
 use std::path::Path;
@@ -43,6 +44,10 @@ pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyho
 /// # Errors
 /// The run cannot be read.
 pub fn step(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
+    // It looks at each thread of the machine.
+    if signals::is_hurried() {
+        return Ok(None);
+    }
     let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? else { return Ok(None) };
     Ok(tuning::first_step(&audit, &plan, &run, left_out.as_ref()))
 }
@@ -62,7 +67,9 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
     let evidence = evidence_of(&run)?;
-    let audit = audit(&machine, &goal, Some(&evidence));
-    let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false)?;
+    // One look at the machine for both: it may have very many threads.
+    let inspection = Inspection::new(&machine, &goal);
+    let audit = audit_of(&inspection, Some(&evidence));
+    let plan = plan_of(&inspection, &Select::RunEvidence(evidence), &[], false)?;
     Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
 }

@@ -165,6 +165,9 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     running.join()?;
     let ended = clock::read_all(stage.clock.kind);
     stage.end(&running.busy());
+    platform::return_freed_memory();
     let manifest = running.finish(&mut stage, ended)?;
-    Ok(stage.close(manifest)?)
+    let outcome = stage.close(manifest)?;
+    platform::return_freed_memory();
+    Ok(outcome)
 }
