@@ -1,15 +1,28 @@
 //! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
 
+use super::Format;
 use crate::beside::{self, Beside};
 use crate::error::ExportError;
+use crate::exporter::{CopyRun, Exporter};
 use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["parquet"],
+    usage: &[("parquet://FOLDER", "the run's own tables")],
+    notes: "",
+    read: |address| {
+        address.without_options()?;
+        Ok(Exporter::folder(address.path()?, Tables::open))
+    },
+};
+
 /// The tables on their way to a folder. Dropped early, they leave nothing behind, nor a folder that was
 /// made for them.
-pub(crate) struct Tables {
+struct Tables {
     folder: HeldDir,
     /// Folders that were made, the outermost first.
     made: Vec<PathBuf>,
@@ -19,7 +32,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Makes the folder if it is not there, and in it a file for each table under a hidden name.
-    pub(crate) fn open(folder: &Path) -> Result<Tables, ExportError> {
+    fn open(folder: &Path) -> Result<Tables, ExportError> {
         let mut made: Vec<PathBuf> = folder
             .ancestors()
             .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
@@ -40,9 +53,11 @@ impl Tables {
         }
         Ok(tables)
     }
+}
 
-    /// Copies the run's tables; they get their names when all of them are whole. Returns how many.
-    pub(crate) fn copy(mut self, run: &RunReader) -> Result<u64, ExportError> {
+impl CopyRun for Tables {
+    /// The tables get their names when all of them are whole.
+    fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
         for (Beside { file, .. }, name) in &mut self.tables {
             std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
