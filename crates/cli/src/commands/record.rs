@@ -85,7 +85,7 @@ pub struct SpinArgs {
         arg.help("Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring")
     }),
     mut_arg("idle_control", |arg| arg.help("Measure an idle CPU too, to compare with")),
-    mut_arg("threshold", |arg| arg.help("The least lateness that is told one by one [default: 50us]")),
+    mut_arg("threshold", |arg| arg.help("The least lateness that is listed one by one [default: 50us]")),
     mut_arg("fail_above", |arg| arg.help("End with code 3 if a wake-up comes later than this"))
 )]
 pub struct WakeupArgs {
@@ -111,7 +111,7 @@ pub struct WakeupArgs {
              [default: on each CPU the thread that has most of it during the warm-up]",
         )
     }),
-    mut_arg("threshold", |arg| arg.help("The shortest stretch that is told one by one [default: 300ns]"))
+    mut_arg("threshold", |arg| arg.help("The shortest stretch that is listed one by one [default: 300ns]"))
 )]
 pub struct PassiveArgs {
     #[command(flatten)]
