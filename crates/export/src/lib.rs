@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod beside;
 mod destination;
 mod error;
 mod exporter;
@@ -14,6 +13,7 @@ mod largest_part;
 mod message_times;
 mod output;
 mod pace;
+mod partial;
 mod replay;
 mod together;
 

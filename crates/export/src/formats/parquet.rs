@@ -1,9 +1,9 @@
 //! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
 
 use super::Format;
-use crate::beside::{self, Beside};
 use crate::error::ExportError;
 use crate::exporter::{CopyRun, Exporter};
+use crate::partial::{self, PartialFile};
 use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA};
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ struct Tables {
     /// Folders that were made, the outermost first.
     made: Vec<PathBuf>,
     /// Each table's hidden file, and its final name.
-    tables: Vec<(Beside, &'static str)>,
+    tables: Vec<(PartialFile, &'static str)>,
 }
 
 impl Tables {
@@ -48,7 +48,7 @@ impl Tables {
             }
         };
         for (name, _) in SCHEMA {
-            let table = beside::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
+            let table = partial::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
             tables.tables.push((table, name));
         }
         Ok(tables)
@@ -59,7 +59,7 @@ impl CopyRun for Tables {
     /// The tables get their names when all of them are whole.
     fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
-        for (Beside { file, .. }, name) in &mut self.tables {
+        for (PartialFile { file, .. }, name) in &mut self.tables {
             std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
         }
         for (hidden, name) in &self.tables {
