@@ -252,7 +252,7 @@ mod tests {
             let stall = Stall { id: StallId(id), cpu: jitterscope_model::CpuId(0), victim, start, end };
             builder.stall(&stall, Nanos(length));
         }
-        // The first has no attribution, and one that was never announced is nobody's.
+        // The first has no attribution, and one that was never announced is attributed to nobody.
         for id in [1, 2, 3, 4] {
             builder.attribution(&Attribution { stall: StallId(id), parts: Vec::new() });
         }

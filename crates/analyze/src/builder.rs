@@ -11,7 +11,8 @@ use crate::price;
 use crate::rows::{RowSummer, RowSums};
 use crate::rows_of::RowsOf;
 use crate::summary::{
-    AttributionSummary, ProbeSummary, RunFacts, RunSummary, SourceSummary, SummaryWarning, Trust, Unexplained,
+    AttributionSummary, ProbeSummary, RunHeader, RunSummary, SourceSummary, SummaryWarning, Trust,
+    Unexplained,
 };
 use jitterscope_model::{
     Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row, RunManifest,
@@ -239,8 +240,8 @@ impl Sink for SummaryBuilder<'_> {
     }
 }
 
-fn run_facts(manifest: &RunManifest, path: String) -> RunFacts {
-    RunFacts {
+fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
+    RunHeader {
         id: manifest.id.clone(),
         label: manifest.label.clone(),
         path,

@@ -9,7 +9,7 @@ use jitterscope_model::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The percentiles that are told, by name and as a share: those of the ancestor.
+/// The percentiles that are reported, by name and as a share: those of the ancestor.
 pub const MESSAGE_LEVELS: [(&str, f64); 7] = [
     ("50", 0.5),
     ("90", 0.9),

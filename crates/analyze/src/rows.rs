@@ -91,7 +91,7 @@ struct Pending {
 
 /// What the idle control's stalls were, apart from those of the measured CPUs.
 #[derive(Debug)]
-struct IdleControl {
+struct ControlSums {
     stalled: Nanos,
     culprits: CulpritTable,
     phases: PhaseTable,
@@ -107,7 +107,7 @@ pub struct RowSummer {
     pending: VecDeque<Pending>,
     culprits: CulpritTable,
     phases: PhaseTable,
-    control: IdleControl,
+    control: ControlSums,
     /// The part that stands for what has no verdict.
     nobody: Part,
     inconsistent: u64,
@@ -127,7 +127,7 @@ impl RowSummer {
             pending: VecDeque::new(),
             culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
             phases: PhaseTable::default(),
-            control: IdleControl {
+            control: ControlSums {
                 stalled: Nanos::ZERO,
                 culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
                 phases: PhaseTable::default(),

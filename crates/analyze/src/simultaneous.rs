@@ -3,7 +3,7 @@
 //! A system management interrupt stops all cores of a package within a fraction of a microsecond, and a
 //! paused virtual machine all of its CPUs. Clocks of different CPUs agree to well below that. A window of
 //! 2 us takes both in, and is short against the time between stalls of most machines; how many groups
-//! chance alone would give is told beside.
+//! chance alone would give is reported beside.
 
 use crate::rows_of::RowsOf;
 use crate::summary::{Simultaneous, SimultaneousGroup};

@@ -16,7 +16,7 @@ pub struct RunSummary {
     /// Version of this contract: that of the run directory.
     pub schema_version: u32,
     /// Which run.
-    pub run: RunFacts,
+    pub run: RunHeader,
     /// What the probe measured.
     pub probe: ProbeSummary,
     /// How late sleepers woke; null for probes that do not sleep.
@@ -72,7 +72,7 @@ impl From<Warning> for SummaryWarning {
 
 /// Which run, and where it was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RunFacts {
+pub struct RunHeader {
     /// Its short id.
     pub id: String,
     /// The user's name for the configuration.

@@ -256,7 +256,7 @@ impl Attributor {
             cpu.losses.pop_front();
         }
         cpu.losses.push_back((from, to));
-        // When threads went to sleep is told by the measured CPUs themselves.
+        // When threads went to sleep is recorded by the measured CPUs themselves.
         self.senders.lost(from, to);
     }
 

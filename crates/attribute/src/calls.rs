@@ -226,24 +226,8 @@ impl Stacks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, ExecutionContext, Name, StallId, TaskIdentity, TaskRef, ThreadRef};
-
-    struct ByNumber;
-
-    impl Lexicon for ByNumber {
-        fn function(&self, addr: KernelAddr) -> Name {
-            format!("f{}", addr.0).into()
-        }
-        fn comm(&self, _tid: i32) -> Option<Name> {
-            None
-        }
-        fn text(&self, comm: Comm) -> Name {
-            comm.to_string().into()
-        }
-        fn identity(&self, _tid: i32, _comm: Comm) -> TaskIdentity {
-            TaskIdentity::default()
-        }
-    }
+    use crate::lexicon::NoNames;
+    use jitterscope_model::{Comm, ExecutionContext, StallId, TaskRef, ThreadRef};
 
     fn call(time: u64, tid: i32, function: u64, depth: i32, ends: bool) -> CallRecord {
         CallRecord { time: Ticks(time), cpu: CpuId(1), tid, function: KernelAddr(function), depth, ends }
@@ -261,7 +245,7 @@ mod tests {
         let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
         let of = TimelineOf { stall: &stall, spins: true, producer: None };
         let events: Vec<&KernelEvent> = events.iter().collect();
-        let rows = with_calls(Vec::new(), &of, &events, calls, TickRate::NANOSECONDS, &ByNumber);
+        let rows = with_calls(Vec::new(), &of, &events, calls, TickRate::NANOSECONDS, &NoNames);
         let line = |row: &TimelineRow| match &row.item {
             TimelineItem::Call { function, self_ns, began_before, ended } => {
                 let (from, to) = (row.start.0, row.end.unwrap().0);
@@ -287,7 +271,7 @@ mod tests {
             call(180, 9, 1, 0, true),
         ];
         let expected =
-            ["0 f1 10-80 self 30", "1 f2 20-50 self 25", "2 f3 30-35 self 5", "1 f4 60-70 self 10"];
+            ["0 0x1 10-80 self 30", "1 0x2 20-50 self 25", "2 0x3 30-35 self 5", "1 0x4 60-70 self 10"];
         assert_eq!(shown(&[switch(105, 7, 9), switch(190, 9, 7)], &calls), expected);
     }
 
@@ -304,7 +288,7 @@ mod tests {
             call(180, 9, 1, 0, true),
         ];
         let found = shown(&events, &calls);
-        assert_eq!(found, ["0 f1 10-80 self 20", "1 f2 20-70 self 20", "2 f5 40-50 self 10"]);
+        assert_eq!(found, ["0 0x1 10-80 self 20", "1 0x2 20-70 self 20", "2 0x5 40-50 self 10"]);
         // Parked all along: it had no part in the stall.
         let parked = [call(50, 9, 1, 0, false)];
         assert_eq!(shown(&[switch(60, 9, 7)], &parked), [""; 0]);
@@ -313,10 +297,10 @@ mod tests {
     #[test]
     fn what_lies_across_an_edge_is_cut_there_and_says_so() {
         let calls = [call(90, 9, 1, 0, false), call(120, 9, 1, 0, true), call(190, 9, 2, 0, false)];
-        assert_eq!(shown(&[], &calls), ["0 f1 0-20 self 20 before", "0 f2 90-100 self 10 open"]);
+        assert_eq!(shown(&[], &calls), ["0 0x1 0-20 self 20 before", "0 0x2 90-100 self 10 open"]);
         // It ends when the stall is over.
         let late = [call(150, 9, 1, 0, false), call(250, 9, 1, 0, true)];
-        assert_eq!(shown(&[], &late), ["0 f1 50-100 self 50 open"]);
+        assert_eq!(shown(&[], &late), ["0 0x1 50-100 self 50 open"]);
     }
 
     #[test]
@@ -329,7 +313,7 @@ mod tests {
         ]);
         let found = shown(&[], &calls);
         assert_eq!(found.len(), 256);
-        assert_eq!(found[255], "255 f5 10-40 self 30");
+        assert_eq!(found[255], "255 0x5 10-40 self 30");
     }
 
     #[test]
@@ -343,7 +327,7 @@ mod tests {
             call(150, 9, 3, 1, true),
             call(160, 9, 1, 0, true),
         ];
-        let expected = ["0 f1 10-60 self 20", "1 f2 20-40 self 20 open", "1 f3 40-50 self 10"];
+        let expected = ["0 0x1 10-60 self 20", "1 0x2 20-40 self 20 open", "1 0x3 40-50 self 10"];
         assert_eq!(shown(&[], &calls), expected);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Things told beside the records that wait for their moment.
 const MOST_ASIDE: usize = 4096;
 
-/// What is told beside the CPU's own records.
+/// What the machine is given beside the CPU's own records.
 #[derive(Clone, Copy, Debug)]
 enum Aside {
     /// A thread comes from another CPU.
@@ -134,7 +134,7 @@ mod tests {
         let arrives = |feed: &Feed, tid, from, until| feed.arrives(tid, Ticks(from), Ticks(until));
         assert!(arrives(&feed, 7, 149, 150) && arrives(&feed, 7, 100, 200));
         assert!(!arrives(&feed, 7, 150, 200) && !arrives(&feed, 7, 100, 149) && !arrives(&feed, 8, 100, 200));
-        // What lies at a moment is told with the records of that moment, or when that is over.
+        // What lies at a moment is given with the records of that moment, or when that is over.
         feed.advance(Ticks(150), false, |_| {});
         assert!(arrives(&feed, 7, 100, 200));
         feed.advance(Ticks(151), false, |_| {});
@@ -162,7 +162,7 @@ mod tests {
         }
         assert!(feed.aside.iter().is_sorted_by_key(|(at, _)| *at));
         assert_eq!(feed.aside.len(), MOST_ASIDE);
-        // Of equal times the one that was told first is first.
+        // Of equal times the one that was given first is first.
         feed.arrived(-5, Ticks(1500));
         assert_eq!((feed.aside.len(), feed.aside[0].0), (MOST_ASIDE, Ticks(1001)));
         let place = feed.aside.iter().position(|(_, what)| matches!(what, Aside::Arrived(-5))).unwrap();

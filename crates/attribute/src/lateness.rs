@@ -78,7 +78,7 @@ impl Expiries {
         let mut ticks = within.filter(|expiry| TICK.contains(&&*lexicon.function(expiry.function)));
         let tick = *ticks.next()?;
         let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;
-        // The clock was read a little before the record was written: due is told too late by that, not too early.
+        // The clock was read a little before the record was written: the due time is too late by that, not too early.
         Some((tick.at - rate.ticks(late)).max(from))
     }
 }

@@ -1,6 +1,6 @@
 //! What a stall is made of, summed up piece by piece.
 
-use jitterscope_model::{Confidence, CpuId, Culprit, CulpritKind, Evidence, Keyed, Nanos, Part, Phase};
+use jitterscope_model::{Confidence, CpuId, Culprit, Evidence, Keyed, Nanos, Part, Phase};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
@@ -70,16 +70,7 @@ impl PartSums {
 fn confidence_of(part: &Part) -> Confidence {
     match part.evidence {
         Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
-        _ => confidence(part.culprit.kind()),
-    }
-}
-
-/// How sure a slice's culprit is.
-fn confidence(kind: CulpritKind) -> Confidence {
-    match kind {
-        CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Loss => Confidence::Low,
-        CulpritKind::Switch | CulpritKind::PageFault | CulpritKind::Quota => Confidence::Medium,
-        _ => Confidence::High,
+        _ => part.culprit.kind().confidence(),
     }
 }
 

@@ -1,17 +1,8 @@
 //! Senders by what they sent: the last before the moment, and no more memory than is needed.
 
 use super::*;
+use crate::lexicon::NoNames;
 use jitterscope_model::{Comm, TaskIdentity, TaskRef};
-
-struct NoNames;
-impl Lexicon for NoNames {
-    fn function(&self, addr: KernelAddr) -> Name {
-        format!("{:#x}", addr.0).into()
-    }
-    fn comm(&self, _: i32) -> Option<Name> {
-        None
-    }
-}
 
 fn waking(time: u64, waker: i32, woken: i32) -> KernelEvent {
     let task = TaskRef { tid: woken, comm: Comm::new("x"), prio: 120 };

@@ -1,4 +1,4 @@
-//! Subjects by number: the same few are told again and again, and a number is compared and looked up at once.
+//! Subjects by number: the same few occur again and again, and a number is compared and looked up at once.
 
 use jitterscope_model::{CulpritKey, KeyLevel, KeyedMap, Subject};
 

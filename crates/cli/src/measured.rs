@@ -87,7 +87,7 @@ pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -
 pub fn remarks(choice: &CpuChoice, kind: ProbeKind, places: &Places) -> anyhow::Result<Vec<String>> {
     let Some(because) = &choice.because else { return Ok(Vec::new()) };
     let mut remarks = vec![format!("measuring CPU {}: {because}", choice.cpus)];
-    // A folder that cannot be read is told when the run is to be put there.
+    // A folder that cannot be read is reported when the run is to be put there.
     let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
     remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
     Ok(remarks)

@@ -20,7 +20,7 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
     let Some(ContextValue::String(word)) = unknown else { return None };
     let record = given.iter().position(|arg| arg == "record")?;
     let at = record + 1 + given[record + 1..].iter().position(|arg| arg == word.as_str())?;
-    // A misspelt probe is told by clap.
+    // A misspelt probe is reported by clap.
     if word.starts_with('-')
         || PROBES.contains(&word.as_str())
         || error.get(ContextKind::SuggestedSubcommand).is_some()

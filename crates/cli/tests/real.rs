@@ -222,7 +222,7 @@ fn instances() -> Vec<PathBuf> {
     folder.map(|d| d.map(|e| e.unwrap().path()).filter(ours).collect()).unwrap_or_default()
 }
 
-/// A folder of nobody's with a copy of the program: the test's own build folder need not be open to everyone.
+/// A folder of the user nobody with a copy of the program: the test's own build folder need not be open to everyone.
 fn nobodys_copy() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();

@@ -37,7 +37,7 @@ fn but_verdicts(mut report: Value) -> Value {
     if report["pipeline"].is_object() {
         report["pipeline"]["blame"].take();
     }
-    // A period of the host's, or of nobody's, is one of the verdicts on what no record explains.
+    // A period of the host's, or without a culprit, is one of the verdicts on what no record explains.
     if let Some(rows) = report["periods"]["rows"].as_array_mut() {
         rows.retain(|row| row["kind"] != "hypervisor" && row["kind"] != "unresolved");
     }

@@ -12,7 +12,7 @@ pub enum AtMark {
     End,
 }
 
-/// Who is told what happens in a loop. What it does then lies inside the next delta.
+/// What is called with what happens in a loop. What it does then lies inside the next delta.
 pub trait Watcher {
     /// A delta was at least as long as the threshold: `length` ticks from `start`. True asks for
     /// [`Watcher::at_mark`] at the end of this turn.

@@ -118,7 +118,7 @@ fn surroundings(
         .split_whitespace()
         .filter(|word| !tried.contains(&word.split('=').next().unwrap_or(word)))
         .collect();
-    // Parameters that stand on the line are told as they stand there.
+    // Parameters that stand on the line are reported as they stand there.
     let line = Cmdline::parse(&text);
     let standing = || tried.iter().filter_map(|key| line.shown(key)).collect();
     Ok(Surroundings {

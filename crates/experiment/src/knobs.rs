@@ -34,7 +34,7 @@ impl KnobChange {
         let plan = plan(machine, &goal, &Select::Only(knobs.clone()), &[], false)?;
         let standing = status(machine, &dir)?;
         for knob in &knobs {
-            if standing.changes.iter().any(|of| of.knob == *knob) {
+            if !standing.applied_of(std::slice::from_ref(knob)).is_empty() {
                 return Err(ExperimentError::NotApplied(format!(
                     "{knob} is applied already: `jitterscope tune rollback --only {knob}` first, so that there is \
                      something to compare with"
@@ -76,12 +76,7 @@ impl KnobChange {
     /// # Errors
     /// One of them is not as it was found.
     pub fn undo(&self, knobs: &[String]) -> Result<InForceIn, ExperimentError> {
-        let standing = status(&self.machine, &self.dir)?;
-        let ours: Vec<String> = knobs
-            .iter()
-            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
-            .cloned()
-            .collect();
+        let ours = status(&self.machine, &self.dir)?.applied_of(knobs);
         if ours.is_empty() {
             return Ok(InForceIn::Now);
         }

@@ -98,7 +98,7 @@ impl Leader {
     }
 }
 
-/// Runs a command of the user's, here or in a folder, as a process group of its own. `begins` is told of its leader
+/// Runs a command of the user's, here or in a folder, as a process group of its own. `begins` is called with its leader
 /// before any of the command runs; where it fails, none does.
 pub(crate) fn shell_in(
     command: &str,
@@ -156,7 +156,7 @@ fn listen(mut from: ChildStderr) -> Receiver<Vec<u8>> {
     let (say, said) = channel();
     std::thread::spawn(move || {
         let mut all = Vec::new();
-        // What was read before an error is told all the same.
+        // What was read before an error is reported all the same.
         let _ = from.by_ref().take(KEPT).read_to_end(&mut all);
         // The rest is read too: a full or closed pipe would stop or end whoever writes to it.
         let _ = std::io::copy(&mut from, &mut std::io::sink());
@@ -211,7 +211,7 @@ mod tests {
             leaders.push(leader.clone());
             Ok(())
         };
-        // It reads nothing, and what it says on its way out is told.
+        // It reads nothing, and what it says on its way out is reported.
         shell_in("test -z \"$(cat)\" && touch x", folder, &mut noted).unwrap();
         assert!(dir.path().join("x").exists());
         let error = shell_in("echo no >&2; exit 3", folder, &mut noted).unwrap_err().to_string();
@@ -260,7 +260,7 @@ mod tests {
             left.push(leader.clone());
             Ok(())
         };
-        // It keeps what errors are told on open.
+        // It keeps open what errors are written to.
         shell_in("sleep 60 &", None, &mut noted).unwrap();
         let error = shell_in("sleep 60 & exit 3", None, &mut noted).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"), "{error}");

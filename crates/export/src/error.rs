@@ -13,10 +13,13 @@ pub enum DestinationError {
     )]
     NoScheme(String),
     /// A scheme that nobody here speaks.
-    #[error(
-        "'{0}://' is not known; there are csv, json, hlog, hgrm, parquet, influx (UDP), influx+http, influx2+http and influx3+http (or +https)"
-    )]
-    Scheme(String),
+    #[error("'{scheme}://' is not known; there are {known}")]
+    Scheme {
+        /// As given.
+        scheme: String,
+        /// Those that there are.
+        known: String,
+    },
     /// The part behind the scheme is incomplete.
     #[error("'{target}': {missing}")]
     Incomplete {

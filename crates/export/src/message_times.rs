@@ -1,8 +1,8 @@
 //! All of a pipeline's histogram in two files: the percentile table and the interval log.
 
 use crate::error::ExportError;
-use crate::hgrm::table;
-use crate::hlog::log_of;
+use crate::formats::hgrm::table;
+use crate::formats::hlog::log_of;
 use hdrhistogram::Histogram;
 use jitterscope_model::{MessageTimes, Nanos};
 use jitterscope_platform::OutputPlace;

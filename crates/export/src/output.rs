@@ -1,8 +1,8 @@
 //! A file that appears whole, or grows before one's eyes.
 
-use crate::beside::{self, Beside};
 use crate::error::ExportError;
 use crate::pace::Pace;
+use crate::partial::{self, PartialFile};
 use jitterscope_model::visible_page;
 use jitterscope_platform::{OutputPlace, OwnerLock};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ pub(crate) struct Output {
     /// Its folder, and its name there; `None` of what is no file.
     place: Option<OutputPlace>,
     /// The name until it is whole.
-    beside: Option<OsString>,
+    partial: Option<OsString>,
     _lock: Option<OwnerLock>,
     writer: Writer,
     /// Whether this made the file and has written nothing worth keeping.
@@ -39,10 +39,10 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Output, ExportError> {
-        let opened = |place, beside, writer, remove| Output {
+        let opened = |place, partial, writer, remove| Output {
             path: path.into(),
             place,
-            beside,
+            partial,
             _lock: None,
             writer,
             remove,
@@ -63,7 +63,8 @@ impl Output {
         // A pipe or a device can neither be replaced nor emptied.
         let special = existing.is_some_and(|m| !m.is_file());
         if pace == Pace::Stored && !special {
-            let Beside { name, file, lock } = beside::make(place.folder(), place.name()).map_err(failed)?;
+            let PartialFile { name, file, lock } =
+                partial::make(place.folder(), place.name()).map_err(failed)?;
             let mut output = opened(Some(place), Some(name), Writer::File(BufWriter::new(file)), true);
             output._lock = lock;
             return Ok(output);
@@ -89,7 +90,7 @@ impl Output {
         {
             file.get_ref().set_len(0).map_err(|e| ExportError::file(&self.path, e))?;
         }
-        self.remove = self.beside.is_some();
+        self.remove = self.partial.is_some();
         Ok(())
     }
 
@@ -135,9 +136,9 @@ impl Output {
     /// Flushes, and gives the file its name.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.flush()?;
-        if let (Some(beside), Some(place), Writer::File(file)) = (&self.beside, &self.place, &self.writer) {
+        if let (Some(partial), Some(place), Writer::File(file)) = (&self.partial, &self.place, &self.writer) {
             file.get_ref().sync_all().map_err(|e| ExportError::file(&self.path, e))?;
-            place.folder().rename(beside, place.name()).map_err(|e| ExportError::access(&self.path, e))?;
+            place.folder().rename(partial, place.name()).map_err(|e| ExportError::access(&self.path, e))?;
         }
         self.remove = false;
         Ok(())
@@ -175,7 +176,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         if let (true, Some(place)) = (self.remove, &self.place) {
             // Nobody is left to be told.
-            let _ = place.folder().remove_file(self.beside.as_deref().unwrap_or(place.name()));
+            let _ = place.folder().remove_file(self.partial.as_deref().unwrap_or(place.name()));
         }
     }
 }

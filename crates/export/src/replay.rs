@@ -1,9 +1,7 @@
 //! A stored run, row by row, to its targets.
 
-use crate::destination::Destination;
+use crate::destination::{Destination, Opened};
 use crate::error::ExportError;
-use crate::pace::Pace;
-use crate::parquet::Tables;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::Redactor;
 use jitterscope_model::{
@@ -26,7 +24,7 @@ pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delive
 /// # Errors
 /// As [`export_run`], and when a target is the run's tables.
 pub fn export_redacted(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delivery>, SinkError> {
-    if targets.iter().any(|target| matches!(target, Destination::Parquet { .. })) {
+    if targets.iter().any(Destination::is_copy) {
         return Err(ExportError::NamesInTables.into());
     }
     export(run, targets, &mut Passed(Some(Redactor::new())))
@@ -58,16 +56,10 @@ impl Passed {
 fn export(run: &RunReader, targets: &[Destination], passed: &mut Passed) -> Result<Vec<Delivery>, SinkError> {
     let manifest = passed.manifest(run.manifest());
     let facts = RunFacts::of(&manifest);
-    let mut outputs = Vec::new();
-    for target in targets {
-        outputs.push(match target {
-            Destination::Parquet { folder } => Output::Tables(Tables::open(folder)?),
-            other => Output::Rows(other.open(Pace::Stored)?),
-        });
-    }
+    let mut outputs = targets.iter().map(Destination::open_stored).collect::<Result<Vec<_>, _>>()?;
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     for output in &mut outputs {
-        if let Output::Rows(sink) = output {
+        if let Opened::Rows(sink) = output {
             sinks.push(sink.as_mut());
         }
     }
@@ -82,19 +74,14 @@ fn export(run: &RunReader, targets: &[Destination], passed: &mut Passed) -> Resu
     })?;
     hand_over(&mut batch, &mut sinks)?;
     let end = |output| match output {
-        Output::Rows(mut sink) => sink.end(&manifest),
-        Output::Tables(tables) => Ok(Delivery::of(tables.copy(run)?)),
+        Opened::Rows(mut sink) => sink.end(&manifest),
+        Opened::Copy(copy) => Ok(Delivery::of(copy.copy(run)?)),
     };
     outputs.into_iter().map(end).collect()
 }
 
 /// Stalls that are handed over together.
 const BATCH: usize = 512;
-
-enum Output {
-    Rows(Box<dyn Sink + Send>),
-    Tables(Tables),
-}
 
 /// A row as it was read.
 enum Stored {

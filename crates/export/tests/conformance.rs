@@ -3,16 +3,15 @@
 
 mod common;
 
-use hdrhistogram::Histogram;
+use common::told::{Rows, tell};
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_export::{Destination, Pace, export_run};
-use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
-};
+use jitterscope_model::{Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError, Stall};
 use jitterscope_store::{RunReader, RunWriter, StoreSink};
 use std::fs;
 use std::path::Path;
 
+/// Files with their options; `formats.rs` tries every format without.
 const KINDS: [(&str, &str); 7] = [
     ("csv", "?rows=stalls"),
     ("csv", "?rows=intervals"),
@@ -22,56 +21,6 @@ const KINDS: [(&str, &str); 7] = [
     ("hgrm", ""),
     ("hgrm", "?cpu=1"),
 ];
-
-/// The rows of a stored run, as they were recorded.
-struct Rows {
-    stalls: Vec<(Stall, Attribution)>,
-    intervals: Vec<(IntervalRow, Histogram<u64>)>,
-}
-
-impl Rows {
-    fn of(run: &RunReader) -> Rows {
-        let lengths = run.interval_histograms().unwrap().map(|stored| stored.unwrap().histogram);
-        Rows {
-            stalls: common::stalls(),
-            intervals: run.intervals().unwrap().map(Result::unwrap).zip(lengths).collect(),
-        }
-    }
-
-    /// Stalls before the interval in which they ended.
-    fn rows(&self) -> Vec<Row<'_>> {
-        let (mut rows, mut stalls) = (Vec::new(), self.stalls.iter().peekable());
-        for (row, lengths) in &self.intervals {
-            while let Some((stall, own)) = stalls.next_if(|(stall, _)| stall.end <= row.end) {
-                rows.push(Row::Stall(stall, Some(own)));
-            }
-            rows.push(Row::Interval(row, lengths));
-        }
-        rows.extend(stalls.map(|(stall, own)| Row::Stall(stall, Some(own))));
-        rows
-    }
-}
-
-/// Tells a sink all rows, so many at a time; checks what it says of them meanwhile.
-fn tell(
-    sink: &mut dyn Sink,
-    rows: &[Row<'_>],
-    at_once: usize,
-    run: &RunManifest,
-) -> Result<Delivery, SinkError> {
-    sink.begin(&RunFacts::of(run))?;
-    let (mut taken, mut out) = (0, 0);
-    for batch in rows.chunks(at_once) {
-        taken += batch.iter().filter(|row| sink.takes(row)).count() as u64;
-        sink.rows(batch)?;
-        let now = sink.tick()?;
-        assert!((out..=taken).contains(&now), "{out} {now} {taken}");
-        out = now;
-    }
-    let delivery = sink.end(run)?;
-    assert_eq!((delivery.delivered, delivery.lost), (taken, 0), "what is taken is delivered");
-    Ok(delivery)
-}
 
 fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Destination {
     format!("{scheme}://{}/{n}{options}", folder.display()).parse().unwrap()

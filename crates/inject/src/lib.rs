@@ -59,7 +59,7 @@ trait Injector {
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError>;
 }
 
-/// Whether disturbances of this kind can be injected here. What only a try can tell is told by the child, which then
+/// Whether disturbances of this kind can be injected here. What only a try can tell is reported by the child, which then
 /// ends before it is ready ([`ChildError::NotReady`]).
 ///
 /// # Errors

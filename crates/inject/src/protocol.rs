@@ -68,7 +68,7 @@ pub struct Header {
     pub comm: String,
     /// What a recording should make of it.
     pub expected: Expectation,
-    /// What it was told.
+    /// What it was asked to do.
     pub settings: DisturbSettings,
 }
 

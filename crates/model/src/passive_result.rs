@@ -26,7 +26,7 @@ pub struct PassiveCpu {
     pub interrupted_ns: Nanos,
     /// Something that belongs there could run and nothing of it had the CPU: stolen.
     pub waiting_ns: Nanos,
-    /// Nothing that belongs there could run, and something else did: nobody's theft.
+    /// Nothing that belongs there could run, and something else did: no theft.
     pub beside_ns: Nanos,
     /// Nothing that belongs there could run, and the CPU idled.
     pub idle_ns: Nanos,

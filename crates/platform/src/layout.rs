@@ -17,7 +17,7 @@ pub struct CpuLayout {
 }
 
 impl CpuLayout {
-    /// Reads it. A CPU of which nothing is told is a core of its own on an unknown node.
+    /// Reads it. A CPU of which nothing is known is a core of its own on an unknown node.
     #[must_use]
     pub fn read(machine: &Machine, cpus: &CpuSet) -> CpuLayout {
         let list = |path: String| -> CpuSet {

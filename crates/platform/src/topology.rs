@@ -50,7 +50,7 @@ impl Topology {
     }
 
     /// Whether `cpu` is not online, or is being taken offline: the kernel moves threads away from a CPU before it
-    /// leaves the list of those that are online, and after it was told in `hotplug/target` how far the CPU is to go
+    /// leaves the list of those that are online, and after `hotplug/target` says how far the CPU is to go
     /// (`Documentation/core-api/cpu_hotplug.rst`).
     #[must_use]
     pub fn is_leaving(&self, machine: &Machine, cpu: CpuId) -> bool {

@@ -61,17 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     .with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
     attributor.measure(begin, Ticks(u64::MAX));
     let mut store = StoreSink::new(RunWriter::create(runs.path(), "DAY", manifest.clock_start.realtime_ns)?);
-    store.begin(&RunFacts {
-        id: store.id().to_owned(),
-        label: "DAY".into(),
-        hostname: String::new(),
-        probe: manifest.probe.kind.clone(),
-        cpus: manifest.probe.cpus.clone(),
-        threshold: manifest.probe.threshold_ns,
-        interval: manifest.probe.interval_ns,
-        rate: manifest.rate,
-        clock: manifest.clock_start,
-    })?;
+    store.begin(&RunFacts { id: store.id().to_owned(), label: "DAY".into(), ..RunFacts::of(&manifest) })?;
     let mut sums = RowSummer::stored(RowsOf { attributed: true, ..RowsOf::run(&manifest) });
     let mut lengths: Histogram<u64> = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;
     let (mut done, mut round, mut short, mut batch) = (0u64, 0u64, 0, Vec::<(Stall, Attribution)>::new());

@@ -26,17 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let writer = RunWriter::create(folder.path(), "PATH", manifest.clock_start.realtime_ns)?;
     let mut store = StoreSink::new(writer);
     let mut sums = RowSummer::stored(RowsOf::run(&manifest));
-    let facts = RunFacts {
-        id: store.id().to_owned(),
-        label: "PATH".into(),
-        hostname: manifest.host.hostname.clone(),
-        probe: manifest.probe.kind.clone(),
-        cpus: manifest.probe.cpus.clone(),
-        threshold: manifest.probe.threshold_ns,
-        interval: manifest.probe.interval_ns,
-        rate: manifest.rate,
-        clock: manifest.clock_start,
-    };
+    let facts = RunFacts { id: store.id().to_owned(), label: "PATH".into(), ..RunFacts::of(&manifest) };
     store.begin(&facts)?;
     let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX))?;
     let began = Instant::now();

@@ -44,7 +44,7 @@ impl PageFeed {
                 self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok()
             }
             Role::Local => {
-                // What was lost before the page, and what its end may lack, is told before its events.
+                // What was lost before the page, and what its end may lack, is given before its events.
                 let last_record = self.last_record.entry(cpu).or_default();
                 let page = Page::parse(self.local.layout(), bytes).ok()?;
                 for (from, to) in losses(last_record, &page).into_iter().flatten() {
@@ -52,7 +52,7 @@ impl PageFeed {
                 }
                 self.local.page(cpu, bytes, |event| sink(Record::Local(event))).ok()
             }
-            // Who ran is told by the others; what he did within is asked for when a stall is shown.
+            // Who ran is known from the others; what he did within is asked for when a stall is shown.
             Role::Graph => None,
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct QuotaWatch {
     groups: BTreeMap<Name, Group>,
     /// The groups with a quota, by the text of a `/proc/PID/cgroup`.
     sets: HashMap<String, Vec<Name>>,
-    /// Those of watched threads, as they were told.
+    /// Those of watched threads, as they were reported.
     threads: HashMap<i32, Vec<Name>>,
     /// All threads that are watched and have not ended.
     watched: FxHashSet<i32>,
@@ -83,7 +83,7 @@ impl QuotaWatch {
     pub(crate) fn event(&mut self, event: &KernelEvent) {
         match &event.kind {
             // Whoever has the id now may be elsewhere than who had it, and whoever reads along takes him to be
-            // where his maker is: what is found next is told, whatever it is.
+            // where his maker is: what is found next is reported, whatever it is.
             EventKind::TaskNew { tid, .. } => drop(self.threads.remove(tid)),
             EventKind::SchedSwitch { prev, prev_state, .. } => self.left(prev.tid, *prev_state),
             _ => {}
@@ -115,7 +115,7 @@ impl QuotaWatch {
             self.sets.insert(text.clone(), names);
         }
         let names = self.sets.get(&text).cloned().unwrap_or_default();
-        // That there is no quota is told, too: until then a thread is taken to be where its maker is.
+        // That there is no quota is reported, too: until then a thread is taken to be where its maker is.
         if self.threads.get(&tid) != Some(&names) {
             self.threads.insert(tid, names.clone());
             self.members.push((tid, names));

@@ -5,7 +5,7 @@ use jitterscope_model::{CpuId, Nanos, Warning};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
-/// CPUs whose changes of frequency are told.
+/// CPUs whose changes of frequency are listed.
 const MOST_FREQUENCIES: usize = 8;
 
 /// Switches that the kernel did not record, by CPU.

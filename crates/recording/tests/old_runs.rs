@@ -60,7 +60,7 @@ fn probes_of_old_runs_are_attributed_from_their_pages_alone() {
             // What ran when the first wake-up was due was recorded before the measurement.
             ("wakeup", 0) => false,
             // By now a turn is named as it ended (`coordinator` had become another thread of the compiler), and
-            // time between records of two threads with no switch between is nobody's.
+            // time between records of two threads with no switch between has no owner.
             ("wakeup", 7) | ("spin", 471) => false,
             _ => true,
         });

@@ -77,6 +77,9 @@ pub fn subject(kind: &str, name: &str, detail: &str) -> Subject {
 
 fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
     let named = || Name::from(name);
+    if let Some(verdict) = Verdict::parse(kind, name) {
+        return Some(Subject::Verdict(verdict, about(verdict, detail)));
+    }
     Some(match kind {
         CulpritKind::Thread => {
             let (tid, class) = thread(detail)?;
@@ -114,16 +117,8 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
             let comm = detail.strip_prefix("let ")?.strip_suffix(" run")?;
             Subject::Throttle(Task { comm: comm.into(), ..Task::default() })
         }
-        CulpritKind::Switch
-        | CulpritKind::Hypervisor
-        | CulpritKind::Firmware
-        | CulpritKind::Unresolved
-        | CulpritKind::Loss => {
-            let verdict = Verdict::parse(kind, name)?;
-            Subject::Verdict(verdict, about(verdict, detail))
-        }
-        // Runs of that version know neither.
-        CulpritKind::Quota | CulpritKind::Stopped | CulpritKind::Unknown => return None,
+        // Kinds that came after that version have no words in it.
+        _ => return None,
     })
 }
 

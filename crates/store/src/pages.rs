@@ -285,7 +285,7 @@ mod tests {
     }
 
     /// What is kept of many pages over the limit, among whose stalls the hundredth is the worst: all of it, and the
-    /// pages by their numbers. Each stall is told before its page or after it.
+    /// pages by their numbers. Each stall is announced before its page or after it.
     fn kept(stall_first: bool) -> (StoredTrace, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let run = HeldDir::trusted(dir.path()).unwrap();

@@ -164,7 +164,7 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, Sto
             (Owner::Living, _) => (false, None),
             (Owner::Gone(lock), None) => (true, Some(lock)),
             (Owner::Gone(lock), Some(process)) => (!is_alive(process), Some(lock)),
-            // Without locks nobody can tell whose it is, unless its name does.
+            // Without locks its owner is unknown, unless its name says it.
             (Owner::Unknown(_), maker) => (maker.is_some_and(|process| !is_alive(process)), None),
         };
         is_dead.then_some((Partial { path }, lock))

@@ -13,19 +13,7 @@ fn rows_of_every_sort_are_stored_under_the_id_that_was_told() {
     let id = writer.id().to_owned();
     assert_eq!(id.len(), 6);
     let mut sink = StoreSink::new(writer);
-    let clock = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 };
-    let facts = RunFacts {
-        id: id.clone(),
-        label: "L".into(),
-        hostname: "host".into(),
-        probe: "spin".into(),
-        cpus: [CpuId(1)].into_iter().collect(),
-        threshold: Nanos(300),
-        interval: Nanos(1_000_000_000),
-        rate: TickRate::NANOSECONDS,
-        clock,
-    };
-    sink.begin(&facts).unwrap();
+    sink.begin(&RunFacts { id: id.clone(), ..RunFacts::of(&manifest()) }).unwrap();
     let attribution = Attribution { stall: StallId(1), parts: Vec::new() };
     let (start, end) = (Ticks(1), Ticks(2));
     let row = IntervalRow { cpu: CpuId(1), start, end, count: 1, max: Nanos(1), stolen: Nanos(1) };

@@ -178,7 +178,7 @@ pub fn apply(
         let at = in_force::realtime_ns();
         let done = Record::Done { seq, outcome: outcome.clone(), at_realtime_ns: Some(at) };
         journal.append(&[done]).map_err(StateError::from)?;
-        // What the kernel places itself is nobody's failure, and only the attempt tells.
+        // What the kernel places itself is no failure, and only the attempt shows it.
         let failed = !outcome.is_success() && !outcome.is_managed();
         report.applied.push(Applied {
             knob: change.knob,

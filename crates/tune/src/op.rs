@@ -125,7 +125,7 @@ impl Outcome {
         matches!(self, Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Gone { .. })
     }
 
-    /// Whether the kernel places what was to be changed itself, which only the attempt tells: nobody's failure.
+    /// Whether the kernel places what was to be changed itself, which only the attempt shows: no failure.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         matches!(self, Outcome::Refused { class: Refusal::Managed, .. })

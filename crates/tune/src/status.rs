@@ -116,6 +116,12 @@ pub struct Status {
 }
 
 impl Status {
+    /// Those of these knobs that are applied.
+    #[must_use]
+    pub fn applied_of(&self, knobs: &[String]) -> Vec<String> {
+        knobs.iter().filter(|knob| self.changes.iter().any(|of| of.knob == **knob)).cloned().collect()
+    }
+
     /// Changes that somebody else has changed since.
     pub fn drifted(&self) -> impl Iterator<Item = &StatusEntry> {
         self.changes.iter().filter(|c| matches!(c.standing, NowIs::Drifted { .. }))

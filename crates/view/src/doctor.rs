@@ -79,7 +79,7 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
         for source in &alike {
             line(&mut text, source, style);
         }
-        // What several have in common is told once.
+        // What several have in common is reported once.
         let Some(first) = alike.first() else { continue };
         let mut loses: Vec<&str> = Vec::new();
         for source in &alike {

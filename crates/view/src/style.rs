@@ -17,7 +17,7 @@ pub struct Style {
     pub height: usize,
     /// Whether the terminal shows block characters; all else is ASCII, but for names.
     pub unicode: bool,
-    /// Whether periods were asked for: then all are told, and none too.
+    /// Whether periods were asked for: then all are listed, and that there are none too.
     pub periods: bool,
     /// Whether tables show every CPU, however many.
     pub all_cpus: bool,

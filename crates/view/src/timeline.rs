@@ -274,7 +274,7 @@ fn bar(row: &TimelineRow, whole: Nanos) -> String {
     }
 }
 
-/// What the times of a timeline are told in, all nanoseconds of them.
+/// The unit of the times of a timeline, all nanoseconds of them.
 #[derive(Clone, Copy)]
 enum Unit {
     /// `1302.113`.

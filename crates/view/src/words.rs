@@ -188,11 +188,11 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
     known.unwrap_or_else(|| meaning(verdict).into())
 }
 
-/// From this share of the stalled time on it is told what a stall without any event may have been.
+/// From this share of the stalled time on the report says what a stall without any event may have been.
 const TELLING_SHARE: f64 = 0.001;
 
 /// What stalls without any kernel event may have been beside what their verdict says, told once a report; `None`
-/// where there are none to speak of. What the kernel counts of it is told as counted.
+/// where there are none to speak of. What the kernel counts of it is reported as counted.
 pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let eventless = |verdict: Option<Verdict>| {
         matches!(verdict, Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault))
@@ -251,7 +251,7 @@ fn meaning(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `consumer not running: rustc`; the phases that are nobody's are told by themselves.
+/// `consumer not running: rustc`; the phases that are attributed to nobody stand alone.
 pub(crate) fn phase_and_name(phase: Option<&Phase>, subject: &Subject) -> String {
     let phase = phase.unwrap_or(&Phase::NoVerdict);
     let nobodys =

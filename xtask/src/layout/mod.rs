@@ -1,13 +1,15 @@
 //! What the layout of the sources promises, as far as a look at them tells: one concept a file, no files that need
-//! each other, and a probe's kind compared nowhere but in its table.
+//! each other, a probe's kind compared nowhere but in its table, and every file that tells kinds of culprit apart in
+//! the list of CONTRIBUTING.md.
 
 mod cycles;
+mod kinds;
 mod words;
 
 use crate::shell;
 use anyhow::{Context, bail};
 use cycles::Files;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,12 +29,16 @@ pub fn run() -> anyhow::Result<()> {
     let root = shell::root();
     let mut objections = Vec::new();
     let mut files = 0;
+    let mut of_kinds = BTreeSet::new();
     for (folder, sources) in &by_crate(&root)? {
         for (path, text) in sources {
             let path = folder.join(path);
             let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
             files += 1;
             objections.extend(of_file(&name, text));
+            if !path.ends_with("tests.rs") && kinds::tells_apart(text) {
+                of_kinds.insert(name);
+            }
         }
         let sources = sources.iter().map(|(path, text)| (path.as_path(), text.as_str()));
         let name = folder.strip_prefix(&root).unwrap_or(folder).display().to_string();
@@ -40,6 +46,8 @@ pub fn run() -> anyhow::Result<()> {
         let found = Files::of(sources).objections(&halves);
         objections.extend(found.iter().map(|objection| format!("{name}: {objection}")));
     }
+    let contributing = fs::read_to_string(root.join("CONTRIBUTING.md")).context("CONTRIBUTING.md")?;
+    objections.extend(kinds::objections(&contributing, &of_kinds));
     if files == 0 {
         bail!("no source file was found: this check would pass whatever is in them");
     }

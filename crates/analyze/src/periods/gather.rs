@@ -49,7 +49,7 @@ fn may_be_the_kernels_own(kind: CulpritKind) -> bool {
     !matches!(kind, CulpritKind::Thread | CulpritKind::Irq | CulpritKind::PageFault)
 }
 
-/// Whether a part is nobody's whose periods are looked for. The cost of a switch goes with whoever was switched to;
+/// Whether a part is left out of the search for periods. The cost of a switch goes with whoever was switched to;
 /// loss is nobody; what is unresolved between a culprit's events is in step with that culprit.
 fn is_nobody(part: &Part) -> bool {
     let subject = &part.culprit.subject;

@@ -52,7 +52,7 @@ impl Curve {
 
     /// The share above each value, on the scale of the nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...),
     /// thinned to what an eye can tell apart. It ends where [`SUPPORT`] lie above: what is beyond rests on fewer,
-    /// and only the longest of all is told ([`Curve::longest`]).
+    /// and only the longest of all is shown ([`Curve::longest`]).
     #[must_use]
     pub fn nines(&self) -> Vec<(f64, f64)> {
         let mut points: Vec<(f64, f64)> = Vec::new();

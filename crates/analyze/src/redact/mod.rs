@@ -191,7 +191,7 @@ impl Redactor {
         if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
     }
 
-    /// The kind of a device's interrupt; several that share one are told by the first.
+    /// The kind of a device's interrupt; several that share one are classified by the first.
     fn device(&mut self, name: &str) -> String {
         match words::DEVICES.iter().find(|kind| name.starts_with(**kind)) {
             Some(kind) => (*kind).to_owned(),

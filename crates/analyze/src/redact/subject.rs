@@ -39,7 +39,7 @@ pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
     }
 }
 
-/// Ids, name and class; whose it is stays out.
+/// Ids, name and class; its owner stays out.
 fn task(by: &mut Redactor, of: &Task) -> Task {
     Task {
         tid: of.tid,

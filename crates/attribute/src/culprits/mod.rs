@@ -97,7 +97,7 @@ pub(crate) fn kind(class: Class) -> &'static Kind {
     }
 }
 
-/// Whom to blame for a frame. A frame whose exit was never seen is nobody's: its extent is unknown. Not
+/// Whom to blame for a frame. A frame whose exit was never seen is blamed on nobody: its extent is unknown. Not
 /// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
 /// record. Kernels have been met that record no switch away from some threads.
 pub(crate) fn culprit_of(frame: &Frame, naming: &Naming<'_>) -> Culprit {

@@ -8,7 +8,7 @@ use jitterscope_model::{About, Evidence, Meanwhile, Subject, Task, Verdict};
 pub(super) static UNRECORDED: Kind =
     Kind { evidence: Evidence::SwitchRecords, culprit: |frame, naming| unrecorded(frame, naming).into() };
 
-/// Who was seen at the end of it is told: it may have had the CPU for all or some of the time.
+/// Who was seen at the end of it is part of the subject: it may have had the CPU for all or some of the time.
 pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let seen = frame.seen_at_end().filter(|tid| *tid > 0 && *tid != naming.victim);
     let who = |tid| {

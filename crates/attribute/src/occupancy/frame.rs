@@ -100,7 +100,7 @@ pub(crate) struct Frame {
     pub(crate) end: Ticks,
     /// Pairs it with its exit. Of a turn: who had the CPU before, see [`Frame::before`].
     pub(crate) key: u64,
-    /// What it is named by. Of a turn: the state of who had the CPU before. Of time that is nobody's: who was seen
+    /// What it is named by. Of a turn: the state of who had the CPU before. Of time without an owner: who was seen
     /// at its end, see [`Frame::seen_at_end`].
     pub(crate) subject: u64,
     /// In whose time.
@@ -154,7 +154,7 @@ impl Frame {
         }
     }
 
-    /// Time that is nobody's.
+    /// Time without an owner.
     pub(crate) fn nobody(class: Class, at: Ticks) -> Frame {
         Frame::root(class, -1, at)
     }
@@ -195,7 +195,7 @@ impl Frame {
         })
     }
 
-    /// The thread that had the CPU at the end of time that is nobody's; `None` of all other frames.
+    /// The thread that had the CPU at the end of time without an owner; `None` of all other frames.
     pub(crate) fn seen_at_end(&self) -> Option<i32> {
         let told = self.class == Class::Unrecorded && self.subject <= u64::from(u32::MAX);
         told.then_some(self.subject as u32 as i32)

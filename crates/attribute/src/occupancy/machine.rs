@@ -15,11 +15,11 @@ const ENDED: u16 = 0x30;
 /// Two frames of the ring's limit are kept for what stands in for something not seen.
 const DEEPEST: usize = Ring::DEEPEST - 2;
 
-/// A turn that no switch began, and the time before it that is nobody's: the scheduler's next charge may
+/// A turn that no switch began, and the time before it that has no owner: the scheduler's next charge may
 /// tell where the one ends and the other begins.
 #[derive(Clone, Copy, Debug)]
 struct Inferred {
-    /// Since when it is nobody's.
+    /// Since when it has no owner.
     from: Ticks,
     /// Number of the slice that is; the next one is the turn's.
     slice: Option<u64>,
@@ -382,7 +382,7 @@ impl Machine {
         }
     }
 
-    /// Ends time that is nobody's with the turn of a thread that was seen.
+    /// Ends time without an owner with the turn of a thread that was seen.
     fn infer(&mut self, tid: i32, from: Ticks, at: Ticks, beside: Beside) {
         let slice = self.cut(at, Some(beside));
         self.ring.replace_root(at, Outcome::Closed, Frame::inferred_turn(tid, at));

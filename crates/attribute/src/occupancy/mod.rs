@@ -5,10 +5,10 @@
 //! [`Frame`] was innermost. Closing the mark gives a [`Window`]: slices that fill it without a gap, and the
 //! frames that they refer to. Nothing has a name until somebody asks: frames hold numbers and addresses.
 //!
-//! What can be wrong heals. Besides records the machine is told of losses, of threads that arrive from other
+//! What can be wrong heals. Besides records the machine is given losses, threads that arrive from other
 //! CPUs, and of proofs: a spinning probe's two clock reads say that it ran, so nothing else was open then. A
 //! record names the thread that had the CPU when it was written; if that is not the one whose turn it should
-//! be, a switch left no record, and the time since the last record is nobody's.
+//! be, a switch left no record, and the time since the last record has no owner.
 
 mod fold;
 mod frame;

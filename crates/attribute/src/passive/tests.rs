@@ -4,7 +4,7 @@
 mod bounds;
 
 use super::*;
-use crate::lexicon::Lexicon;
+use crate::lexicon::NoNames;
 use jitterscope_model::{
     Attribution, Comm, CpuId, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos,
     PassiveCpu, Phase, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
@@ -18,16 +18,6 @@ const HERE: CpuId = CpuId(1);
 const ELSEWHERE: CpuId = CpuId(0);
 const RUNNABLE: u64 = 0;
 const SLEEPS: u64 = 1;
-
-struct NoNames;
-impl Lexicon for NoNames {
-    fn function(&self, addr: KernelAddr) -> Name {
-        format!("{:#x}", addr.0).into()
-    }
-    fn comm(&self, _: i32) -> Option<Name> {
-        None
-    }
-}
 
 fn task(tid: i32) -> TaskRef {
     let comm = match tid {

@@ -3,7 +3,7 @@
 //! Who waits for a CPU has none of its turns himself. So of two who still wait for it when it is over, what came
 //! after the later one began to wait is the same for both: it is named once, for the one who has waited longest. Of
 //! the others only the beginning is their own. Where there are so many of them that even copies would fill the
-//! memory, sums are told instead: exact of the largest culprits, and of the rest by process.
+//! memory, sums are reported instead: exact of the largest culprits, and of the rest by process.
 
 use super::cpus::{Asking, Cpus, Seen};
 use super::follower::ThreadFollower;

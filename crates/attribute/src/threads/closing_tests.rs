@@ -104,7 +104,7 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
         let (first, last) = (&episode.slices[0], &episode.slices[episode.slices.len() - 1]);
         assert!(fills && (first.start, last.end) == (episode.start, episode.end), "{episode:?}");
     }
-    // What is no thread is told to the tick, and so are all threads together.
+    // What is no thread is reported to the tick, and so are all threads together.
     let sums = |episode: &Episode| {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for slice in &episode.slices {
@@ -115,7 +115,7 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
     };
     let together = episodes.iter().find(|episode| episode.thread.tid == 3999).unwrap();
     assert_eq!(sums(together), sums(&alone));
-    assert!(follower.folded() > Ticks(0), "that sums are told is told");
+    assert!(follower.folded() > Ticks(0), "that only sums are kept is counted");
 }
 
 /// So much happened that the oldest of it was folded into sums while they waited.
@@ -130,7 +130,10 @@ fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
     let (mut together, _) = crowd_of(20_000, &followed, 14_000);
     together.finish(end, &Names);
     let slices: Vec<usize> = together.take_episodes().iter().map(|episode| episode.slices.len()).collect();
-    assert!(slices.iter().all(|slices| *slices < MOST_SLICES / followed.len()), "sums are told: {slices:?}");
+    assert!(
+        slices.iter().all(|slices| *slices < MOST_SLICES / followed.len()),
+        "sums are reported: {slices:?}"
+    );
     assert!(alone.folded() > Ticks(0));
     assert_eq!(together.folded(), alone.folded());
 }

@@ -27,7 +27,7 @@ pub(super) struct Cpus {
     names: NameTable,
     /// Memory of the last answer, for the next.
     window: Window,
-    /// What waits were told.
+    /// The slices that waits were given.
     tellers: RefCell<Tellers>,
     /// Time of which only sums were kept.
     folded: Ticks,
@@ -86,7 +86,7 @@ impl Cpus {
         }
     }
 
-    /// The interrupt under way on a CPU is nobody's concern any more.
+    /// The interrupt under way on a CPU concerns no waiting thread any more.
     pub(super) fn forget_interrupt(&mut self, cpu: CpuId) {
         let cpu = self.cpu(cpu);
         if let Some((_, mark)) = cpu.interrupt.take() {
@@ -186,7 +186,7 @@ impl Cpus {
         Seen { slices, turns, folded }
     }
 
-    /// What waits were told.
+    /// The slices that waits were given.
     pub(super) fn tellers(&mut self) -> &mut Tellers {
         self.tellers.get_mut()
     }

@@ -68,7 +68,7 @@ pub struct ThreadFollower {
     pub(super) met_late: u64,
     pub(super) missed: u64,
     pub(super) losses: VecDeque<(Ticks, Ticks)>,
-    /// For what waits are told.
+    /// For the slices that waits are given.
     pub(super) room: Room,
     /// Until when the last loss of each CPU reaches.
     pub(super) blind: BTreeMap<CpuId, Ticks>,

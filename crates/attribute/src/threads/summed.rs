@@ -1,5 +1,5 @@
-//! Waits of which sums are told in place of what happened in order: where very many threads want a CPU, each of them
-//! waits for turns of all the others, and what all of them were told would grow with the square of their number.
+//! Waits of which sums are reported in place of what happened in order: where very many threads want a CPU, each of them
+//! waits for turns of all the others, and the slices of all of them would grow with the square of their number.
 
 use crate::windows::Slice;
 use jitterscope_model::{Culprit, Evidence, KeyedMap, Nanos, Subject, Task, TickRate, Ticks};

@@ -314,7 +314,7 @@ impl ThreadFollower {
         let Some(thread) = self.threads.get(&event.tid).filter(running) else {
             return self.cpus.release(event.cpu, mark);
         };
-        // An NMI tells its length when it ends; nothing overlaps what was told before.
+        // An NMI tells its length when it ends; nothing overlaps what was reported before.
         let start = start.max(thread.since).max(thread.told_until);
         if start >= event.time {
             return self.cpus.release(event.cpu, mark);
@@ -335,7 +335,7 @@ impl ThreadFollower {
         self.suffered(episode, false);
     }
 
-    /// A wait, or a stop, is over: whoever had the CPUs meanwhile is told.
+    /// A wait, or a stop, is over: whoever had the CPUs meanwhile is reported.
     pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
         self.end_wait_in(tid, at, None, lexicon);
     }

@@ -9,7 +9,7 @@ use jitterscope_model::{
     Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks,
 };
 
-/// A piece of a stall and whose it is. Pieces are in order, touch, and fill the stall.
+/// A piece of a stall and its culprit. Pieces are in order, touch, and fill the stall.
 #[derive(Clone, Debug)]
 struct Piece {
     start: Ticks,

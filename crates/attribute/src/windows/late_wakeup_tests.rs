@@ -1,7 +1,8 @@
 use super::*;
-use crate::{Attributor, AttributorSettings, Lexicon};
+use crate::lexicon::NoNames;
+use crate::{Attributor, AttributorSettings};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, SchedClass, StallId, TaskRef,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, SchedClass, StallId, TaskRef,
     ThreadRef, Work, Worker,
 };
 use proptest::prelude::*;
@@ -47,17 +48,6 @@ fn timer(from: u64, to: u64) -> [KernelEvent; 2] {
         at(from, EventKind::VectorEntry { vector: "local_timer".into() }),
         at(to, EventKind::VectorExit { vector: "local_timer".into() }),
     ]
-}
-
-struct NoNames;
-
-impl Lexicon for NoNames {
-    fn function(&self, addr: KernelAddr) -> Name {
-        format!("{:#x}", addr.0).into()
-    }
-    fn comm(&self, _: i32) -> Option<Name> {
-        None
-    }
 }
 
 /// The same events, each with the thread that has the CPU then, as far as they say.

@@ -65,7 +65,7 @@ impl Known {
     }
 }
 
-/// What waits were told so far.
+/// The slices that waits were given so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tellers {
     frames: FxHashMap<Known, Arc<Told>>,

@@ -3,6 +3,7 @@
 use super::gate::Gates;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
+use super::recording_args::{KeptArgs, kib};
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -10,10 +11,9 @@ use crate::places::Places;
 use crate::progress::ProgressLine;
 use crate::reading::ReadingArgs;
 use crate::signals;
-use crate::units::{size, some_duration};
+use crate::units::some_duration;
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use jitterscope_export::Destination;
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, attach_to};
@@ -30,6 +30,7 @@ const THRESHOLD: Nanos = Nanos(50_000);
 #[command(mut_arg("threshold", |arg| {
     arg.help("The shortest wait or interruption that is kept one by one; sums have them all [default: 50us]")
 }))]
+#[command(mut_arg("trace_buffer", |arg| arg.help("Trace buffer of each CPU")))]
 #[command(after_help = "\
 Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (behind whom), slept \
 and were interrupted (by what), where they ran, and their worst stalls, each decomposed. It disturbs them \
@@ -74,15 +75,8 @@ pub struct AttachArgs {
     /// Name of this configuration, for comparing runs
     #[arg(long, short, default_value = "attach", value_name = "NAME", add = crate::completion::labels())]
     pub label: String,
-    /// Trace buffer of each CPU
-    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = super::recording_args::trace_buffer)]
-    pub trace_buffer: u64,
-    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
-    pub trace_limit: u64,
-    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
-    pub output: Vec<Destination>,
+    #[command(flatten)]
+    pub kept: KeptArgs,
     /// Print all that is known, on as many lines as it takes
     #[arg(long)]
     pub full: bool,
@@ -101,7 +95,7 @@ pub struct AttachArgs {
 /// # Errors
 /// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
-    beside_a_report(&args.output, args.quiet)?;
+    beside_a_report(&args.kept.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
     let followed = followed(args)?;
@@ -113,8 +107,8 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         duration: args.duration.or((!of_command).then_some(DURATION)),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         clock: args.reading.clock.kind(),
-        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
-        trace_limit_bytes: args.trace_limit,
+        trace_buffer_kib: kib(args.kept.trace_buffer),
+        trace_limit_bytes: args.kept.trace_limit,
         tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
         label: args.label.clone(),
         runs_dir: places.runs()?,
@@ -122,11 +116,11 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);
-    let outcome = attach_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
+    let outcome = attach_to(&machine, &settings, of_recording(&args.kept.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
-    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     let own = args.gates.hold(None, &summary, delivered)?;
     // A command that failed did not do what the conditions are about.
     Ok(match outcome.command.map(Exit::of_command) {

@@ -47,7 +47,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
     if !args.dry_run && (args.auto || !args.knob.is_empty()) {
-        // Who may not change the machine is told before anything is measured.
+        // A user who may not change the machine gets the error before anything is measured.
         drop(StateDir::at(&args.state_dir).lock()?);
         put_right_first(&args.state_dir)?;
     }
@@ -110,7 +110,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
             | ExperimentError::WantsTerminal { .. })
     );
     match guard {
-        Some(guard) if !left => guard.farewell(),
+        Some(guard) if !left => guard.finish(),
         other => drop(other),
     }
     let outcome = made?;

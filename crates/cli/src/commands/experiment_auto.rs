@@ -124,7 +124,7 @@ pub fn run(
         }
         let mut guard = Guard::start(&args.state_dir, &knobs, Revert::Knobs, places)?;
         let mut bench = Bench { bound, machine, goal: &goal, lab: &mut lab, guard: &mut guard };
-        // A guard that hears no farewell undoes what is left.
+        // A guard that is not told of the end undoes what is left.
         match bench.sift(&knobs, &before, &mut session)? {
             None => {
                 let why = if stop.load(Ordering::Relaxed) { "it was stopped" } else { USED_UP };
@@ -142,7 +142,7 @@ pub fn run(
                 }
             }
         }
-        guard.farewell();
+        guard.finish();
     }
     if args.json {
         output::json(&sifted)?;
@@ -330,7 +330,7 @@ impl Bench<'_> {
             bound.runs(self.lab, Arm::B, session)
         });
         let judged = measured.and_then(|after| after.map(judge).transpose());
-        // What is not kept goes one by one, so that one that cannot be undone is told by name and keeps no other
+        // What is not kept goes one by one, so that one that cannot be undone is named and keeps no other
         // from it; then what is kept, for the pairs begin without.
         let rejected =
             judged.as_ref().ok().and_then(Option::as_ref).into_iter().flatten().filter(|c| !c.kept);

@@ -9,7 +9,7 @@ use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 
-/// Runs by which a scatter is told.
+/// Runs from which a scatter is estimated.
 const EARLIER: usize = 12;
 /// Runs read to find those.
 const MOST_LOADED: usize = 4 * EARLIER;

@@ -1,7 +1,7 @@
 //! The process that undoes an experiment whose own process has gone, however it went.
 //!
 //! It reads a pipe that nobody but the experiment has open. A byte there says what has been done to the
-//! machine; its end without a farewell says that the experiment was killed.
+//! machine; an end of its input without the message that the experiment has ended says that it was killed.
 
 use super::experiment_undo::{LOCKED, undo};
 use super::leftovers;
@@ -26,8 +26,8 @@ const APPLIED: u8 = b'a';
 const REVERTED: u8 = b'r';
 /// A command is about to make it, or to undo it; who runs that follows, as a line of JSON.
 const BEGINS: u8 = b'b';
-/// The experiment ends by itself.
-const FAREWELL: u8 = b'e';
+/// The experiment has ended by itself.
+const ENDED: u8 = b'e';
 /// Arguments of the guard.
 #[derive(Args, Debug)]
 pub struct GuardArgs {
@@ -62,7 +62,7 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
                     // Cut off, it was never told that it may begin.
                     leader = serde_json::from_str(&line).ok();
                 }
-                FAREWELL => return Ok(Exit::Ok),
+                ENDED => return Ok(Exit::Ok),
                 _ => {}
             },
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -168,9 +168,9 @@ impl Guard {
         }
     }
 
-    /// Lets it go.
-    pub fn farewell(mut self) {
-        if self.tell(FAREWELL).is_err() {
+    /// Ends it without undoing anything: the experiment has ended by itself.
+    pub fn finish(mut self) {
+        if self.tell(ENDED).is_err() {
             output::talk("the process that guards the experiment had gone before its end");
         }
         drop(self.process.stdin.take());

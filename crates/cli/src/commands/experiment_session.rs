@@ -85,7 +85,7 @@ pub(super) fn session(
     })
 }
 
-/// The last session that is meant, and why another one could not be read: that is not the one, and is told only where
+/// The last session that is meant, and why another one could not be read: that is not the one, and is reported only where
 /// none is.
 pub(super) fn last(
     machine: &Machine,

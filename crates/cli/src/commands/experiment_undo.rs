@@ -17,11 +17,7 @@ pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), E
     let begun = Instant::now();
     loop {
         let standing = status(machine, dir).map_err(|error| failed(error.to_string()))?;
-        let ours: Vec<String> = knobs
-            .iter()
-            .filter(|knob| standing.changes.iter().any(|of| of.knob == **knob))
-            .cloned()
-            .collect();
+        let ours = standing.applied_of(knobs);
         if ours.is_empty() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! `export`: a stored run in the formats of other tools.
 
-use super::outputs::{TARGETS, places_apart, remarks, told, told_by_target};
+use super::outputs::{places_apart, remarks, told, told_by_target};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// Arguments of `export`.
 #[derive(Args, Debug)]
-#[command(after_help = TARGETS)]
+#[command(after_help = jitterscope_export::help())]
 pub struct ExportArgs {
     /// The run: latest, an id, a label, a folder
     #[arg(default_value = "latest", add = crate::completion::runs())]
@@ -65,17 +65,11 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// The format alone, without the place.
-fn scheme(target: &Destination) -> String {
-    let text = target.to_string();
-    text.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_owned())
-}
-
 fn deliveries_json(targets: &[Destination], delivered: &[Delivery], redact: Redact) -> serde_json::Value {
     let of = |(target, delivery): (&Destination, &Delivery)| {
         let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
         json!({
-            "target": if redact.on { scheme(target) } else { target.to_string() },
+            "target": if redact.on { target.scheme().to_owned() } else { target.to_string() },
             "delivered": delivered,
             "lost": lost,
             "retries": retries,

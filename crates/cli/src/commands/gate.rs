@@ -117,7 +117,7 @@ mod tests {
     use jitterscope_store::RunReader;
     use std::path::Path;
 
-    /// What took a watched CPU is told by events: where some were lost, nothing says what was the longest.
+    /// What took a watched CPU is known from events: where some were lost, nothing says what was the longest.
     #[test]
     fn the_short_form_does_not_pass_a_watched_cpu_of_which_events_were_lost() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");

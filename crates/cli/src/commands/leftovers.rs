@@ -60,7 +60,7 @@ pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
 }
 
 /// Before a recording: puts back settings and removes unfinished runs, and says so. What cannot be put right
-/// is told, and is no reason not to record. Tracing instances are the recorder's to remove.
+/// is reported, and is no reason not to record. Tracing instances are the recorder's to remove.
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
     let machine = Machine::host();

@@ -1,12 +1,11 @@
 //! What is asked of a recording of CPUs.
 
 use super::gate::Gates;
-use super::recording_args::trace_buffer;
+use super::recording_args::KeptArgs;
 use crate::completion;
 use crate::reading::ReadingArgs;
-use crate::units::{duration, size, some_duration};
+use crate::units::{duration, some_duration};
 use clap::Args;
-use jitterscope_export::Destination;
 use jitterscope_model::{CpuList, Nanos};
 
 /// What the probes of CPUs take.
@@ -53,15 +52,8 @@ pub struct MeasureArgs {
     /// kernel does for others: work items, softirqs, interrupts. May be repeated
     #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]
     pub graph: Vec<String>,
-    /// Trace buffer of each measured CPU
-    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
-    pub trace_buffer: u64,
-    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
-    pub trace_limit: u64,
-    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
-    pub output: Vec<Destination>,
+    #[command(flatten)]
+    pub kept: KeptArgs,
     /// End with code 4 unless this source is available (see doctor); may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,

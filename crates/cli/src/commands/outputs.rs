@@ -6,24 +6,6 @@ use jitterscope_export::{Destination, Pace, distinct};
 use jitterscope_model::{Delivery, SinkError};
 use jitterscope_recording::{Delivered, Output};
 
-/// What targets there are.
-pub const TARGETS: &str = "\
-Targets:
-  csv://FILE                     stalls; ?rows=intervals or ?rows=series for the intervals. With
-                                 ?formulas=escape a spreadsheet shows names like =1+1 as text
-  json://FILE                    JSON lines: run, stalls with culprits, intervals, end
-  hlog://FILE                    HdrHistogram V2 interval log, one tag a CPU, values in ns
-  hgrm://FILE                    percentiles of all stalls in ns; ?cpu=N for one CPU. Of a pipeline its
-                                 accumulator's transit, ?of=TAG for another of its histograms
-  parquet://FOLDER               the run's own tables
-  influx://HOST:PORT             InfluxDB 1, line protocol over UDP
-  influx+http://HOST:PORT/?db=NAME               InfluxDB 1, with user= if wanted
-  influx2+http://HOST:PORT/?org=ORG&bucket=NAME  InfluxDB 2
-  influx3+http://HOST:PORT/?db=NAME              InfluxDB 3
-+https for +http where wanted; - as FILE is standard output. Passwords are taken from password_file=
-or INFLUX_PASSWORD, tokens from token_file= or INFLUX_TOKEN, certificates from the system's store or
-SSL_CERT_FILE.";
-
 /// Two results in one file, or on one stdout, would be none.
 pub fn places_apart(targets: &[Destination]) -> Result<(), UsageError> {
     if targets.iter().filter(|target| target.is_stdout()).count() > 1 {
@@ -83,7 +65,7 @@ pub fn told(target: &Destination, delivery: &Delivery) -> String {
     let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = match target {
-        Destination::Parquet { .. } => format!("{target}: {}", counted(*delivered, "table")),
+        copy if copy.is_copy() => format!("{target}: {}", counted(*delivered, "table")),
         _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
         _ => format!("{target}: {} sent, whether they arrived is unknown", counted(*delivered, "row")),
     };

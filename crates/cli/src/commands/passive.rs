@@ -3,6 +3,7 @@
 use super::machine_tuning;
 use super::measure_args::MeasureArgs;
 use super::outputs::{of_recording, tell, told_by_target};
+use super::recording_args::kib;
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -38,8 +39,8 @@ pub(super) fn run(
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         clock: args.reading.clock.kind(),
-        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
-        trace_limit_bytes: args.trace_limit,
+        trace_buffer_kib: kib(args.kept.trace_buffer),
+        trace_limit_bytes: args.kept.trace_limit,
         tuning: machine_tuning::of(machine, &cpus.cpus),
         label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
         runs_dir: places.runs()?,
@@ -47,11 +48,11 @@ pub(super) fn run(
         cpus,
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
-    let outcome = record_passive_to(machine, &settings, of_recording(&args.output), stop, &mut line);
+    let outcome = record_passive_to(machine, &settings, of_recording(&args.kept.output), stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
-    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }
 

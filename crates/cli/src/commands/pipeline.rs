@@ -6,6 +6,7 @@ use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline_args::{PacingArg, ReportArg, Switch};
 pub use super::pipeline_args::{PipelineArgs, WorkshopArgs};
 use super::pipeline_properties::load_or_make;
+use super::recording_args::kib;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::{Places, program};
@@ -134,7 +135,7 @@ fn settings(
         reporting: args.interval,
         clock: args.clock.kind(),
         trace: !args.no_trace,
-        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
+        trace_buffer_kib: kib(args.trace_buffer),
         trace_limit_bytes: args.trace_limit,
         force: args.force,
         tuning: None,

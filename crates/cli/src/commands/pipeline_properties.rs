@@ -11,7 +11,7 @@ use std::path::Path;
 const LARGEST: u64 = 1 << 20;
 
 /// Reads a file; makes it, with nothing pinned and no journaller, when it is not there, as the ancestor
-/// does. Whether it was made is told.
+/// does. Whether it was made is reported.
 ///
 /// # Errors
 /// It cannot be read or made, or a value cannot be meant.

@@ -5,6 +5,7 @@ use super::measure_args::MeasureArgs;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
+use super::recording_args::kib;
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UnavailableError, UsageError};
@@ -84,7 +85,7 @@ pub struct SpinArgs {
         arg.help("Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring")
     }),
     mut_arg("idle_control", |arg| arg.help("Measure an idle CPU too, to compare with")),
-    mut_arg("threshold", |arg| arg.help("The least lateness that is told one by one [default: 50us]")),
+    mut_arg("threshold", |arg| arg.help("The least lateness that is listed one by one [default: 50us]")),
     mut_arg("fail_above", |arg| arg.help("End with code 3 if a wake-up comes later than this"))
 )]
 pub struct WakeupArgs {
@@ -110,7 +111,7 @@ pub struct WakeupArgs {
              [default: on each CPU the thread that has most of it during the warm-up]",
         )
     }),
-    mut_arg("threshold", |arg| arg.help("The shortest stretch that is told one by one [default: 300ns]"))
+    mut_arg("threshold", |arg| arg.help("The shortest stretch that is listed one by one [default: 300ns]"))
 )]
 pub struct PassiveArgs {
     #[command(flatten)]
@@ -187,7 +188,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
 
 fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Result<Exit> {
     only_for_wakeup(args, probe)?;
-    beside_a_report(&args.output, args.quiet)?;
+    beside_a_report(&args.kept.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
     // Before the first look, which may mount tracefs.
@@ -226,20 +227,20 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         graph: args.graph.clone(),
-        trace_buffer_kib: u32::try_from(args.trace_buffer >> 10).unwrap_or(u32::MAX),
-        trace_limit_bytes: args.trace_limit,
+        trace_buffer_kib: kib(args.kept.trace_buffer),
+        trace_limit_bytes: args.kept.trace_limit,
         tuning: machine_tuning::of(&machine, &measured),
         label: args.label.clone().unwrap_or_else(|| default_label(probe)),
         runs_dir: places.runs()?,
         command_line: crate::given::given(),
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());
-    let extra = Extra { outputs: of_recording(&args.output), ..Extra::default() };
+    let extra = Extra { outputs: of_recording(&args.kept.output), ..Extra::default() };
     let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
-    let delivered = tell(&args.output, &outcome.outputs, args.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }
 

@@ -1,6 +1,27 @@
 //! Arguments that all recordings have.
 
 use crate::units::size;
+use clap::Args;
+use jitterscope_export::Destination;
+
+/// How much of the kernel's records is kept, and where rows go beside the run.
+#[derive(Args, Debug)]
+pub struct KeptArgs {
+    /// Trace buffer of each measured CPU
+    #[arg(long, default_value = "8MiB", value_name = "SIZE", value_parser = trace_buffer)]
+    pub trace_buffer: u64,
+    /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
+    pub trace_limit: u64,
+    /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
+    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
+    pub output: Vec<Destination>,
+}
+
+/// The size of a trace buffer as recordings take it, KiB.
+pub fn kib(bytes: u64) -> u32 {
+    u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
+}
 
 /// The size of a trace buffer, bytes.
 pub fn trace_buffer(text: &str) -> Result<u64, String> {

@@ -2,7 +2,7 @@
 //! run like any other, so that a spike of the series leads to the trace of that moment.
 
 use super::machine_tuning;
-use super::outputs::{TARGETS, of_recording, places_apart, remarks, tell, told_by_target};
+use super::outputs::{of_recording, places_apart, remarks, tell, told_by_target};
 use crate::completion;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured::{self, Remarks};
@@ -13,7 +13,7 @@ use crate::signals;
 use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
-use jitterscope_export::{CsvRows, Destination, Formulas};
+use jitterscope_export::{Destination, DestinationError};
 use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
@@ -33,7 +33,7 @@ const TRACE_LIMIT: u64 = 256 << 20;
 #[command(mut_arg("threshold", |arg| {
     in_fronts(arg).help("The shortest stall: nanoseconds, or a time with a unit [default: 300ns, or what the clock allows if that is more]")
 }))]
-#[command(after_help = TARGETS)]
+#[command(after_help = jitterscope_export::help())]
 pub struct SamplerArgs {
     /// CPUs to measure, all at once [default: those that tune keeps undisturbed, else the isolated ones,
     /// else the highest]
@@ -77,7 +77,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 /// Wrong arguments, a target that cannot be opened or written, or nothing could be measured.
 pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut asked = args.output.clone();
-    let lines = Destination::Json { path: "-".into() };
+    let lines: Destination = "json://-".parse().map_err(wrong)?;
     if args.json && !asked.contains(&lines) {
         asked.push(lines);
     }
@@ -174,28 +174,26 @@ pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
 /// What to open: a CSV file without a choice of rows is the series, and beside it the stalls.
 fn targets(asked: &[Destination]) -> Result<Vec<Destination>, UsageError> {
     if asked.is_empty() {
-        return Ok(vec![Destination::Csv {
-            path: "-".into(),
-            rows: Some(CsvRows::Series),
-            formulas: Formulas::Keep,
-        }]);
+        return Ok(vec!["csv://-?rows=series".parse().map_err(wrong)?]);
     }
     let mut targets = Vec::new();
     for target in asked {
-        match target {
-            Destination::Csv { path, rows: None, formulas } => {
-                let of =
-                    |path: PathBuf, rows| Destination::Csv { path, rows: Some(rows), formulas: *formulas };
-                targets.push(of(path.clone(), CsvRows::Series));
-                if path != Path::new("-") {
-                    targets.push(of(stalls_beside(path), CsvRows::Stalls));
+        match target.path() {
+            Some(path) if target.scheme() == "csv" && target.option("rows").is_none() => {
+                targets.push(target.with(path, ("rows", "series")).map_err(wrong)?);
+                if !target.is_stdout() {
+                    targets.push(target.with(&stalls_beside(path), ("rows", "stalls")).map_err(wrong)?);
                 }
             }
-            other => targets.push(other.clone()),
+            _ => targets.push(target.clone()),
         }
     }
     places_apart(&targets)?;
     Ok(targets)
+}
+
+fn wrong(error: DestinationError) -> UsageError {
+    UsageError(error.to_string())
 }
 
 /// `jitter.csv` has its stalls in `jitter-stalls.csv`.

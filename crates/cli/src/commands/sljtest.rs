@@ -257,7 +257,7 @@ impl<'a> OutlierFile<'a> {
 impl Drop for OutlierFile<'_> {
     fn drop(&mut self) {
         if self.opened.made {
-            // Nothing was measured, which is the error that is told.
+            // Nothing was measured, which is the error that is reported.
             let _ = self.place.folder().remove_file(self.place.name());
         }
     }

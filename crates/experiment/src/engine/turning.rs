@@ -20,7 +20,7 @@ pub(super) enum Turn {
     Begins,
     /// It was stopped.
     Stopped,
-    /// What shows that it is in force was not seen in time; how that is told.
+    /// What shows that it is in force was not seen in time; how that is reported.
     Unseen(String),
 }
 

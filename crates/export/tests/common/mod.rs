@@ -1,6 +1,8 @@
 //! A small stored run whose content is known.
 #![allow(dead_code)]
 
+pub mod told;
+
 use hdrhistogram::Histogram;
 use jitterscope_model::{
     Attribution, ClockKind, ClockReading, Comm, CpuId, EventsInGaps, Evidence, HostFacts, IntervalRow, Nanos,

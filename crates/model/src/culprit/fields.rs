@@ -191,6 +191,9 @@ impl SubjectFields {
         if &*self.name == OTHERS && self.comm.is_none() && self.function.is_none() && self.irq.is_none() {
             return Some(Subject::Others(kind));
         }
+        if let Some(verdict) = Verdict::parse(kind, &self.name) {
+            return Some(Subject::Verdict(verdict, self.take_about()));
+        }
         Some(match kind {
             CulpritKind::Thread if self.comm.is_some() => Subject::Thread(self.take_task()),
             CulpritKind::Kworker if self.function.is_some() || self.comm.is_some() => {
@@ -211,10 +214,7 @@ impl SubjectFields {
             },
             CulpritKind::Nmi => Subject::Nmi(self.function.take()?),
             CulpritKind::Mce => Subject::MachineCheck { bank: self.bank },
-            CulpritKind::RtThrottle => match Verdict::parse(kind, &self.name) {
-                Some(verdict) => Subject::Verdict(verdict, self.take_about()),
-                None => Subject::Throttle(self.take_task()),
-            },
+            CulpritKind::RtThrottle => Subject::Throttle(self.take_task()),
             CulpritKind::Quota => Subject::Quota(Quota {
                 cgroup: self.cgroup.take()?,
                 limit: self
@@ -222,16 +222,8 @@ impl SubjectFields {
                     .zip(self.period_us)
                     .map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us }),
             }),
-            CulpritKind::Switch
-            | CulpritKind::Stopped
-            | CulpritKind::Hypervisor
-            | CulpritKind::Firmware
-            | CulpritKind::Unresolved
-            | CulpritKind::Loss => {
-                let verdict = Verdict::parse(kind, &self.name)?;
-                Subject::Verdict(verdict, self.take_about())
-            }
-            CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Unknown => return None,
+            // Without the fields that make one, or a verdict of a newer version.
+            _ => return None,
         })
     }
 }

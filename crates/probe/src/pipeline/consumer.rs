@@ -27,7 +27,7 @@ pub(super) struct Receiver<C, S> {
     desk: Desk<C, S>,
 }
 
-/// The sending end of what is told of slow messages.
+/// The sending end of the reports on slow messages.
 pub(super) struct Telling {
     pub(super) messages: Producer<SlowMessage>,
     pub(super) intervals: IntervalAccount,

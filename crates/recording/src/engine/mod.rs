@@ -93,7 +93,7 @@ pub(crate) trait Running {
     /// The measurement begins; `clocks` were read just before.
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), Self::Error>;
 
-    /// One turn: everything that is there is handed over. How far it is, unless that was told otherwise.
+    /// One turn: everything that is there is handed over. How far it is, unless that was reported otherwise.
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, Self::Error>;
 
     /// Whether it has ended, by itself or because it was stopped.

@@ -59,7 +59,7 @@ struct Beside<'a> {
     /// How many of them were out for good when last asked.
     out: u64,
     error: Option<SinkError>,
-    /// Whether its failure was told.
+    /// Whether its failure was reported.
     told: bool,
 }
 

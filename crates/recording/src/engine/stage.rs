@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(crate) shared: Option<CpuId>,
     /// CPUs that no second recording may measure meanwhile.
     pub(crate) claimed: CpuSet,
-    /// What an observer is told is measured.
+    /// What an observer is given as what is measured.
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
     pub(crate) probe: ProbeSettings,

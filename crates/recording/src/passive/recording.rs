@@ -267,8 +267,8 @@ impl Watch<'_> {
         self.follow.drain(self.now, outputs)?;
         take_in(&mut self.rows, &mut self.follow.follower_mut().watch, self.now.min(self.end), outputs)?;
         self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
-        // CPUs that turned out to have gone are told so before the next turn. One that still wrote a record
-        // after it was told so, on its way, is told so again.
+        // CPUs that turned out to have gone offline are marked so before the next turn. One that still wrote a record
+        // after it was marked, on its way offline, is marked again.
         for cpu in self.follow.events.offline.clone().iter() {
             if self.follow.follower().watch.is_gone(cpu) {
                 continue;

@@ -62,7 +62,7 @@ pub(crate) struct Followed {
     pub(crate) recorder: KernelEvents,
 }
 
-/// Looks away: messages are slow, and nobody is told why.
+/// Follows nothing: messages are slow, and no reason is reported.
 #[derive(Debug, Default)]
 pub(crate) struct Blind;
 

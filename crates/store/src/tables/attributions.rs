@@ -1,12 +1,12 @@
 //! Attributions read back: one row a part.
 
 use super::Batch;
-use super::attribution_rows::SEPARATOR;
+use super::facts::FactColumns;
 use crate::legacy::{self, Wording};
 use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
     Confidence, CpuId, Culprit, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase, Placement,
-    Sender, StallId, Subject, SubjectFields, TimerSource,
+    Sender, StallId, Subject, SubjectFields,
 };
 use std::cell::RefCell;
 
@@ -29,7 +29,6 @@ impl Names {
 struct Texts<'a>(Option<&'a StringArray>, &'a Names);
 struct Signed<'a>(Option<&'a Int32Array>);
 struct Unsigned<'a>(Option<&'a UInt32Array>);
-struct Long<'a>(Option<&'a UInt64Array>);
 
 impl Texts<'_> {
     fn word(&self, row: usize) -> Option<&str> {
@@ -53,12 +52,6 @@ impl Unsigned<'_> {
     }
 }
 
-impl Long<'_> {
-    fn at(&self, row: usize) -> Option<u64> {
-        self.0.filter(|column| !column.is_null(row)).map(|column| column.value(row))
-    }
-}
-
 /// The columns of a batch that may be missing.
 struct Columns<'a> {
     batch: &'a Batch,
@@ -76,10 +69,6 @@ impl<'a> Columns<'a> {
 
     fn u32(&self, name: &str) -> Result<Unsigned<'a>, String> {
         Ok(Unsigned(self.batch.column_if_any(name)?))
-    }
-
-    fn u64(&self, name: &str) -> Result<Long<'a>, String> {
-        Ok(Long(self.batch.column_if_any(name)?))
     }
 }
 
@@ -114,49 +103,12 @@ pub(crate) fn parts(batch: &Batch) -> Result<Vec<(StallId, Part)>, String> {
 fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> Subject + use<'a>, String> {
     let text = |name| batch.column::<StringArray>(name);
     let (kind, name, names) = (text("kind")?, text("name")?, of.names);
-    let (tid, tgid, comm) = (of.i32("tid")?, of.i32("tgid")?, of.text("comm")?);
-    let process = of.text("process")?;
-    let (class, priority, nice) = (of.text("class")?, of.u32("priority")?, of.i32("nice")?);
-    let (uid, space, cgroup) = (of.u32("uid")?, of.text("space")?, of.text("cgroup")?);
-    let (quota_us, period_us) = (of.u64("quota_us")?, of.u64("period_us")?);
-    let (function, workqueue) = (of.text("function")?, of.text("workqueue")?);
-    let (irq, vector, softirq) = (of.u32("irq")?, of.text("vector")?, of.u32("softirq")?);
-    let (timer, bank, idle_state) = (of.text("timer")?, of.u32("bank")?, of.u32("idle_state")?);
-    let (meanwhile, untraced) = (of.text("meanwhile")?, of.text("untraced")?);
-    let (unseen_cpu, frame, detail) = (of.u32("unseen_cpu")?, of.text("frame")?, of.text("detail")?);
+    let facts = FactColumns::of(batch)?;
     Ok(move |row| {
-        let counted = untraced.word(row).into_iter().flat_map(|names| names.split(SEPARATOR));
-        Subject::from(SubjectFields {
-            kind: names.get(kind.value(row)),
-            name: names.get(name.value(row)),
-            tid: tid.at(row),
-            tgid: tgid.at(row),
-            process: process.at(row),
-            comm: comm.at(row),
-            class: class.at(row),
-            priority: priority.at(row).and_then(|n| u8::try_from(n).ok()),
-            nice: nice.at(row).and_then(|n| i8::try_from(n).ok()),
-            uid: uid.at(row),
-            space: space.at(row),
-            cgroup: cgroup.at(row),
-            quota_us: quota_us.at(row),
-            period_us: period_us.at(row),
-            function: function.at(row),
-            workqueue: workqueue.at(row),
-            // Of several workers together: a row is of one.
-            unbound: None,
-            irq: irq.at(row),
-            vector: vector.at(row),
-            softirq: softirq.at(row),
-            timer: timer.word(row).map(TimerSource::from_word),
-            bank: bank.at(row),
-            idle_state: idle_state.at(row),
-            meanwhile: meanwhile.at(row),
-            untraced: counted.map(Name::from).collect(),
-            unseen_cpu: unseen_cpu.at(row).map(CpuId),
-            frame: frame.word(row).map(Evidence::from_word),
-            detail: detail.at(row),
-        })
+        let (kind, name) = (names.get(kind.value(row)), names.get(name.value(row)));
+        let mut fields = SubjectFields { kind, name, ..SubjectFields::default() };
+        facts.put(row, &mut fields, |text| names.get(text));
+        Subject::from(fields)
     })
 }
 

@@ -3,6 +3,7 @@
 mod attribution_rows;
 mod attributions;
 mod batch;
+mod facts;
 mod gaps;
 mod intervals;
 mod shared;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub(crate) use attribution_rows::AttributionRows;
 pub(crate) use attributions::{legacy_parts, parts};
 pub(crate) use batch::Batch;
+use facts::FACTS;
 pub(crate) use gaps::{GapRows, stalls};
 pub(crate) use intervals::{IntervalRows, intervals};
 
@@ -39,12 +41,57 @@ pub enum Column {
     U64OrNull,
 }
 
-/// One table: file, and its columns with type and meaning, in order.
-type Table = (&'static str, &'static [(&'static str, Column, &'static str)]);
+/// One column: name, type and meaning.
+type Named = (&'static str, Column, &'static str);
+
+/// One table: file, and its columns in order.
+type Table = (&'static str, &'static [Named]);
 
 pub(crate) const GAPS: &str = "gaps.parquet";
 pub(crate) const ATTRIBUTIONS: &str = "attributions.parquet";
 pub(crate) const INTERVALS: &str = "intervals.parquet";
+
+/// Of a part of a stall: before the facts of its subject.
+const BEFORE: [Named; 3] = [
+    ("stall_id", Column::U64, "joins gaps.parquet"),
+    ("kind", Column::Text, "kind of culprit"),
+    ("name", Column::Text, "culprit: its thread's name, function, handler or the verdict's word"),
+];
+
+/// And behind them.
+const BEHIND: [Named; 14] = [
+    ("sender_comm", Column::TextOrNull, "who triggered it: thread name, null where none had a part"),
+    ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
+    ("sender_tgid", Column::I32OrNull, "its process, where known"),
+    ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
+    ("sender_via", Column::TextOrNull, "kernel function that sent"),
+    ("sender_context", Column::TextOrNull, "thread, or what was on top of it: softirq, interrupt, nmi"),
+    ("phase", Column::TextOrNull, "what it held up, of a wake-up, a message or a followed thread"),
+    ("moved_from_cpu", Column::U32OrNull, "CPU from which the victim was moved meanwhile"),
+    ("net_ns", Column::U64, "time as the innermost thing running"),
+    ("gross_ns", Column::U64, "time with what nested inside"),
+    ("placement", Column::Text, "inside, lead, hole, trail or whole"),
+    ("confidence", Column::Text, "low, medium or high"),
+    ("evidence", Column::Text, "what the verdict rests on"),
+    ("others_stalled", Column::U32OrNull, "CPUs that stalled at the same instant, without events"),
+];
+
+const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
+    let mut all = [BEFORE[0]; BEFORE.len() + FACTS.len() + BEHIND.len()];
+    let mut at = 0;
+    while at < all.len() {
+        let fact = at.saturating_sub(BEFORE.len());
+        all[at] = if at < BEFORE.len() {
+            BEFORE[at]
+        } else if fact < FACTS.len() {
+            (FACTS[fact].name, FACTS[fact].form.column(), FACTS[fact].meaning)
+        } else {
+            BEHIND[fact - FACTS.len()]
+        };
+        at += 1;
+    }
+    all
+};
 
 /// All tables. Columns are only ever added; readers find them by name.
 pub const SCHEMA: [Table; 3] = [
@@ -61,57 +108,7 @@ pub const SCHEMA: [Table; 3] = [
             ("duration_ns", Column::U64, "length"),
         ],
     ),
-    (
-        ATTRIBUTIONS,
-        &[
-            ("stall_id", Column::U64, "joins gaps.parquet"),
-            ("kind", Column::Text, "kind of culprit"),
-            ("name", Column::Text, "culprit: its thread's name, function, handler or the verdict's word"),
-            ("tid", Column::I32OrNull, "of a thread, a worker, who ran meanwhile: thread id"),
-            ("tgid", Column::I32OrNull, "its process, where known"),
-            ("process", Column::TextOrNull, "of a thread that is not its process's first: the name of that"),
-            ("comm", Column::TextOrNull, "its name"),
-            ("class", Column::TextOrNull, "deadline, real_time, fair or idle"),
-            ("priority", Column::U32OrNull, "of a real-time thread: as the user sets it"),
-            ("nice", Column::I32OrNull, "of a fair thread"),
-            ("uid", Column::U32OrNull, "the user whose it is, where known"),
-            ("space", Column::TextOrNull, "of a thread: kernel or user by its flags, where known"),
-            ("cgroup", Column::TextOrNull, "its control group, where known; of a CPU quota: whose it is"),
-            ("quota_us", Column::U64OrNull, "of a CPU quota: time granted, microseconds"),
-            ("period_us", Column::U64OrNull, "of a CPU quota: in each of these, microseconds"),
-            ("function", Column::TextOrNull, "of work, a timer, a call, an NMI: the kernel function"),
-            ("workqueue", Column::TextOrNull, "of work: the queue, where seen"),
-            ("irq", Column::U32OrNull, "of a device's interrupt: its number"),
-            ("vector", Column::TextOrNull, "of other interrupts: the vector"),
-            ("softirq", Column::U32OrNull, "of a softirq: its number"),
-            ("timer", Column::TextOrNull, "what ran a timer function: hrtimer, wheel or interrupt"),
-            ("bank", Column::U32OrNull, "of a machine check"),
-            ("idle_state", Column::U32OrNull, "of an idle exit: the state left"),
-            ("meanwhile", Column::TextOrNull, "of a late timer: thread, work, idle_ended or unrecorded"),
-            ("untraced", Column::TextOrNull, "of untraced interrupts: which, with commas between"),
-            ("unseen_cpu", Column::U32OrNull, "CPU of which no record says what ran"),
-            ("frame", Column::TextOrNull, "records of the frame whose end is missing"),
-            ("detail", Column::TextOrNull, "of a culprit that the writer did not know: what was said of it"),
-            ("sender_comm", Column::TextOrNull, "who triggered it: thread name, null where none had a part"),
-            ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
-            ("sender_tgid", Column::I32OrNull, "its process, where known"),
-            ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
-            ("sender_via", Column::TextOrNull, "kernel function that sent"),
-            (
-                "sender_context",
-                Column::TextOrNull,
-                "thread, or what was on top of it: softirq, interrupt, nmi",
-            ),
-            ("phase", Column::TextOrNull, "what it held up, of a wake-up, a message or a followed thread"),
-            ("moved_from_cpu", Column::U32OrNull, "CPU from which the victim was moved meanwhile"),
-            ("net_ns", Column::U64, "time as the innermost thing running"),
-            ("gross_ns", Column::U64, "time with what nested inside"),
-            ("placement", Column::Text, "inside, lead, hole, trail or whole"),
-            ("confidence", Column::Text, "low, medium or high"),
-            ("evidence", Column::Text, "what the verdict rests on"),
-            ("others_stalled", Column::U32OrNull, "CPUs that stalled at the same instant, without events"),
-        ],
-    ),
+    (ATTRIBUTIONS, &PARTS),
     (
         INTERVALS,
         &[

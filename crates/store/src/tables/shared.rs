@@ -39,17 +39,18 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
     }
 
     /// A column of texts; a row is null where its value has none.
-    pub(super) fn texts<'v>(&'v self, of: impl Fn(&'v V) -> Option<&'v str>) -> ArrayRef {
-        let values: Vec<Option<&str>> = self.values.iter().map(of).collect();
+    pub(super) fn texts<'v, S: AsRef<str>>(&'v self, of: impl Fn(&'v V) -> Option<S>) -> ArrayRef {
+        let values: Vec<Option<S>> = self.values.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             return arrow_array::new_null_array(&text(), self.rows.len());
         }
-        let known = |place: &i32| values[*place as usize].map(|_| *place);
+        let known = |place: &i32| values[*place as usize].as_ref().map(|_| *place);
         let keys: Int32Array = match values.iter().all(Option::is_some) {
             true => Int32Array::from(self.rows.clone()),
             false => self.rows.iter().map(known).collect(),
         };
-        let values: StringArray = values.iter().map(|value| Some(value.unwrap_or_default())).collect();
+        let values: StringArray =
+            values.iter().map(|value| Some(value.as_ref().map_or("", S::as_ref))).collect();
         Arc::new(DictionaryArray::new(keys, Arc::new(values)))
     }
 
@@ -114,7 +115,7 @@ mod tests {
     fn a_column_without_texts_is_null_throughout() {
         let mut shared: Shared<u32, ()> = Shared::default();
         (0..5).for_each(|row| shared.push(&row, |_| ()));
-        let texts = shared.texts(|()| None);
+        let texts = shared.texts::<&str>(|()| None);
         assert_eq!((texts.len(), texts.logical_null_count(), texts.data_type()), (5, 5, &text()));
     }
 }

@@ -15,7 +15,7 @@ const LINE: f64 = 24.0;
 const LETTER: f64 = 6.6;
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
-    // What names have, what is told at the right has at least, and letters of a name.
+    // What names have, what is written at the right has at least, and letters of a name.
     let (left, least, letters) = if shared.is_narrow() { (200.0, 190.0, 28) } else { (340.0, 250.0, 48) };
     let named = run.picture.culprits.iter().zip(words::culprits(run, letters));
     let culprits: Vec<_> = named.filter(|(culprit, _)| culprit.total.0 > 0).collect();

@@ -160,7 +160,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             }
         }
         let mut paths = vec![String::new(); shown.names.len()];
-        // Whose a stick is is told by a mark too, on the highest of those that stand close together.
+        // A mark, too, says which CPU a stick belongs to, on the highest of those that stand close together.
         let mut tops: BTreeMap<(usize, i32), [f64; 2]> = BTreeMap::new();
         let mut sticks: Vec<_> = sticks.into_iter().collect();
         sticks.sort_by_key(|(column, _)| *column);

@@ -75,7 +75,7 @@ pub(super) fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
     svg.path("hatch", &lines);
 }
 
-/// Title, and beneath it what is told beside it.
+/// Title, and beneath it the remarks on it.
 pub(super) fn heading(svg: &mut Svg, height: f64, title: &str, remark: &str) {
     svg.rect("paper", [0.0, 0.0, svg.width(), height]);
     svg.text("title", Anchor::Start, [16.0, 26.0], title);

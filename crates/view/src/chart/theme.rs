@@ -1,5 +1,5 @@
 //! How charts look: colours that colour-blind readers can tell apart (after Okabe and Ito), and beside each
-//! colour a shape or a dash, so that none is told by its colour alone.
+//! colour a shape or a dash, so that none is distinguished by its colour alone.
 
 use base64::Engine;
 

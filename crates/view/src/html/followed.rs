@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 /// Threads at first sight.
 const FEW: usize = 16;
-/// Threads of which it is told who ran instead.
+/// Threads for which the page lists who ran instead.
 const BLOCKS: usize = 8;
 /// Rows of that.
 const INSTEAD: usize = 12;

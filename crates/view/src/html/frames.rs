@@ -36,7 +36,7 @@ pub(super) struct FrameRow {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     note: String,
-    /// By what a page that is served knows whose it is.
+    /// The number of its culprit in a page that is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub(super) fn key_of(subject: &Subject) -> u64 {
 }
 
 impl FrameRow {
-    /// With whose it is.
+    /// With the number of its culprit.
     pub(super) fn with_key(row: &TimelineRow) -> FrameRow {
         let key = match &row.item {
             TimelineItem::Frame { culprit, .. } => Some(key_of(&culprit.subject)),

@@ -121,7 +121,7 @@ fn held_up(body: &mut Markup, blame: &Blame) {
         BlameLevel::Slow => format!("Who held up the {role}'s slow messages: {above}"),
     };
     let caption = match blame.split < blame.above {
-        true => format!("{caption}, of which {} have a row and are told", count(blame.split)),
+        true => format!("{caption}, of which {} have a row and are explained", count(blame.split)),
         false => caption,
     };
     let heads = [

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 /// CPUs at first sight.
 const FEW: usize = 16;
-/// CPUs of which it is told who ran there.
+/// CPUs for which the page lists who ran there.
 const BLOCKS: usize = 8;
 /// Threads that are named as belonging on one.
 const NAMED: usize = 6;
@@ -120,7 +120,7 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
     }
     if cpu.stretches > 0 {
         body.note(&format!(
-            "CPU {} was taken {} times, for {} in all; {} of these were {} or longer and are told one by one.",
+            "CPU {} was taken {} times, for {} in all; {} of these were {} or longer and are listed one by one.",
             cpu.cpu,
             count(cpu.stretches),
             cpu.stolen_ns(),

@@ -12,7 +12,7 @@ use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Phase};
 
 /// Rows at first sight.
 const FEW: usize = 20;
-/// Parts of a stall that are told.
+/// Parts of a stall that are listed.
 const PARTS: usize = 3;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {

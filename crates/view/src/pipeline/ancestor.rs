@@ -18,7 +18,7 @@ pub enum Format {
     Short,
 }
 
-/// The kinds of time that are told, in the ancestor's order and under its titles; the producer's, which it
+/// The kinds of time that are listed, in the ancestor's order and under its titles; the producer's, which it
 /// did not have, comes last.
 #[must_use]
 pub fn titled(pipeline: &PipelineSummary) -> Vec<(String, &TimesSummary)> {

@@ -21,7 +21,7 @@ pub(super) fn render(page: &mut Page, pipeline: &PipelineSummary) {
     }
 }
 
-/// Those of a consumer's messages that are told of: the slowest hundredth, or all slow ones where too few of
+/// Those of a consumer's messages that are explained: the slowest hundredth, or all slow ones where too few of
 /// that have a row.
 pub(crate) fn told_of(pipeline: &PipelineSummary, role: PipelineRole) -> Option<&Blame> {
     let of = |level| pipeline.blame.iter().find(move |blame| blame.role == role && blame.level == level);

@@ -44,7 +44,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     }
 }
 
-/// `told`: phrases that were told already; each is told once.
+/// `told`: phrases that were printed already; each is printed once.
 fn rows<'a>(
     page: &mut Page,
     sleeper: bool,

@@ -66,7 +66,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
-/// Of threads that were followed nothing was measured by a probe: it is told from their side.
+/// Of threads that were followed nothing was measured by a probe: the report is from their side.
 fn followed(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());

@@ -42,7 +42,7 @@ pub(super) enum Line<'a> {
     },
 }
 
-/// Names that are told of short ones.
+/// Names that are listed of short ones.
 const NAMED: usize = 3;
 /// No line of short ones stands for more than one of these of the stall: what matters within is to be seen.
 const LARGEST: u64 = 8;

@@ -2,7 +2,7 @@
 //!
 //! Where the older way is right the two agree. Where they are meant to differ:
 //! - a record names a thread whose turn it cannot be: the older way went on with the turn that was known, the
-//!   machine takes the time since the last record for nobody's ([`an_unrecorded_switch_is_nobodys`]);
+//!   machine takes the time since the last record as without an owner ([`an_unrecorded_switch_is_nobodys`]);
 //! - a program that begins in the middle of a turn: the older way named the turn by how it began, the machine
 //!   by how it ended ([`a_program_that_begins_within_a_turn_names_it`]);
 //! - an interrupt whose exit was lost: in the older way it lasted to the end of the stall, with everything

@@ -3,7 +3,10 @@
 //! The series has what the jitter sampler's file has, in the same first two columns: when an interval
 //! ended, and the longest stall in it.
 
-use crate::error::ExportError;
+use super::Format;
+use crate::address::Address;
+use crate::error::{DestinationError, ExportError};
+use crate::exporter::Exporter;
 use crate::largest_part::{FACTS, Fact, facts as culprit_facts, largest_part};
 use crate::output::Output;
 use jitterscope_model::{
@@ -11,9 +14,38 @@ use jitterscope_model::{
 };
 use std::borrow::Cow;
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["csv"],
+    usage: &[(
+        "csv://FILE",
+        "stalls; ?rows=intervals or ?rows=series for the intervals. With\n\
+         ?formulas=escape a spreadsheet shows names like =1+1 as text",
+    )],
+    notes: "",
+    read,
+};
+
+const OPTIONS: &str =
+    "rows=stalls, rows=intervals and rows=series, and formulas=escape for a file that a spreadsheet opens";
+
+fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
+    let path = address.path()?;
+    let (mut rows, mut formulas) = (CsvRows::default(), Formulas::default());
+    for (key, value) in &address.options {
+        let found = match *key {
+            "rows" => CsvRows::parse(value).map(|named| rows = named),
+            "formulas" => Formulas::parse(value).map(|named| formulas = named),
+            _ => return Err(address.unknown(key, OPTIONS)),
+        };
+        found.ok_or_else(|| address.unknown(&format!("{key}={value}"), OPTIONS))?;
+    }
+    Ok(Exporter::file(path, move |output| Csv::new(output, rows, formulas)))
+}
+
 /// Which rows a file has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CsvRows {
+enum CsvRows {
     /// One a stall.
     #[default]
     Stalls,
@@ -25,7 +57,7 @@ pub enum CsvRows {
 
 impl CsvRows {
     /// The rows of this name.
-    pub(crate) fn parse(name: &str) -> Option<CsvRows> {
+    fn parse(name: &str) -> Option<CsvRows> {
         match name {
             "stalls" => Some(CsvRows::Stalls),
             "intervals" => Some(CsvRows::Intervals),
@@ -46,7 +78,7 @@ impl CsvRows {
 
 /// What becomes of a name that a spreadsheet would take for a formula, and calculate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Formulas {
+enum Formulas {
     /// Left as it is: a program that reads the file gets the name.
     #[default]
     Keep,
@@ -56,7 +88,7 @@ pub enum Formulas {
 
 impl Formulas {
     /// The choice of this name.
-    pub(crate) fn parse(name: &str) -> Option<Formulas> {
+    fn parse(name: &str) -> Option<Formulas> {
         match name {
             "keep" => Some(Formulas::Keep),
             "escape" => Some(Formulas::Escape),
@@ -66,7 +98,7 @@ impl Formulas {
 }
 
 /// Writes one file.
-pub(crate) struct Csv {
+struct Csv {
     output: Output,
     rows: CsvRows,
     formulas: Formulas,
@@ -75,7 +107,7 @@ pub(crate) struct Csv {
 }
 
 impl Csv {
-    pub(crate) fn new(output: Output, rows: CsvRows, formulas: Formulas) -> Csv {
+    fn new(output: Output, rows: CsvRows, formulas: Formulas) -> Csv {
         Csv { output, rows, formulas, facts: None, written: 0 }
     }
 

@@ -13,33 +13,56 @@
 //! none of what is said of it, nor `explained_ns`. `tid` and `comm` are the victim's.
 
 mod carrier;
+mod grammar;
 mod http;
 mod lines;
 mod udp;
 
 pub use lines::SCHEMA;
 
-use crate::error::ExportError;
-use crate::pace::Pace;
+use super::Format;
 use carrier::Carrier;
 use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
 use lines::Lines;
 use std::path::PathBuf;
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &[
+        "influx",
+        "influx+http",
+        "influx+https",
+        "influx2+http",
+        "influx2+https",
+        "influx3+http",
+        "influx3+https",
+    ],
+    usage: &[
+        ("influx://HOST:PORT", "InfluxDB 1, line protocol over UDP"),
+        ("influx+http://HOST:PORT/?db=NAME", "InfluxDB 1, with user= if wanted"),
+        ("influx2+http://HOST:PORT/?org=ORG&bucket=NAME", "InfluxDB 2"),
+        ("influx3+http://HOST:PORT/?db=NAME", "InfluxDB 3"),
+    ],
+    notes: "+https for +http where wanted. Passwords are taken from password_file= or INFLUX_PASSWORD,\n\
+            tokens from token_file= or INFLUX_TOKEN, certificates from the system's store or\n\
+            SSL_CERT_FILE.",
+    read: grammar::read,
+};
+
 /// A server's HTTP interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpPlace {
+struct HttpPlace {
     /// `http://HOST:PORT`, perhaps with a path.
-    pub base: String,
+    base: String,
     /// Which interface it speaks.
-    pub dialect: Dialect,
+    dialect: Dialect,
     /// Who we are.
-    pub credentials: Credentials,
+    credentials: Credentials,
 }
 
 /// Versions of the write interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dialect {
+enum Dialect {
     /// `/write` of InfluxDB 1.
     One {
         /// The database.
@@ -63,7 +86,7 @@ pub enum Dialect {
 
 /// How we prove who we are. Secrets are read when the target is opened, and are on no command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credentials {
+enum Credentials {
     /// Not at all.
     Nobody,
     /// InfluxDB 1: the password is in a file, else in `INFLUX_PASSWORD`.
@@ -80,18 +103,8 @@ pub enum Credentials {
     },
 }
 
-/// Opens UDP: the name is resolved, nothing is sent.
-pub(crate) fn udp(address: &str, pace: Pace) -> Result<Influx<udp::Udp>, ExportError> {
-    Ok(Influx::new(udp::Udp::open(address, pace)?))
-}
-
-/// Opens HTTP: the server is asked whether it is there.
-pub(crate) fn http(place: &HttpPlace, pace: Pace) -> Result<Influx<http::Http>, ExportError> {
-    Ok(Influx::new(http::Http::open(place, pace)?))
-}
-
 /// Makes lines of rows and gives them to a carrier.
-pub(crate) struct Influx<C> {
+struct Influx<C> {
     /// `None` once it has brought everything.
     carrier: Option<C>,
     lines: Option<Lines>,

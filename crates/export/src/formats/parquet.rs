@@ -1,25 +1,38 @@
 //! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
 
-use crate::beside::{self, Beside};
+use super::Format;
 use crate::error::ExportError;
+use crate::exporter::{CopyRun, Exporter};
+use crate::partial::{self, PartialFile};
 use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["parquet"],
+    usage: &[("parquet://FOLDER", "the run's own tables")],
+    notes: "",
+    read: |address| {
+        address.without_options()?;
+        Ok(Exporter::folder(address.path()?, Tables::open))
+    },
+};
+
 /// The tables on their way to a folder. Dropped early, they leave nothing behind, nor a folder that was
 /// made for them.
-pub(crate) struct Tables {
+struct Tables {
     folder: HeldDir,
     /// Folders that were made, the outermost first.
     made: Vec<PathBuf>,
     /// Each table's hidden file, and its final name.
-    tables: Vec<(Beside, &'static str)>,
+    tables: Vec<(PartialFile, &'static str)>,
 }
 
 impl Tables {
     /// Makes the folder if it is not there, and in it a file for each table under a hidden name.
-    pub(crate) fn open(folder: &Path) -> Result<Tables, ExportError> {
+    fn open(folder: &Path) -> Result<Tables, ExportError> {
         let mut made: Vec<PathBuf> = folder
             .ancestors()
             .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
@@ -35,16 +48,18 @@ impl Tables {
             }
         };
         for (name, _) in SCHEMA {
-            let table = beside::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
+            let table = partial::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
             tables.tables.push((table, name));
         }
         Ok(tables)
     }
+}
 
-    /// Copies the run's tables; they get their names when all of them are whole. Returns how many.
-    pub(crate) fn copy(mut self, run: &RunReader) -> Result<u64, ExportError> {
+impl CopyRun for Tables {
+    /// The tables get their names when all of them are whole.
+    fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
-        for (Beside { file, .. }, name) in &mut self.tables {
+        for (PartialFile { file, .. }, name) in &mut self.tables {
             std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
         }
         for (hidden, name) in &self.tables {

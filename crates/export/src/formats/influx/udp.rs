@@ -46,7 +46,7 @@ impl Udp {
             return;
         }
         let mut sent = self.socket.send(&self.datagram);
-        // An earlier datagram's refusal is told at the next send, which then sends nothing.
+        // An earlier datagram's refusal is reported at the next send, which then sends nothing.
         if matches!(&sent, Err(error) if error.kind() == ErrorKind::ConnectionRefused) {
             self.delivery.problem = Some("nobody listens on that port (connection refused)".into());
             sent = self.socket.send(&self.datagram);

@@ -1,6 +1,9 @@
 //! `hgrm`: the percentile table that HdrHistogram's plotters read, of all stalls, values in ns.
 
-use crate::error::ExportError;
+use super::Format;
+use crate::address::Address;
+use crate::error::{DestinationError, ExportError};
+use crate::exporter::Exporter;
 use crate::output::Output;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
@@ -8,11 +11,36 @@ use jitterscope_model::{
 };
 use std::fmt::Write;
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["hgrm"],
+    usage: &[(
+        "hgrm://FILE",
+        "percentiles of all stalls in ns; ?cpu=N for one CPU. Of a\n\
+         pipeline its accumulator's transit, ?of=TAG for another histogram",
+    )],
+    notes: "",
+    read,
+};
+
+fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
+    let path = address.path()?;
+    let (mut cpu, mut of) = (None, None);
+    for (key, value) in &address.options {
+        match *key {
+            "cpu" => cpu = Some(CpuId(value.parse().map_err(|_| address.value("cpu", value))?)),
+            "of" if !value.is_empty() => of = Some((*value).to_owned()),
+            _ => return Err(address.unknown(key, "cpu=N, of=TAG")),
+        }
+    }
+    Ok(Exporter::file(path, move |output| Hgrm::new(output, cpu, of.clone())))
+}
+
 /// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
 const STEPS: u32 = 5;
 
 /// Writes one file.
-pub(crate) struct Hgrm {
+struct Hgrm {
     output: Output,
     cpu: Option<CpuId>,
     /// The tag of the histogram to write, in place of the stalls.
@@ -27,7 +55,7 @@ const OF_PIPELINE: &str = "pipeline-accumulator-transit";
 
 impl Hgrm {
     /// Of one CPU's stalls or of all, or of a histogram by its tag.
-    pub(crate) fn new(output: Output, cpu: Option<CpuId>, of: Option<String>) -> Hgrm {
+    fn new(output: Output, cpu: Option<CpuId>, of: Option<String>) -> Hgrm {
         Hgrm { output, cpu, of, known: Vec::new(), all: None }
     }
 }

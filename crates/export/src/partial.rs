@@ -11,7 +11,7 @@ const END: &str = ".partial";
 const TRIES: u32 = 10;
 
 /// A hidden file of ours.
-pub(crate) struct Beside {
+pub(crate) struct PartialFile {
     /// Its name in the folder.
     pub(crate) name: OsString,
     pub(crate) file: File,
@@ -20,7 +20,7 @@ pub(crate) struct Beside {
 }
 
 /// Makes it for the target `name` in a folder, on the same file system so that the rename is atomic.
-pub(crate) fn make(folder: &HeldDir, name: &OsStr) -> Result<Beside, AccessError> {
+pub(crate) fn make(folder: &HeldDir, name: &OsStr) -> Result<PartialFile, AccessError> {
     remove_abandoned(folder, name);
     let mut hidden = start(name);
     hidden.push(format!("{}{END}", std::process::id()));
@@ -30,9 +30,9 @@ pub(crate) fn make(folder: &HeldDir, name: &OsStr) -> Result<Beside, AccessError
         let _ = folder.remove_file(&hidden);
         let file = folder.create_output(&hidden)?;
         match OwnerLock::take(&folder.path().join(&hidden)) {
-            Ok(lock) => return Ok(Beside { name: hidden, file, lock: Some(lock) }),
+            Ok(lock) => return Ok(PartialFile { name: hidden, file, lock: Some(lock) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => tries += 1,
-            Err(_) => return Ok(Beside { name: hidden, file, lock: None }),
+            Err(_) => return Ok(PartialFile { name: hidden, file, lock: None }),
         }
     }
 }

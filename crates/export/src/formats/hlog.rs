@@ -2,7 +2,9 @@
 //! it: a line an interval and CPU, tagged `<probe>-cpu<N>`, of a pipeline a line
 //! each of its whole histograms, too; Interval_Max in milliseconds, values in ns.
 
+use super::Format;
 use crate::error::ExportError;
+use crate::exporter::Exporter;
 use crate::output::Output;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -14,8 +16,19 @@ const NANOS_PER_MS: f64 = 1e6;
 const COLUMNS: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["hlog"],
+    usage: &[("hlog://FILE", "HdrHistogram V2 interval log, one tag a CPU, values in ns")],
+    notes: "",
+    read: |address| {
+        address.without_options()?;
+        Ok(Exporter::file(address.path()?, Hlog::new))
+    },
+};
+
 /// Writes one file.
-pub(crate) struct Hlog {
+struct Hlog {
     output: Output,
     serializer: V2DeflateSerializer,
     facts: Option<RunFacts>,
@@ -23,7 +36,7 @@ pub(crate) struct Hlog {
 }
 
 impl Hlog {
-    pub(crate) fn new(output: Output) -> Hlog {
+    fn new(output: Output) -> Hlog {
         Hlog { output, serializer: V2DeflateSerializer::new(), facts: None, written: 0 }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! `type` says what a line is: `run` (first), `stall`, `interval`, `end` (last, with each CPU's totals).
 
+use super::Format;
 use crate::error::ExportError;
+use crate::exporter::Exporter;
 use crate::output::Output;
 use jitterscope_model::{
     Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall,
@@ -10,15 +12,26 @@ use jitterscope_model::{
 };
 use serde_json::{Value, json};
 
+/// Its row.
+pub(super) static FORMAT: Format = Format {
+    schemes: &["json"],
+    usage: &[("json://FILE", "JSON lines: run, stalls with culprits, intervals, end")],
+    notes: "",
+    read: |address| {
+        address.without_options()?;
+        Ok(Exporter::file(address.path()?, Json::new))
+    },
+};
+
 /// Writes one file.
-pub(crate) struct Json {
+struct Json {
     output: Output,
     facts: Option<RunFacts>,
     written: u64,
 }
 
 impl Json {
-    pub(crate) fn new(output: Output) -> Json {
+    fn new(output: Output) -> Json {
         Json { output, facts: None, written: 0 }
     }
 

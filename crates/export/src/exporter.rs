@@ -1,0 +1,82 @@
+//! What a format makes of a destination: where it writes, and how it is opened.
+
+use crate::error::ExportError;
+use crate::output::Output;
+use crate::pace::Pace;
+use jitterscope_model::Sink;
+use jitterscope_store::RunReader;
+use std::path::{Path, PathBuf};
+
+/// A destination that its format has read. Nothing is opened yet.
+pub(crate) struct Exporter {
+    /// Where it writes.
+    pub(crate) place: Place,
+    /// How it is opened.
+    pub(crate) opening: Opening,
+    /// What the user should know before relying on it.
+    pub(crate) remark: Option<String>,
+}
+
+/// Where an exporter writes.
+pub(crate) enum Place {
+    /// One file, or `-`.
+    File(PathBuf),
+    /// Files in a folder.
+    Folder(PathBuf),
+    /// A server, as it is shown.
+    Server(String),
+}
+
+/// How an exporter is opened.
+pub(crate) enum Opening {
+    /// It takes rows: of a stored run, or while one is recorded.
+    Rows(Box<OpenRows>),
+    /// It copies files of a stored run as they are.
+    Copy(Box<OpenCopy>),
+}
+
+type OpenRows = dyn Fn(Pace) -> Result<Box<dyn Sink + Send>, ExportError> + Send + Sync;
+type OpenCopy = dyn Fn() -> Result<Box<dyn CopyRun>, ExportError> + Send + Sync;
+
+/// Copies files of a stored run.
+pub(crate) trait CopyRun {
+    /// Copies them. Returns how many.
+    ///
+    /// # Errors
+    /// The run cannot be read, or the files cannot be written.
+    fn copy(self: Box<Self>, run: &RunReader) -> Result<u64, ExportError>;
+}
+
+impl Exporter {
+    /// Writes rows to one file.
+    pub(crate) fn file<S: Sink + Send + 'static>(
+        path: PathBuf,
+        sink: impl Fn(Output) -> S + Send + Sync + 'static,
+    ) -> Exporter {
+        let own = path.clone();
+        let open = move |pace| -> Result<Box<dyn Sink + Send>, ExportError> {
+            Ok(Box::new(sink(Output::open(&own, pace)?)))
+        };
+        Exporter { place: Place::File(path), opening: Opening::Rows(Box::new(open)), remark: None }
+    }
+
+    /// Sends rows to a server.
+    pub(crate) fn server<S: Sink + Send + 'static>(
+        shown: &str,
+        sink: impl Fn(Pace) -> Result<S, ExportError> + Send + Sync + 'static,
+    ) -> Exporter {
+        let open = move |pace| -> Result<Box<dyn Sink + Send>, ExportError> { Ok(Box::new(sink(pace)?)) };
+        let place = Place::Server(shown.to_owned());
+        Exporter { place, opening: Opening::Rows(Box::new(open)), remark: None }
+    }
+
+    /// Copies files of a stored run into a folder.
+    pub(crate) fn folder<C: CopyRun + 'static>(
+        path: PathBuf,
+        copy: impl Fn(&Path) -> Result<C, ExportError> + Send + Sync + 'static,
+    ) -> Exporter {
+        let own = path.clone();
+        let open = move || -> Result<Box<dyn CopyRun>, ExportError> { Ok(Box::new(copy(&own)?)) };
+        Exporter { place: Place::Folder(path), opening: Opening::Copy(Box::new(open)), remark: None }
+    }
+}

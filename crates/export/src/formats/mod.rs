@@ -1,0 +1,95 @@
+//! The formats: each is a file, or a folder, of this one, and a row of [`FORMATS`]. Nothing else names them.
+//!
+//! A file named `-` is standard output. A destination is opened before anything is measured, so that an
+//! unreachable server or an unwritable file shows then. What is lost on the way is counted and reported
+//! ([`Delivery`](jitterscope_model::Delivery)).
+
+mod csv;
+pub(crate) mod hgrm;
+pub(crate) mod hlog;
+pub mod influx;
+mod json;
+mod parquet;
+
+use crate::address::Address;
+use crate::error::DestinationError;
+use crate::exporter::Exporter;
+
+/// Every format, in the order of the help.
+pub static FORMATS: &[&Format] =
+    &[&csv::FORMAT, &json::FORMAT, &hlog::FORMAT, &hgrm::FORMAT, &parquet::FORMAT, &influx::FORMAT];
+
+/// A format. `tests/conformance.rs` tries each by what it says of itself here.
+pub struct Format {
+    /// What may stand before `://`. A scheme belongs to one format.
+    pub schemes: &'static [&'static str],
+    /// For the help: how a destination is written, and what is written there, in lines. `FILE`, `FOLDER`,
+    /// `HOST:PORT` and `NAME` stand for what the user fills in; with these filled in, it is a destination.
+    pub usage: &'static [(&'static str, &'static str)],
+    /// For the end of the help: what else is to be known; may be empty.
+    pub notes: &'static str,
+    /// Reads place and options. Opens nothing.
+    pub(crate) read: fn(&Address<'_>) -> Result<Exporter, DestinationError>,
+}
+
+/// Columns of the help before what a format writes, where its usage leaves room.
+const USAGE: usize = 29;
+
+/// The help on destinations: every format, how it is named and what it writes.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from("Targets:\n");
+    for format in FORMATS {
+        let width = format.usage.iter().map(|(usage, _)| usage.len()).fold(USAGE, usize::max);
+        for (usage, what) in format.usage {
+            for (n, line) in what.lines().enumerate() {
+                let usage = if n == 0 { usage } else { "" };
+                text.push_str(&format!("  {usage:width$}  {line}\n"));
+            }
+        }
+    }
+    text.push_str("- as FILE is standard output.");
+    for notes in FORMATS.iter().map(|format| format.notes).filter(|notes| !notes.is_empty()) {
+        text.push('\n');
+        text.push_str(notes);
+    }
+    text
+}
+
+/// The scheme of this name, and its format.
+pub(crate) fn of_scheme(scheme: &str) -> Result<(&'static str, &'static Format), DestinationError> {
+    let mut all = FORMATS.iter().flat_map(|format| format.schemes.iter().map(move |own| (*own, *format)));
+    all.clone().find(|(own, _)| *own == scheme).ok_or_else(|| {
+        let last = all.next_back().map_or("", |(own, _)| own);
+        let others: Vec<&str> = all.map(|(own, _)| own).collect();
+        DestinationError::Scheme {
+            scheme: scheme.to_owned(),
+            known: format!("{} and {last}", others.join(", ")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn each_file_of_the_folder_is_a_row_and_each_scheme_has_one_format() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/formats");
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.filter(|name| name != "mod.rs").count(), FORMATS.len());
+        let schemes: Vec<&str> = FORMATS.iter().flat_map(|format| format.schemes).copied().collect();
+        let apart: BTreeSet<&str> = schemes.iter().copied().collect();
+        assert_eq!(schemes.len(), apart.len(), "{schemes:?}");
+    }
+
+    #[test]
+    fn the_help_fits_its_screen() {
+        let help = help();
+        for line in help.lines() {
+            assert!(line.len() <= 100, "{line}");
+        }
+    }
+}

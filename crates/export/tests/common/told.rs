@@ -1,0 +1,57 @@
+//! A stored run's rows, told to a sink as a recording tells them.
+
+use hdrhistogram::Histogram;
+use jitterscope_model::{
+    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+};
+use jitterscope_store::RunReader;
+
+/// The rows of a stored run, as they were recorded.
+pub struct Rows {
+    pub stalls: Vec<(Stall, Attribution)>,
+    pub intervals: Vec<(IntervalRow, Histogram<u64>)>,
+}
+
+impl Rows {
+    pub fn of(run: &RunReader) -> Rows {
+        let lengths = run.interval_histograms().unwrap().map(|stored| stored.unwrap().histogram);
+        Rows {
+            stalls: super::stalls(),
+            intervals: run.intervals().unwrap().map(Result::unwrap).zip(lengths).collect(),
+        }
+    }
+
+    /// Stalls before the interval in which they ended.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let (mut rows, mut stalls) = (Vec::new(), self.stalls.iter().peekable());
+        for (row, lengths) in &self.intervals {
+            while let Some((stall, own)) = stalls.next_if(|(stall, _)| stall.end <= row.end) {
+                rows.push(Row::Stall(stall, Some(own)));
+            }
+            rows.push(Row::Interval(row, lengths));
+        }
+        rows.extend(stalls.map(|(stall, own)| Row::Stall(stall, Some(own))));
+        rows
+    }
+}
+
+/// Tells a sink all rows, so many at a time; checks what it says of them meanwhile.
+pub fn tell(
+    sink: &mut dyn Sink,
+    rows: &[Row<'_>],
+    at_once: usize,
+    run: &RunManifest,
+) -> Result<Delivery, SinkError> {
+    sink.begin(&RunFacts::of(run))?;
+    let (mut taken, mut out) = (0, 0);
+    for batch in rows.chunks(at_once) {
+        taken += batch.iter().filter(|row| sink.takes(row)).count() as u64;
+        sink.rows(batch)?;
+        let now = sink.tick()?;
+        assert!((out..=taken).contains(&now), "{out} {now} {taken}");
+        out = now;
+    }
+    let delivery = sink.end(run)?;
+    assert_eq!((delivery.delivered, delivery.lost), (taken, 0), "what is taken is delivered");
+    Ok(delivery)
+}
