@@ -132,7 +132,6 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
         assert!(!summary.attribution.unwrap().proven);
         assert_eq!(RunManifest { attributed: false, ..run }.doubts(), [], "it names nobody");
     }
-    assert!(outside.to_string().contains("only 19.9 % of 5,138 kernel events"), "{outside}");
     let json = serde_json::to_value(unrecorded).unwrap();
     assert_eq!(json, serde_json::json!({"kind": "stalls_unrecorded", "unrecorded": 11, "stalls": 999}));
 }
@@ -148,7 +147,6 @@ fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
     let doubt = Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 };
     assert_eq!(run(281_044, 13_526).doubts(), [doubt]);
     assert_eq!(RunManifest { attributed: false, ..run(281_044, 13_526) }.doubts(), []);
-    assert!(doubt.to_string().contains("13,526 of 281,044 slow messages have no row"), "{doubt}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub use culprit::{
     QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict,
     Work, Worker,
 };
-pub use doubt::{Doubt, doubts_text};
+pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};

@@ -1,10 +1,10 @@
 //! How conditions came out, in words.
 
+use crate::doubts::doubts_text;
 use crate::sources;
 use jitterscope_analyze::gate::{
     Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt,
 };
-use jitterscope_model::doubts_text;
 
 /// Why a condition cannot be decided, as part of a sentence.
 #[must_use]

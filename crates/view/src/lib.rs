@@ -6,6 +6,7 @@
 pub mod chart;
 pub mod compare;
 pub mod doctor;
+mod doubts;
 mod drawn;
 mod ended;
 pub mod experiment;
@@ -29,6 +30,7 @@ pub mod tuning;
 mod warnings;
 mod words;
 
+pub use doubts::doubts_text;
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use gate::{gate_note, gate_reason};
 pub use lines::{counted, cpus_text};
