@@ -258,15 +258,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
 }
 
 fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
-    let summary = |source: &jitterscope_model::SourceReport| SourceSummary {
-        name: source.name.clone(),
-        status: source.status.clone(),
-        reason: source.reason.clone(),
-        loses: source.loses.clone(),
-        fix: source.fix.clone(),
-        lost: source.lost,
-    };
-    manifest.sources.iter().map(summary).collect()
+    manifest.sources.iter().map(SourceSummary::from).collect()
 }
 
 fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) -> Trust {

@@ -5,7 +5,7 @@ use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, MachineState, Nanos, Part, PassiveCpu,
-    RateSource, SourceStatus, StallId, ThreadAccount, Warning,
+    RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -264,13 +264,38 @@ pub struct SourceSummary {
     /// What there was of it.
     pub status: SourceStatus,
     /// Why.
+    pub problems: Vec<SourceProblem>,
+    /// What cannot be seen for it.
+    pub losses: Vec<SourceLoss>,
+    /// Records lost.
+    pub lost: u64,
+    /// The same in words; empty until they are made, where a person reads them.
+    #[serde(flatten)]
+    pub words: SourceWords,
+}
+
+/// What is told of a source in words: each a part of a sentence, or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SourceWords {
+    /// Why it is not all there.
     pub reason: String,
     /// What cannot be seen for it.
     pub loses: String,
     /// The narrowest way to get it.
     pub fix: String,
-    /// Records lost.
-    pub lost: u64,
+}
+
+impl From<&SourceReport> for SourceSummary {
+    fn from(source: &SourceReport) -> SourceSummary {
+        SourceSummary {
+            name: source.name.clone(),
+            status: source.status.clone(),
+            problems: source.problems.clone(),
+            losses: source.losses.clone(),
+            lost: source.lost,
+            words: SourceWords::default(),
+        }
+    }
 }
 
 /// What the verdicts rest on.

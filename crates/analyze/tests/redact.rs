@@ -193,9 +193,8 @@ fn manifest() -> RunManifest {
         sources: vec![SourceReport {
             name: text(),
             status: SourceStatus::Degraded,
-            reason: text(),
-            loses: text(),
-            fix: text(),
+            problems: vec![SourceProblem::Worded { reason: text(), fix: text() }],
+            losses: vec![SourceLoss::Other(text().into())],
             lost: 1,
         }],
         counters: vec![CounterTotal { cpu: CpuId(1), name: text(), total: 1, correlation: None }],

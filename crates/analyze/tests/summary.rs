@@ -3,7 +3,7 @@
 mod common;
 
 use common::{RATE, manifest, part, result, stall};
-use jitterscope_analyze::gate::{GateVerdict, evaluate, parse};
+use jitterscope_analyze::gate::{GateReason, GateVerdict, evaluate, parse};
 use jitterscope_analyze::{RunLine, RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 use proptest::prelude::*;
@@ -97,14 +97,7 @@ fn the_contract_of_the_json() {
 
 #[test]
 fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
-    let source = |lost| SourceReport {
-        name: "tracefs".into(),
-        status: SourceStatus::Available,
-        reason: String::new(),
-        loses: String::new(),
-        fix: String::new(),
-        lost,
-    };
+    let source = |lost| SourceReport { lost, ..SourceReport::available("tracefs") };
     let run = |events, inside, lost, dropped, own| {
         let mut result = result(1, &[2600; 1000]);
         (result.dropped_records, result.own_bookkeeping) = (dropped, own);
@@ -139,7 +132,6 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
         assert!(!summary.attribution.unwrap().proven);
         assert_eq!(RunManifest { attributed: false, ..run }.doubts(), [], "it names nobody");
     }
-    assert!(outside.to_string().contains("only 19.9 % of 5,138 kernel events"), "{outside}");
     let json = serde_json::to_value(unrecorded).unwrap();
     assert_eq!(json, serde_json::json!({"kind": "stalls_unrecorded", "unrecorded": 11, "stalls": 999}));
 }
@@ -155,7 +147,6 @@ fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
     let doubt = Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 };
     assert_eq!(run(281_044, 13_526).doubts(), [doubt]);
     assert_eq!(RunManifest { attributed: false, ..run(281_044, 13_526) }.doubts(), []);
-    assert!(doubt.to_string().contains("13,526 of 281,044 slow messages have no row"), "{doubt}");
 }
 
 #[test]
@@ -217,7 +208,9 @@ fn threads_go_by_their_process_and_a_condition_on_a_threads_name_is_not_decided(
     // Kept would be a lie: it took time, under another name.
     let of_thread = verdict("culprit(lto*)>0%");
     assert_eq!(of_thread.verdict, GateVerdict::Undecided);
-    assert!(of_thread.why.as_ref().unwrap().contains("write culprit(rustc)"), "{of_thread:?}");
+    let by_process =
+        |why: &GateReason| matches!(why, GateReason::GoesByProcess { program, .. } if program == "rustc");
+    assert!(of_thread.why.as_ref().is_some_and(by_process), "{of_thread:?}");
 }
 
 #[test]

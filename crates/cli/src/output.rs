@@ -268,7 +268,7 @@ pub fn error_text(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{SourceReport, SourceStatus};
+    use jitterscope_model::{SourceLoss, SourceProblem, SourceReport, SourceStatus};
 
     #[test]
     fn long_lines_of_the_parser_are_broken_between_words() {
@@ -298,14 +298,8 @@ mod tests {
 
     #[test]
     fn the_reports_own_colours_are_all_among_them() {
-        let source = SourceReport {
-            name: "tracefs".into(),
-            status: SourceStatus::Denied,
-            reason: "why".into(),
-            loses: "all".into(),
-            fix: "fix".into(),
-            lost: 0,
-        };
+        let problem = SourceProblem::MountDenied;
+        let source = SourceReport::limited("tracefs", SourceStatus::Denied, problem, SourceLoss::Causes);
         let all = [SourceStatus::Available, SourceStatus::Degraded, SourceStatus::Denied]
             .map(|status| SourceReport { status, ..source.clone() });
         for text in [

@@ -8,7 +8,7 @@ mod schema_check;
 use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
 use jitterscope_testing::{SplitMix64, highest_cpu, turn};
 use schema_check::{hold, schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -380,8 +380,8 @@ fn an_arm_by_command_begins_when_another_command_shows_it() {
     hold(&schema("experiment"), &found, "experiment");
     assert_eq!((&found["ended"], &found["pairs"]), (&"void".into(), &0.into()));
     let void = found["void"].as_array().unwrap();
-    let said = "the change was not seen to be in force within 300 ms";
-    assert!(void.len() == 5 && void.iter().all(|why| why == said), "{found}");
+    let unseen = json!({"id": "not_in_force", "arm": "B", "within_ns": 300_000_000});
+    assert!(void.len() == 5 && void.iter().all(|why| *why == unseen), "{found}");
     let wrong =
         ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "no-such-command-at-all"];
     let output = run(dir.path(), &[&wrong[..], &["-d", "200ms", "-q"]].concat());

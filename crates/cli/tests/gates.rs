@@ -7,7 +7,7 @@ mod common;
 mod stored;
 
 use common::{Scenario, part, source};
-use jitterscope_model::{CulpritKind, Nanos, RunManifest, SourceStatus, ThreadAccount};
+use jitterscope_model::{CpuId, CulpritKind, Nanos, RunManifest, SourceProblem, SourceStatus, ThreadAccount};
 use std::path::Path;
 use std::process::Command;
 use stored::store;
@@ -109,10 +109,10 @@ fn what_a_missing_source_would_have_shown_is_not_kept() {
     );
     let absent = stored_with(|manifest| {
         let mut smi = source("smi", SourceStatus::Absent, 0);
-        smi.reason = "the kernel has no msr driver".into();
+        smi.problems = vec![SourceProblem::NoMsrDevice { cpu: CpuId(0), virtual_machine: false }];
         manifest.sources.push(smi);
     });
-    holds(absent.path(), &["report", "RUN"], &[("firmware>0.1%", 4, "has no msr driver")]);
+    holds(absent.path(), &["report", "RUN"], &[("firmware>0.1%", 4, "the kernel has no msr driver")]);
     let counted = |hypervisor: Option<String>| {
         stored_with(|manifest| {
             manifest.sources.push(source("smi", SourceStatus::Available, 0));

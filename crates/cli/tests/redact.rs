@@ -23,9 +23,11 @@ fn manifest(clock: ClockReading) -> RunManifest {
     let source = |name: &str| SourceReport {
         name: name.into(),
         status: SourceStatus::Degraded,
-        reason: mark("reason"),
-        loses: mark("loses"),
-        fix: mark("fix"),
+        problems: vec![
+            SourceProblem::Worded { reason: mark("reason"), fix: mark("fix") },
+            SourceProblem::GraphTaken { functions: mark("functions") },
+        ],
+        losses: vec![SourceLoss::Other(mark("loses").into()), SourceLoss::Causes],
         lost: 1,
     };
     RunManifest {

@@ -13,7 +13,8 @@ use common::{busy, late};
 use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
 use jitterscope_model::{
     CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext, MeasuringThread,
-    MovedBecause, Mover, Nanos, PipelineRole, QuotaLimit, SubjectFields, TimerSource, Warning,
+    MovedBecause, Mover, Nanos, NoKernelEvents, PipelineRole, QuotaLimit, SourceProblem, SubjectFields,
+    TimerSource, Warning,
 };
 use jitterscope_recording::selftest::{
     Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
@@ -45,7 +46,7 @@ fn warnings() -> Vec<Warning> {
     let text = || "x".to_owned();
     let (cpu, role) = (CpuId(1), PipelineRole::Journaller);
     vec![
-        Warning::NoKernelEvents { wanted: true, reason: text(), fix: "run as root".into() },
+        Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(SourceProblem::MountDenied) }),
         Warning::NoFreeCpu { cpus: cpus(), taken: CpuUse::Measured },
         Warning::NobodyBelongs { cpus: cpus(), look_ns: Nanos(1) },
         Warning::NobodyMet { whom: text(), watching: true },

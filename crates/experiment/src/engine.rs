@@ -4,7 +4,7 @@ mod block;
 mod judging;
 mod turning;
 
-use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, order};
+use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, VoidReason, order};
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
@@ -14,9 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use turning::Turn;
-
-/// Of a pair that is said to count, and has no runs.
-const NOT_MEASURED: &str = "it was not measured";
 
 /// What is measured.
 pub trait Subject {
@@ -62,7 +59,7 @@ pub trait Observer {
     fn measured(&mut self, _arm: Arm, _counted: usize, _of: usize) {}
 
     /// A pair, or a run where the arms do not take turns, does not count; why.
-    fn void(&mut self, _why: &str) {}
+    fn void(&mut self, _why: &VoidReason) {}
 }
 
 impl Observer for () {}
@@ -162,7 +159,7 @@ pub struct Outcome {
     /// Pairs that count.
     pub pairs: usize,
     /// Why the others do not.
-    pub void: Vec<String>,
+    pub void: Vec<VoidReason>,
     /// What was measured before a break and cannot be gone on from; null where there is nothing of that.
     pub left_out: Option<String>,
     /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
@@ -240,7 +237,7 @@ struct Engine<'e> {
     runs: [Vec<ComparedRun>; 2],
     /// Whether the first of them is of the first pair, and its run without the change came after one with it.
     unsure: bool,
-    void: Vec<String>,
+    void: Vec<VoidReason>,
     /// What was measured before and cannot be gone on from.
     left_out: Option<String>,
     decisions: Vec<Decision>,
@@ -255,7 +252,7 @@ impl Engine<'_> {
             let Pair { a, b, void, order, .. } = self.of.session.pairs[at].clone();
             match (void, a, b) {
                 (Some(why), ..) => self.void.push(why),
-                (None, None, _) | (None, _, None) => self.void.push(NOT_MEASURED.to_owned()),
+                (None, None, _) | (None, _, None) => self.void.push(VoidReason::NotMeasured),
                 (None, Some(a), Some(b)) => {
                     let (a, b) = (self.of.subject.load(&a)?, self.of.subject.load(&b)?);
                     self.count(at, order, [a, b]);

@@ -22,6 +22,7 @@ mod pace;
 mod predicted;
 mod screen;
 mod session;
+mod void_reason;
 
 pub use arm::{Arm, order};
 pub use auto_plan::{AutoPlan, Candidate, Step};
@@ -41,3 +42,4 @@ pub use pace::Pace;
 pub use predicted::Predicted;
 pub use screen::{Screened, screen};
 pub use session::{BlockRun, Chosen, Header, Pair, SESSION_VERSION, Session};
+pub use void_reason::VoidReason;

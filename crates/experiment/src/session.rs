@@ -1,7 +1,7 @@
 //! What an experiment has measured so far, a line a pair, or a line a run where arms do not take turns, so that it
 //! can go on.
 
-use crate::{Arm, ExperimentError, Surroundings};
+use crate::{Arm, ExperimentError, Surroundings, VoidReason};
 use jitterscope_platform::HeldDir;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::File;
@@ -44,7 +44,7 @@ pub struct Pair {
     #[serde(default, deserialize_with = "measured")]
     pub b: Option<PathBuf>,
     /// Why it does not count, if it does not.
-    pub void: Option<String>,
+    pub void: Option<VoidReason>,
 }
 
 /// The folder of a run, if it was measured: sessions of before say that it was not by an empty one.
@@ -62,7 +62,7 @@ pub struct BlockRun {
     /// The kernel's id of the boot in which it was made: what one boot had is not in the next.
     pub boot_id: String,
     /// Why it does not count, if it does not.
-    pub void: Option<String>,
+    pub void: Option<VoidReason>,
 }
 
 /// What was chosen to be tried, all of it at once.
@@ -201,7 +201,12 @@ impl Session {
     ///
     /// # Errors
     /// The disk is full or gone.
-    pub fn add_run(&mut self, arm: Arm, run: PathBuf, void: Option<String>) -> Result<(), ExperimentError> {
+    pub fn add_run(
+        &mut self,
+        arm: Arm,
+        run: PathBuf,
+        void: Option<VoidReason>,
+    ) -> Result<(), ExperimentError> {
         let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
         let made = BlockRun { arm, run, boot_id: self.boot_id.clone(), void };
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
@@ -276,7 +281,13 @@ mod tests {
     fn pair(number: usize) -> Pair {
         let order = crate::order(7, number);
         let run = |name: &str| Some(PathBuf::from(name));
-        Pair { pair: number, order, a: run("a"), b: run("b"), void: (number == 1).then(|| "why".into()) }
+        Pair {
+            pair: number,
+            order,
+            a: run("a"),
+            b: run("b"),
+            void: (number == 1).then_some(VoidReason::NotMeasured),
+        }
     }
 
     #[test]
@@ -302,7 +313,8 @@ mod tests {
         let folder = dir.path().join("session");
         let mut session = Session::begin(&folder, header()).unwrap();
         let order = crate::order(7, 0);
-        let unseen = Pair { pair: 0, order, a: None, b: None, void: Some("unseen".into()) };
+        let unseen =
+            Pair { pair: 0, order, a: None, b: None, void: Some(VoidReason::Worded("unseen".into())) };
         session.add(unseen.clone()).unwrap();
         let line = |rest: &str| format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{rest}}}\n");
         let file = folder.join(FILE);
@@ -311,7 +323,7 @@ mod tests {
         std::fs::write(&file, whole.clone() + &line(r#""a":"","b":"","void":"unseen""#)).unwrap();
         let [first, second] = &Session::resume(&folder, "boot").unwrap().pairs[..] else { panic!("two") };
         assert_eq!(*first, unseen);
-        assert_eq!((&second.a, &second.b, second.void.as_deref()), (&None, &None, Some("unseen")));
+        assert_eq!((&second.a, &second.b, &second.void), (&None, &None, &unseen.void));
         for counts in [r#""a":"","b":"b","void":null"#, r#""a":"a","void":null"#] {
             std::fs::write(&file, whole.clone() + &line(counts)).unwrap();
             let error = Session::resume(&folder, "boot").unwrap_err().to_string();
@@ -327,10 +339,11 @@ mod tests {
         session.add_run(Arm::A, "a".into(), None).unwrap();
         drop(session);
         let mut session = Session::resume(&folder, "the next boot").unwrap();
-        session.add_run(Arm::B, "b".into(), Some("why".into())).unwrap();
+        let why = VoidReason::CommandFailed { arm: Arm::B, status: "1".into() };
+        session.add_run(Arm::B, "b".into(), Some(why.clone())).unwrap();
         let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else { panic!("two") };
         assert_eq!((a.arm, &*a.boot_id, &a.void), (Arm::A, "boot", &None));
-        assert_eq!((b.arm, &*b.boot_id, b.void.as_deref()), (Arm::B, "the next boot", Some("why")));
+        assert_eq!((b.arm, &*b.boot_id, &b.void), (Arm::B, "the next boot", &Some(why)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod common;
 mod fakes;
 
 use fakes::{Bench, Fake, experiment, session};
-use jitterscope_experiment::{Arm, BootArm, Ended, InForceIn, Verified};
+use jitterscope_experiment::{Arm, BootArm, Ended, InForceIn, Verified, VoidReason};
 use jitterscope_model::Nanos;
 
 #[test]
@@ -73,7 +73,7 @@ fn a_change_that_is_not_seen_to_be_in_force_is_told_as_that() {
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.interleaved, bench.arms.len()), (Ended::Unseen, false, 8));
-    assert_eq!(outcome.void, ["the change was not seen to be in force within 1.00 us"]);
+    assert_eq!(outcome.void, [VoidReason::NotInForce { arm: Arm::B, within_ns: Nanos(1_000) }]);
     assert!(!machine.applied.get());
     // What was measured without it stays.
     (machine.seen, bench.arms) = (None, Vec::new());
@@ -130,5 +130,5 @@ fn across_a_reboot_too_few_runs_without_the_change_cannot_be_made_up_for() {
     (bench.stop_after, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, bench.arms.len()), (Ended::Unseen, 0));
-    assert!(outcome.void[0].starts_with("only 3 of 8 runs"), "{:?}", outcome.void);
+    assert_eq!(outcome.void, [VoidReason::TooFewBeforeReboot { made: 3, wanted: 8 }]);
 }

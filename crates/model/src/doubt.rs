@@ -1,11 +1,11 @@
 //! When what a run says of culprits does not hold.
 
-use crate::{RunManifest, thousands};
-use serde::Serialize;
+use crate::RunManifest;
+use serde::{Deserialize, Serialize};
 
 /// Why the evidence of a run fails its own proof: who stole the time is not said then, no setting is advised,
 /// and nothing is passed or failed by it. What was measured holds all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Doubt {
     /// Kernel events of the measured CPUs lie outside of all stalls, where a probe that spins must have been
@@ -84,41 +84,4 @@ impl RunManifest {
         }
         doubts
     }
-}
-
-impl std::fmt::Display for Doubt {
-    /// As part of a sentence, with what to do.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Doubt::EventsOutsideStalls { events, inside } => {
-                // Rounded down, so that what fails never reads as 99 %.
-                let tenths = u128::from(*inside) * 1000 / u128::from(*events).max(1);
-                write!(
-                    f,
-                    "only {}.{} % of {} kernel events fell into stalls, and 99 % must (raise --threshold)",
-                    tenths / 10,
-                    tenths % 10,
-                    thousands(*events)
-                )
-            }
-            Doubt::EventsLost { lost, events } => {
-                let (lost, events) = (thousands(*lost), thousands(*events));
-                write!(f, "{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
-            }
-            Doubt::StallsUnrecorded { unrecorded, stalls } => {
-                let (unrecorded, stalls) = (thousands(*unrecorded), thousands(*stalls));
-                write!(f, "{unrecorded} of {stalls} stalls have no record (raise --threshold)")
-            }
-            Doubt::MessagesUnrecorded { unrecorded, slow } => {
-                let (unrecorded, slow) = (thousands(*unrecorded), thousands(*slow));
-                write!(f, "{unrecorded} of {slow} slow messages have no row (raise --threshold)")
-            }
-        }
-    }
-}
-
-/// What a run fails by, in a sentence's part: `a; b`.
-#[must_use]
-pub fn doubts_text(doubts: &[Doubt]) -> String {
-    doubts.iter().map(Doubt::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -30,6 +30,7 @@ mod record_cost;
 mod rows;
 mod run_head;
 mod source;
+mod source_problem;
 mod thousands;
 mod thread_account;
 mod time;
@@ -49,7 +50,7 @@ pub use culprit::{
     QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict,
     Work, Worker,
 };
-pub use doubt::{Doubt, doubts_text};
+pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
@@ -79,6 +80,7 @@ pub use record_cost::RecordCost;
 pub use rows::{Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
+pub use source_problem::{SourceLoss, SourceProblem, TracefsFlaw};
 pub use thousands::thousands;
 pub use thread_account::{CpuShare, RanInstead, StoppedBy, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
@@ -88,4 +90,4 @@ pub use turn::{
 };
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};
-pub use warning::{CpuUse, MeasuringThread, OtherWarning, Warning};
+pub use warning::{CpuUse, MeasuringThread, NoKernelEvents, OtherWarning, Warning};

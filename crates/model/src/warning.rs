@@ -1,4 +1,4 @@
-use crate::{CpuId, CpuSet, EndedEarly, JournalEnd, Nanos, PipelineRole, QuotaLimit};
+use crate::{CpuId, CpuSet, EndedEarly, JournalEnd, Nanos, PipelineRole, QuotaLimit, SourceProblem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,14 +9,7 @@ use serde_json::{Map, Value};
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Warning {
     /// Stalls are counted, not attributed.
-    NoKernelEvents {
-        /// Kernel events were wanted; otherwise `--no-trace` was given.
-        wanted: bool,
-        /// What the system said.
-        reason: String,
-        /// The narrowest way to have them; empty where there is none.
-        fix: String,
-    },
+    NoKernelEvents(NoKernelEvents),
     /// Every usable CPU is taken, so our own threads ran on the same ones.
     NoFreeCpu {
         /// The CPUs.
@@ -260,6 +253,35 @@ pub enum Warning {
     Other(OtherWarning),
 }
 
+/// Why stalls are counted and not attributed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenNoKernelEvents")]
+pub struct NoKernelEvents {
+    /// Kernel events were wanted; otherwise `--no-trace` was given.
+    pub wanted: bool,
+    /// Why there were none; null where none were wanted.
+    pub problem: Option<SourceProblem>,
+}
+
+/// The same as any version wrote it: earlier ones said in words what stood in the way.
+#[derive(Deserialize)]
+struct WrittenNoKernelEvents {
+    wanted: bool,
+    #[serde(default)]
+    problem: Option<SourceProblem>,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    fix: String,
+}
+
+impl From<WrittenNoKernelEvents> for NoKernelEvents {
+    fn from(written: WrittenNoKernelEvents) -> NoKernelEvents {
+        let WrittenNoKernelEvents { wanted, problem, reason, fix } = written;
+        NoKernelEvents { wanted, problem: problem.or_else(|| SourceProblem::worded(reason, fix)) }
+    }
+}
+
 /// A warning whose fields this version does not know, kept as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherWarning {
@@ -337,6 +359,20 @@ mod tests {
         assert_eq!(warning.id(), "dropped-records");
         let ended = |disk_full| Warning::from(JournalEnd { disk_full, why: String::new() }).id();
         assert_eq!([ended(true), ended(false)], ["journal-disk-full", "journal-ended"]);
+    }
+
+    #[test]
+    fn why_there_were_no_kernel_events_is_read_as_every_version_wrote_it() {
+        let read = |text| serde_json::from_value::<Warning>(text).unwrap();
+        let earlier = json!({"id": "no-kernel-events", "wanted": true, "reason": "denied", "fix": "be root"});
+        let problem = SourceProblem::Worded { reason: "denied".into(), fix: "be root".into() };
+        let warning = Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) });
+        assert_eq!(read(earlier), warning);
+        assert_eq!(read(serde_json::to_value(&warning).unwrap()), warning);
+        let unwanted = json!({"id": "no-kernel-events", "wanted": false, "reason": "", "fix": ""});
+        let none = Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None });
+        assert_eq!(read(unwanted), none);
+        assert_eq!(none.id(), "no-kernel-events");
     }
 
     #[test]

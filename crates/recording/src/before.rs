@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
-use jitterscope_model::{CpuUse, SourceReport, SourceStatus, Warning};
+use jitterscope_model::{CpuUse, NoKernelEvents, SourceLoss, SourceReport, Warning};
 use jitterscope_platform::{ClockChoice, Machine, Topology};
 
 /// Warnings of the machine and of the settings.
@@ -49,20 +49,10 @@ pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
 }
 
 /// There are no kernel events: as a source, and as a circumstance.
-pub(crate) fn blind(why: NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
-    let (status, reason, fix) = match why {
-        NoEvents::Trace(error) => (error.status(), error.to_string(), error.fix()),
-        NoEvents::Context(error) => (SourceStatus::Absent, error.to_string(), String::new()),
-    };
-    sources.push(SourceReport {
-        name: "tracefs".into(),
-        status,
-        reason: reason.clone(),
-        loses: "who caused a stall: stalls are counted, not attributed".into(),
-        fix: fix.clone(),
-        lost: 0,
-    });
-    Warning::NoKernelEvents { wanted: true, reason, fix }
+pub(crate) fn blind(why: &NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
+    let problem = why.problem();
+    sources.push(SourceReport::limited("tracefs", why.status(), problem.clone(), SourceLoss::Causes));
+    Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why a recording failed as a whole. What fails in part is a warning of the run instead.
 
-use jitterscope_model::{CpuId, Nanos};
+use crate::graph::GraphError;
+use jitterscope_model::{CpuId, Nanos, SourceProblem};
 use jitterscope_platform::{ClockError, PinError};
 
 impl RecordError {
@@ -13,6 +14,24 @@ impl RecordError {
             RecordError::Clock(ClockError::TscUnusable(_)) | RecordError::Graph { .. } => true,
             _ => false,
         }
+    }
+
+    /// What stood between us and the kernel's records, where that is the reason. The error says what failed for
+    /// it; its words are added where a person reads them.
+    #[must_use]
+    pub fn problem(&self) -> Option<&SourceProblem> {
+        match self {
+            RecordError::Blind { problem }
+            | RecordError::Graph { problem }
+            | RecordError::NothingToWatch { problem } => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+impl From<GraphError> for RecordError {
+    fn from(error: GraphError) -> RecordError {
+        RecordError::Graph { problem: error.problem() }
     }
 }
 
@@ -74,27 +93,22 @@ pub enum RecordError {
     #[error(transparent)]
     Follow(#[from] crate::threads::FollowError),
     /// Threads cannot be followed without the kernel's events.
-    #[error("threads cannot be followed without kernel events: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]
+    #[error("threads cannot be followed without kernel events")]
     Blind {
         /// Why there are none.
-        reason: String,
-        /// What to do.
-        fix: String,
+        problem: SourceProblem,
     },
     /// Kernel functions were to be looked into, and cannot be.
-    #[error("kernel functions cannot be looked into: {why}{}", why.with_fix())]
+    #[error("kernel functions cannot be looked into")]
     Graph {
         /// Why.
-        #[from]
-        why: crate::graph::GraphError,
+        problem: SourceProblem,
     },
     /// Nobody spins, so only the kernel's events tell.
-    #[error("without a probe only kernel events tell what took a CPU, and there are none: {reason}{}{fix}", if fix.is_empty() { "" } else { "; " })]
+    #[error("without a probe only kernel events tell what took a CPU, and there are none")]
     NothingToWatch {
         /// Why there are none.
-        reason: String,
-        /// What to do.
-        fix: String,
+        problem: SourceProblem,
     },
     /// Nothing was seen to belong anywhere.
     #[error(

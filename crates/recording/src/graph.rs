@@ -4,8 +4,8 @@ use crate::names::LiveNames;
 use crate::price::RecordClock;
 use jitterscope_attribute::Lexicon;
 use jitterscope_model::{
-    CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError, SourceReport,
-    TickRate, Ticks,
+    CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError, SourceProblem,
+    SourceReport, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::tracefs::graph_functions;
@@ -31,11 +31,15 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// What to do about it, as it is added to what is wrong; empty when nothing helps.
-    pub(crate) fn with_fix(&self) -> String {
+    /// The same as a report of sources has it.
+    #[must_use]
+    pub fn problem(&self) -> SourceProblem {
         match self {
-            GraphError::Trace(error) if !error.fix().is_empty() => format!("; to have it: {}", error.fix()),
-            _ => String::new(),
+            GraphError::Trace(error) => error.problem(),
+            GraphError::Context(error) => error.problem(),
+            GraphError::NoFormat => {
+                SourceProblem::EventsMissing { events: vec!["ftrace:funcgraph_entry".into()] }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::steal::StealWatch;
 use jitterscope_attribute::OutsideHints;
-use jitterscope_model::{CpuId, CpuSet, SourceReport, SourceStatus};
+use jitterscope_model::{CpuId, CpuSet, SourceReport};
 use jitterscope_platform::{KeptFile, Machine};
 use jitterscope_source::counters::parse_rows;
 use jitterscope_source::smi::{SmiCounter, SmiError};
@@ -82,22 +82,9 @@ impl HintReader {
     }
 
     pub(crate) fn report(&self) -> SourceReport {
-        let (status, reason, loses, fix) = match &self.smi {
-            Ok(_) => (SourceStatus::Available, String::new(), "", ""),
-            Err(error) => (
-                match error {
-                    SmiError::Denied(_) => SourceStatus::Denied,
-                    _ => SourceStatus::Absent,
-                },
-                error.to_string(),
-                "firmware (SMI) told apart from hardware and hypervisor",
-                match error {
-                    SmiError::NoDevice(_) => "modprobe msr",
-                    SmiError::Denied(_) => "run as root without kernel lockdown",
-                    _ => "",
-                },
-            ),
-        };
-        SourceReport { name: "smi".into(), status, reason, loses: loses.into(), fix: fix.into(), lost: 0 }
+        match &self.smi {
+            Ok(_) => SourceReport::available("smi"),
+            Err(error) => error.report(self.steal.is_some()),
+        }
     }
 }

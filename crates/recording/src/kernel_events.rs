@@ -7,7 +7,7 @@ use crate::price::{PriceTally, RecordClock};
 use crate::quotas::QuotaWatch;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError,
-    Source, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
+    Source, SourceProblem, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
 };
 use jitterscope_platform::{KeptFile, Machine};
 use jitterscope_source::{
@@ -22,6 +22,24 @@ const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 pub(crate) enum NoEvents {
     Trace(TraceError),
     Context(ContextError),
+}
+
+impl NoEvents {
+    /// How a report of sources calls this.
+    pub(crate) fn status(&self) -> SourceStatus {
+        match self {
+            NoEvents::Trace(error) => error.status(),
+            NoEvents::Context(_) => SourceStatus::Absent,
+        }
+    }
+
+    /// What stands in the way.
+    pub(crate) fn problem(&self) -> SourceProblem {
+        match self {
+            NoEvents::Trace(error) => error.problem(),
+            NoEvents::Context(error) => error.problem(),
+        }
+    }
 }
 
 /// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
@@ -248,22 +266,8 @@ impl Source for KernelEvents {
 }
 
 fn load_symbols(machine: &Machine) -> (Symbols, SourceReport) {
-    let mut report = SourceReport {
-        name: "symbols".into(),
-        status: SourceStatus::Available,
-        reason: String::new(),
-        loses: String::new(),
-        fix: String::new(),
-        lost: 0,
-    };
     match Symbols::load(machine) {
-        Ok(symbols) => (symbols, report),
-        Err(error) => {
-            report.status = SourceStatus::Degraded;
-            report.reason = error.to_string();
-            report.loses = "names of kernel functions: addresses are shown instead".into();
-            report.fix = "sysctl kernel.kptr_restrict=1 and read /proc/kallsyms as root".into();
-            (Symbols::default(), report)
-        }
+        Ok(symbols) => (symbols, SourceReport::available("symbols")),
+        Err(error) => (Symbols::default(), error.report()),
     }
 }

@@ -17,8 +17,8 @@ use crate::threshold::{self, Threshold};
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
-    TickRate, Ticks, WakeupConditions, Warning,
+    ClockKind, ClockReading, CpuId, CpuSet, Nanos, NoKernelEvents, ProbeKind, ProbeSettings, RunManifest,
+    SinkError, TickRate, Ticks, WakeupConditions, Warning,
 };
 use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
@@ -171,11 +171,7 @@ impl<'a> Subject for Probing<'a> {
 /// Kernel events where they are wanted and can be had; why not is noted.
 fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
     if !settings.trace {
-        stage.warnings.push(Warning::NoKernelEvents {
-            wanted: false,
-            reason: String::new(),
-            fix: String::new(),
-        });
+        stage.warnings.push(Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }));
         return Ok(None);
     }
     let wanted = ProbeEventsSettings {
@@ -206,7 +202,7 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
         // What was asked for cannot be had: no recording is better than one that cannot see it.
         Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => Err(GraphError::Trace(error).into()),
         Err(why) => {
-            let circumstance = before::blind(why, &mut stage.sources);
+            let circumstance = before::blind(&why, &mut stage.sources);
             stage.warnings.push(circumstance);
             Ok(None)
         }

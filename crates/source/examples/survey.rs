@@ -5,12 +5,6 @@ use jitterscope_platform::Machine;
 
 fn main() {
     for report in jitterscope_source::survey(&Machine::host(), ClockKind::Tsc) {
-        println!("{:<12} {:<10} {}", report.name, report.status.as_str(), report.reason);
-        if !report.loses.is_empty() {
-            println!("{:23} loses: {}", "", report.loses);
-        }
-        if !report.fix.is_empty() {
-            println!("{:23} fix: {}", "", report.fix);
-        }
+        println!("{:<12} {:<10} {:?} {:?}", report.name, report.status, report.problems, report.losses);
     }
 }

@@ -4,7 +4,7 @@ use crate::format::{EventFormat, FormatError};
 use crate::ring::{LayoutError, PageLayout};
 use crate::symbols::Symbols;
 use crate::tasks::Tasks;
-use jitterscope_model::{ClockKind, Comm, KernelAddr, SetupStep};
+use jitterscope_model::{ClockKind, Comm, KernelAddr, SetupStep, SourceProblem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,6 +28,14 @@ pub enum ContextError {
     /// An event's format.
     #[error(transparent)]
     Format(#[from] FormatError),
+}
+
+impl ContextError {
+    /// The same as a report of sources has it.
+    #[must_use]
+    pub fn problem(&self) -> SourceProblem {
+        SourceProblem::FormatUnreadable { parser: self.to_string() }
+    }
 }
 
 /// All that decoding and naming needs beside the pages themselves.

@@ -1,6 +1,6 @@
 //! The count of system management interrupts, firmware's own, from model-specific register 0x34.
 
-use jitterscope_model::CpuId;
+use jitterscope_model::{CpuId, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 use rustix::io::Errno;
 use std::fs::File;
@@ -29,6 +29,34 @@ pub enum SmiError {
         /// What the kernel said.
         source: std::io::Error,
     },
+}
+
+impl SmiError {
+    /// The source as a report has it.
+    #[must_use]
+    pub fn report(&self, virtual_machine: bool) -> SourceReport {
+        let problem = match self {
+            SmiError::NoDevice(cpu) => SourceProblem::NoMsrDevice { cpu: *cpu, virtual_machine },
+            SmiError::Denied(cpu) => SourceProblem::MsrDenied { cpu: *cpu, virtual_machine },
+            SmiError::NoRegister(cpu) => SourceProblem::NoSmiCount { cpu: *cpu, virtual_machine },
+            SmiError::Read { cpu, source } => {
+                SourceProblem::MsrUnreadable { cpu: *cpu, virtual_machine, system: source.to_string() }
+            }
+        };
+        // What a virtual machine refuses would not count the host's firmware.
+        let status = match self {
+            SmiError::Denied(_) if !virtual_machine => SourceStatus::Denied,
+            _ => SourceStatus::Absent,
+        };
+        SourceReport::limited("smi", status, problem, SourceLoss::Firmware)
+    }
+}
+
+/// Whether `/proc/cpuinfo` says that this is a virtual machine.
+pub(crate) fn virtual_machine(machine: &Machine) -> bool {
+    let text = machine.read("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// An open register device.

@@ -1,6 +1,6 @@
 //! Kernel function names by address, from `/proc/kallsyms`.
 
-use jitterscope_model::KernelAddr;
+use jitterscope_model::{KernelAddr, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -25,6 +25,29 @@ pub enum SymbolsError {
     /// It cannot be read.
     #[error("/proc/kallsyms: {0}")]
     Read(#[from] io::Error),
+}
+
+impl SymbolsError {
+    /// The source as a report has it.
+    #[must_use]
+    pub fn report(&self) -> SourceReport {
+        let denied = match self {
+            SymbolsError::Hidden { .. } => true,
+            SymbolsError::Read(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            SymbolsError::Empty => false,
+        };
+        let problem = match self {
+            SymbolsError::Hidden { kptr_restrict } => {
+                SourceProblem::AddressesHidden { kptr_restrict: kptr_restrict.clone() }
+            }
+            SymbolsError::Empty => SourceProblem::NoFunctionNames,
+            SymbolsError::Read(error) => {
+                SourceProblem::FunctionNamesUnreadable { denied, system: error.to_string() }
+            }
+        };
+        let status = if denied { SourceStatus::Denied } else { SourceStatus::Absent };
+        SourceReport::limited("symbols", status, problem, SourceLoss::FunctionNames)
+    }
 }
 
 /// Symbols that there is room for from the start, and bytes of their names: a kernel's with its modules. What is

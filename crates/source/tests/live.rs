@@ -53,7 +53,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
             None
         }
         Err(error) => {
-            eprintln!("SKIPPED: {error}; {}", error.fix());
+            eprintln!("SKIPPED: {error}; {}", error.problem().id());
             None
         }
     }
@@ -358,8 +358,8 @@ fn a_survey_leaves_the_machine_as_it_was() {
     let reports = jitterscope_source::survey(&Machine::host(), ClockKind::Tsc);
     for report in &reports {
         let is_whole = report.status == SourceStatus::Available;
-        assert_eq!(report.reason.is_empty(), is_whole, "{report:?}");
-        assert_eq!(report.loses.is_empty(), is_whole, "{report:?}");
+        assert_eq!(report.problems.is_empty(), is_whole, "{report:?}");
+        assert_eq!(report.losses.is_empty(), is_whole, "{report:?}");
     }
     assert_eq!(std::fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
 }

@@ -1,8 +1,10 @@
 //! What a machine lets us see, and what was changed on it.
 
 use crate::lines::{Lines, counted, cpus_text};
+use crate::sources::source_words;
 use crate::style::{Style, Tone};
-use jitterscope_model::{SourceReport, SourceStatus, visible};
+use jitterscope_analyze::SourceWords;
+use jitterscope_model::{SourceLoss, SourceReport, SourceStatus, visible};
 use jitterscope_tune::{NowIs, Status, called};
 use std::fmt::Write;
 
@@ -42,6 +44,10 @@ pub fn changed_by_tune(tuned: &Status) -> String {
     text
 }
 
+fn words(source: &SourceReport) -> SourceWords {
+    source_words(&source.problems, &source.losses)
+}
+
 /// What all of it comes to, in a sentence or two.
 #[must_use]
 pub fn verdict(sources: &[SourceReport]) -> String {
@@ -52,7 +58,8 @@ pub fn verdict(sources: &[SourceReport]) -> String {
     let named = match lacks("tracefs").filter(|tracefs| tracefs.status != SourceStatus::Degraded) {
         Some(tracefs) => format!(
             "Stalls can be measured here, but not who causes them: {}. To have it: {}.",
-            tracefs.reason, tracefs.fix
+            words(tracefs).reason,
+            words(tracefs).fix
         ),
         None if lacking.is_empty() => {
             "Stalls can be measured here, and all that names their causes is there.".into()
@@ -64,7 +71,7 @@ pub fn verdict(sources: &[SourceReport]) -> String {
         ),
     };
     match lacks("tsc") {
-        Some(tsc) => format!("{named} Short ones go unseen: {}.", tsc.reason),
+        Some(tsc) => format!("{named} Short ones go unseen: {}.", words(tsc).reason),
         None => named,
     }
 }
@@ -81,16 +88,16 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
         }
         // What several have in common is reported once.
         let Some(first) = alike.first() else { continue };
-        let mut loses: Vec<&str> = Vec::new();
-        for source in &alike {
-            let lost = source.loses.as_str();
-            if !lost.is_empty() && !loses.contains(&lost) {
-                loses.push(lost);
+        let mut losses: Vec<SourceLoss> = Vec::new();
+        for loss in alike.iter().flat_map(|source| &source.losses) {
+            if !losses.contains(loss) {
+                losses.push(loss.clone());
             }
         }
-        for (what, value) in [("why", &first.reason), ("lost", &loses.join("; ")), ("fix", &first.fix)] {
+        let SourceWords { reason, loses, fix } = source_words(&first.problems, &losses);
+        for (what, value) in [("why", reason), ("lost", loses), ("fix", fix)] {
             if !value.is_empty() {
-                text.wrapped(&format!("{:>17} ", format!("{what}:")), value);
+                text.wrapped(&format!("{:>17} ", format!("{what}:")), &value);
             }
         }
     }
@@ -102,8 +109,8 @@ fn alike(sources: &[SourceReport]) -> Vec<Vec<&SourceReport>> {
     let mut groups: Vec<Vec<&SourceReport>> = Vec::new();
     for source in sources {
         let same = |group: &&mut Vec<&SourceReport>| {
-            let known = group.first().map(|known| (&known.reason, &known.fix));
-            !source.reason.is_empty() && known == Some((&source.reason, &source.fix))
+            let known = group.first().map(|known| &known.problems);
+            !source.problems.is_empty() && known == Some(&source.problems)
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(source),
@@ -146,16 +153,17 @@ fn purpose(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::SourceProblem;
+
+    fn worded(reason: &str, fix: &str) -> SourceProblem {
+        SourceProblem::Worded { reason: reason.into(), fix: fix.into() }
+    }
 
     #[test]
     fn the_verdict_says_what_can_be_done_here_before_what_is_missing() {
         let source = |name: &str, status| SourceReport {
-            name: name.into(),
-            status,
-            reason: "it is not mounted".into(),
-            loses: String::new(),
-            fix: "run as root".into(),
-            lost: 0,
+            problems: vec![worded("it is not mounted", "run as root")],
+            ..SourceReport::of_status(name, status)
         };
         let (there, not) = (SourceStatus::Available, SourceStatus::Denied);
         let all = [source("tsc", there.clone()), source("tracefs", there.clone())];
@@ -176,13 +184,9 @@ mod tests {
 
     #[test]
     fn what_several_lack_for_one_reason_is_told_once() {
-        let source = |name: &str, reason: &str, loses: &str| SourceReport {
-            name: name.into(),
-            status: SourceStatus::Denied,
-            reason: reason.into(),
-            loses: loses.into(),
-            fix: "mount it".into(),
-            lost: 0,
+        let source = |name: &str, reason: &str, loses: &str| {
+            let loss = SourceLoss::Other(loses.into());
+            SourceReport::limited(name, SourceStatus::Denied, worded(reason, "mount it"), loss)
         };
         let all = [
             source("tracefs", "not mounted", "who"),
@@ -200,12 +204,8 @@ mod tests {
     #[test]
     fn long_reasons_wrap_at_80_columns() {
         let source = SourceReport {
-            name: "smi".into(),
-            status: SourceStatus::Absent,
-            reason: "word ".repeat(60),
-            loses: String::new(),
-            fix: String::new(),
-            lost: 0,
+            problems: vec![worded(&"word ".repeat(60), "")],
+            ..SourceReport::of_status("smi", SourceStatus::Absent)
         };
         let text = render(&[source], Style::default());
         assert!(text.lines().count() > 5 && text.lines().all(|line| line.len() <= 80), "{text}");

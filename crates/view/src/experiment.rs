@@ -1,10 +1,13 @@
 //! What an experiment will take, and what it came to, in words.
 
 use crate::compare::render;
+use crate::doubts::doubts_text;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
-use jitterscope_experiment::{Asked, AutoPlan, Ended, Estimate, Outcome, Screened, Verified};
+use jitterscope_experiment::{
+    Arm, Asked, AutoPlan, Ended, Estimate, Outcome, Screened, Verified, VoidReason,
+};
 use jitterscope_model::Nanos;
 use std::time::Duration;
 
@@ -100,6 +103,45 @@ fn names_culprits(diff: &Diff) -> bool {
     diff.against.iter().all(|against| against.culprits.is_some())
 }
 
+/// Why a pair or a run does not count, as part of a sentence.
+#[must_use]
+pub fn void_reason(of: &VoidReason) -> String {
+    let which = |arm: &Arm| match arm {
+        Arm::A => "without",
+        Arm::B => "with",
+    };
+    match of {
+        VoidReason::NotMeasured => "it was not measured".into(),
+        VoidReason::CommandFailed { arm, status } => {
+            format!("its COMMAND failed {} the change: {status}", which(arm))
+        }
+        VoidReason::NamesNobody { arm, doubts } => {
+            let why = match &doubts[..] {
+                [] => "no kernel events were recorded".to_owned(),
+                doubts => doubts_text(doubts),
+            };
+            format!("its run {} the change names no culprits: {why}", which(arm))
+        }
+        VoidReason::NotBack { which } => {
+            let which = which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
+            format!("what the change removes{which} was not back without it")
+        }
+        VoidReason::NotInForce { arm, within_ns } => {
+            let what = match arm {
+                Arm::A => "its undoing",
+                Arm::B => "the change",
+            };
+            format!("{what} was not seen to be in force within {within_ns}")
+        }
+        VoidReason::TooFewBeforeReboot { made, wanted } => format!(
+            "only {made} of {wanted} runs without the change were made before the reboot, and none can be made in \
+             this boot"
+        ),
+        VoidReason::Worded(text) => text.clone(),
+        VoidReason::Unknown(_) => "something that only the newer version knows which measured it".into(),
+    }
+}
+
 /// What it came to; `goes_on` says how one that was stopped does.
 #[must_use]
 pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
@@ -123,7 +165,8 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Ended::Void if of.interleaved => format!("{pairs}: given up, for too many pairs were void."),
         Ended::Void => format!("{pairs}: given up, for too many runs were void."),
         Ended::Unseen => {
-            let why = of.void.last().map_or("the change was not seen to be in force", String::as_str);
+            let why =
+                of.void.last().map_or_else(|| "the change was not seen to be in force".into(), void_reason);
             format!(
                 "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
             )
@@ -148,7 +191,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     // Then the last says why it ended, and is no run.
     let void = if of.ended == Ended::Unseen { of.void.len().saturating_sub(1) } else { of.void.len() };
     for why in &of.void[..void] {
-        say(format!("A {} was void: {why}.", if of.interleaved { "pair" } else { "run" }));
+        say(format!("A {} was void: {}.", if of.interleaved { "pair" } else { "run" }, void_reason(why)));
     }
     for decision in &of.decisions {
         let verdict = match decision.verdict {
@@ -310,6 +353,7 @@ fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::Doubt;
 
     fn one_line(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -343,13 +387,27 @@ mod tests {
     }
 
     #[test]
+    fn why_a_pair_does_not_count_is_told_with_its_arm() {
+        let doubts = vec![Doubt::EventsLost { lost: 200, events: 5_138 }];
+        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::B, doubts });
+        assert!(told.starts_with("its run with the change names no culprits: 200 kernel events"), "{told}");
+        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::A, doubts: Vec::new() });
+        assert!(told.ends_with("without the change names no culprits: no kernel events were recorded"));
+        let told = void_reason(&VoidReason::NotInForce { arm: Arm::A, within_ns: Nanos(1_000) });
+        assert_eq!(told, "its undoing was not seen to be in force within 1.00 us");
+        let told = |which| void_reason(&VoidReason::NotBack { which });
+        assert_eq!(told(None), "what the change removes was not back without it");
+        assert!(told(Some("vmstat".into())).contains("removes (vmstat) was"));
+    }
+
+    #[test]
     fn a_change_that_was_not_seen_is_told_by_itself() {
         let told = |ended, void: &[&str]| {
             let of = Outcome {
                 schema_version: 1,
                 ended,
                 pairs: 0,
-                void: void.iter().map(|why| (*why).to_owned()).collect(),
+                void: void.iter().map(|why| VoidReason::Worded((*why).to_owned())).collect(),
                 left_out: None,
                 interleaved: false,
                 across_reboot: false,

@@ -1,7 +1,8 @@
 //! JSON for programs: the summary as it is, and what it says in words beside it.
 
+use crate::sources::source_words;
 use crate::warnings::warning;
-use jitterscope_analyze::{PipelineSummary, RunSummary, TimesSummary};
+use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSummary};
 
 /// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields. Of a
 /// pipeline's times those percentiles are left out that too few messages support, as everywhere.
@@ -13,12 +14,19 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     for said in &mut summary.warnings {
         said.text = warning(&said.warning);
     }
+    summary.sources = summary.sources.into_iter().map(with_words).collect();
     if let Some(pipeline) = &mut summary.pipeline {
         leave_out_unsupported(pipeline);
     }
     let mut text = serde_json::to_string_pretty(&summary)?;
     text.push('\n');
     Ok(text)
+}
+
+/// A source with what is told of it in words beside its data.
+#[must_use]
+pub fn with_words(source: SourceSummary) -> SourceSummary {
+    SourceSummary { words: source_words(&source.problems, &source.losses), ..source }
 }
 
 fn leave_out_unsupported(pipeline: &mut PipelineSummary) {

@@ -1,5 +1,6 @@
 //! How conditions came out, as JUnit's XML: what build servers show.
 
+use crate::gate::{gate_note, gate_reason};
 use jitterscope_analyze::gate::{GateResult, GateVerdict};
 use jitterscope_model::visible;
 use quick_xml::Writer;
@@ -48,11 +49,13 @@ fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::R
                 writer.create_element("failure").with_attribute(("message", value.as_str())).write_empty()?;
             }
             GateVerdict::Undecided => {
-                let why = visible(result.why.as_deref().unwrap_or("cannot be decided")).into_owned();
+                let why = result.why.as_ref().map_or_else(|| "cannot be decided".into(), gate_reason);
+                let why = visible(&why).into_owned();
                 writer.create_element("error").with_attribute(("message", why.as_str())).write_empty()?;
             }
         }
-        let note = result.note.iter().map(|note| format!(": {}", visible(note))).collect::<String>();
+        let note =
+            result.note.iter().map(|note| format!(": {}", visible(&gate_note(note)))).collect::<String>();
         writer.create_element("system-out").write_text_content(BytesText::new(&format!("{value}{note}")))?;
         Ok(())
     })?;
@@ -62,22 +65,25 @@ fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_analyze::gate::GateReason;
 
     #[test]
     fn names_of_others_cannot_break_the_file() {
-        let result = |condition: &str, verdict, why: Option<&str>| GateResult {
+        let result = |condition: &str, verdict, why: Option<GateReason>| GateResult {
             condition: condition.into(),
             verdict,
             value: Some("1.5 %".into()),
-            why: why.map(Into::into),
+            why,
             note: None,
         };
+        let thread = "trace \"lost\"".into();
+        let named = GateReason::GoesByProcess { thread, program: "java".into() };
         let text = junit(
             "run <\"a\"> & \u{1b}b",
             &[
                 result("max<1ms", GateVerdict::Kept, None),
                 result("culprit(a&b)>1%", GateVerdict::Exceeded, None),
-                result("wait.p50>1ms", GateVerdict::Undecided, Some("trace \"lost\"")),
+                result("wait.p50>1ms", GateVerdict::Undecided, Some(named)),
             ],
         )
         .unwrap();

@@ -2,16 +2,22 @@
 
 use crate::ended::ended_early;
 use crate::number::{count, times};
-use jitterscope_model::{CpuUse, MeasuringThread, Warning, visible};
+use crate::sources;
+use jitterscope_model::{CpuUse, MeasuringThread, NoKernelEvents, Warning, visible};
 
 /// One or two sentences: what happened and what to do.
 #[must_use]
 pub fn warning(warning: &Warning) -> String {
     match warning {
-        Warning::NoKernelEvents { wanted: true, reason, fix } => {
-            format!("Stalls were measured but not attributed: {reason}.{}", sentence(fix))
-        }
-        Warning::NoKernelEvents { wanted: false, .. } => {
+        Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem }) => match problem {
+            Some(of) => format!(
+                "Stalls were measured but not attributed: {}.{}",
+                sources::problem(of),
+                sentence(&sources::fix(of))
+            ),
+            None => "Stalls were measured but not attributed.".into(),
+        },
+        Warning::NoKernelEvents(NoKernelEvents { wanted: false, .. }) => {
             "Stalls were measured but not attributed: --no-trace was given. Leave it out to learn what caused them."
                 .into()
         }
@@ -239,12 +245,13 @@ fn sentence(fix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::CpuId;
+    use jitterscope_model::{CpuId, SourceProblem};
 
     #[test]
     fn what_to_do_is_a_sentence() {
         let told = |fix: &str| {
-            warning(&Warning::NoKernelEvents { wanted: true, reason: "it is denied".into(), fix: fix.into() })
+            let problem = SourceProblem::Worded { reason: "it is denied".into(), fix: fix.into() };
+            warning(&Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) }))
         };
         assert!(told("run as root").ends_with("it is denied. Run as root."));
         assert!(told("").ends_with("it is denied."));

@@ -42,7 +42,10 @@ fn in_trouble(summary: &mut RunSummary) {
     summary.probe.cpus_chosen_because = Some("the highest that this process may use".into());
     summary.trust.lost_records = 40_122;
     let long = || "a reason that goes on and on, ".repeat(9);
-    let warning = |fix: &str| Warning::NoKernelEvents { wanted: true, reason: long(), fix: fix.into() };
+    let warning = |fix: &str| {
+        let problem = SourceProblem::Worded { reason: long(), fix: fix.into() };
+        Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })
+    };
     summary.warnings = ["run as root", "mount it", "wait"].map(|fix| warning(fix).into()).to_vec();
 }
 

@@ -119,6 +119,15 @@ fn a_quiet_machine_without_any_stall() {
     insta::assert_snapshot!(shown(&quiet));
 }
 
+/// As earlier versions told it.
+fn worded(reason: &str, fix: &str) -> SourceProblem {
+    SourceProblem::Worded { reason: reason.into(), fix: fix.into() }
+}
+
+fn limited(name: &str, status: SourceStatus, problem: SourceProblem, loses: &str) -> SourceReport {
+    SourceReport::limited(name, status, problem, SourceLoss::Other(loses.into()))
+}
+
 #[test]
 fn a_run_without_kernel_events() {
     let mut run = busy(&[1]);
@@ -127,17 +136,21 @@ fn a_run_without_kernel_events() {
     run.manifest.self_noise.cost_samples = 0;
     run.manifest.trace = StoredTrace::default();
     run.manifest.sources = vec![
-        SourceReport {
-            reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
-            loses: "who caused a stall".into(),
-            fix: "run as root, or mount it once: mount -t tracefs tracefs /sys/kernel/tracing".into(),
-            ..source("tracefs", SourceStatus::Denied, 0)
-        },
-        SourceReport {
-            reason: "the CPU does not count system management interrupts".into(),
-            loses: "telling firmware from other hardware".into(),
-            ..source("smi", SourceStatus::Absent, 0)
-        },
+        limited(
+            "tracefs",
+            SourceStatus::Denied,
+            worded(
+                "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN",
+                "run as root, or mount it once: mount -t tracefs tracefs /sys/kernel/tracing",
+            ),
+            "who caused a stall",
+        ),
+        limited(
+            "smi",
+            SourceStatus::Absent,
+            worded("the CPU does not count system management interrupts", ""),
+            "telling firmware from other hardware",
+        ),
         source("proc", SourceStatus::Available, 0),
     ];
     let counter = |name: &str, total, correlation| CounterTotal {
@@ -153,11 +166,9 @@ fn a_run_without_kernel_events() {
         counter("involuntary switches of the probe", 24, Some(0.97)),
         counter("softirq HI", 0, None),
     ];
-    run.manifest.warnings = vec![Warning::NoKernelEvents {
-        wanted: true,
-        reason: "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
-        fix: "run as root".into(),
-    }];
+    let problem = worded("tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN", "run as root");
+    run.manifest.warnings =
+        vec![Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })];
     insta::assert_snapshot!(shown(&run));
 }
 
@@ -166,9 +177,10 @@ fn a_lossy_run_with_helpers_on_the_measured_cpus() {
     let mut run = busy(&[0, 1]);
     run.manifest.results[1].dropped_records = 1234;
     run.manifest.results[1].page_faults = 1;
-    run.manifest.sources = vec![source("tracefs", SourceStatus::Degraded, 40_122)];
-    run.manifest.sources[0].reason = "no irq_vectors tracepoints in this kernel".into();
-    run.manifest.sources[0].loses = "timer interrupts and calls from other CPUs have no name".into();
+    let why = worded("no irq_vectors tracepoints in this kernel", "");
+    let loses = "timer interrupts and calls from other CPUs have no name";
+    run.manifest.sources = vec![limited("tracefs", SourceStatus::Degraded, why, loses)];
+    run.manifest.sources[0].lost = 40_122;
     run.manifest.events_in_gaps.inside = 38_000;
     run.manifest.self_noise.helper_cpus = CpuSet::new();
     run.manifest.trace.complete = false;

@@ -5,7 +5,7 @@ use super::figure::{Figure, FigureKind, OVER, figures};
 use super::poisson::Count;
 use super::{Basis, Interval, within_run};
 use crate::SummaryBuilder;
-use crate::gate::Unseen;
+use crate::gate::{GateReason, Unseen};
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
     Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
@@ -226,7 +226,7 @@ impl<'m> ComparedRunBuilder<'m> {
         let mut unseen = Unseen::of(&summary);
         let told = culprits.iter().filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
         if told.into_iter().any(|verdict| verdict == Verdict::TraceDataLost) {
-            unseen.lost.get_or_insert_with(|| "trace data was lost within stalls".to_owned());
+            unseen.lost.get_or_insert(GateReason::LostWithinStalls);
         }
         let control = manifest.idle_control();
         let lengths = |cpu: CpuId, value: f64| CpuFigure { cpu, value, basis: Basis::Lengths };

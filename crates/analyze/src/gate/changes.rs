@@ -4,6 +4,7 @@ use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
 use super::names::note_of_change;
 use super::pattern::is_meant;
+use super::reason::{GateReason, MoreRuns};
 use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.
@@ -17,8 +18,6 @@ pub fn evaluate_changes(conditions: &[Condition], against: &Against) -> Vec<Gate
         })
         .collect()
 }
-
-const NOBODY_IS_NAMED: &str = "not every run names culprits";
 
 fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult {
     let total =
@@ -45,16 +44,16 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
             all.extend(of_culprits.iter().flatten());
             match judge(&all, true) {
                 (GateVerdict::Kept, _) if !measured => {
-                    (GateVerdict::Undecided, Some("no figure could be compared".into()))
+                    (GateVerdict::Undecided, Some(GateReason::NoFigureCompared))
                 }
                 (GateVerdict::Kept, _) if of_culprits.is_none() => {
-                    (GateVerdict::Undecided, Some(NOBODY_IS_NAMED.into()))
+                    (GateVerdict::Undecided, Some(GateReason::NotAllNamed))
                 }
                 other => other,
             }
         }
         Change::Culprit(pattern) => match of_culprits(pattern) {
-            None => (GateVerdict::Undecided, Some(NOBODY_IS_NAMED.into())),
+            None => (GateVerdict::Undecided, Some(GateReason::NotAllNamed)),
             Some(rows) => judge(&rows, false),
         },
     };
@@ -67,8 +66,10 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     };
     // Where the two say nothing of one another, that is the reason, whatever else is missing.
     let apart = against.conditions.iter().find(|condition| condition.incomparable);
-    let apart = apart.map(|of| {
-        format!("not comparable: {} is {} in one and {} in the other", of.what, of.before, of.after)
+    let apart = apart.map(|of| GateReason::NotComparable {
+        what: of.what.to_string(),
+        before: of.before.to_string(),
+        after: of.after.to_string(),
     });
     let (verdict, why) = match apart.or(doubt) {
         Some(why) => (GateVerdict::Undecided, Some(why)),
@@ -99,23 +100,20 @@ fn needs(change: &Change, against: &Against) -> Quantity {
 
 /// Worse if any is, kept if all are known not to be. Of none at all: kept where none is needed, for what no
 /// run has did not become worse.
-fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<String>) {
+fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<GateReason>) {
     if all.iter().any(|comparison| comparison.verdict == Verdict::Worse) {
         return (GateVerdict::Exceeded, None);
     }
     if all.is_empty() && needs_one {
-        return (GateVerdict::Undecided, Some("nothing could be compared".into()));
+        return (GateVerdict::Undecided, Some(GateReason::NothingCompared));
     }
     let open: Vec<&&Comparison> = all.iter().filter(|comparison| !comparison.not_worse()).collect();
     let Some(first) = open.first() else { return (GateVerdict::Kept, None) };
-    let what = match all.len() {
-        1 => "it may be worse".to_owned(),
-        many => format!("{} of {many} figures may be worse", open.len()),
+    let help = match open.iter().map(|comparison| comparison.more_runs).max().flatten() {
+        _ if first.undecided == Some(Undecided::NotMeasured) => MoreRuns::NotMeasured,
+        Some(more) => MoreRuns::Some(more),
+        None => MoreRuns::Unknown,
     };
-    let why = match open.iter().map(|comparison| comparison.more_runs).max().flatten() {
-        _ if first.undecided == Some(Undecided::NotMeasured) => format!("{what}: not every run has them"),
-        Some(more) => format!("{what}: {more} more runs of each might decide"),
-        None => what,
-    };
+    let why = GateReason::MayBeWorse { open: open.len(), all: all.len(), help };
     (GateVerdict::Undecided, Some(why))
 }

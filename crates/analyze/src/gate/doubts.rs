@@ -2,24 +2,18 @@
 
 use super::condition::Quantity;
 use super::pattern::{kind_and_rest, matches};
+use super::reason::{GateReason, GateSource, SourceDoubt};
 use crate::RunSummary;
-use jitterscope_model::{CulpritKind, SourceStatus, Verdict, doubts_text};
-
-/// The source of all that is told of culprits, threads and watched CPUs.
-const EVENTS: &str = "tracefs";
-/// The source of functions' names.
-const SYMBOLS: &str = "symbols";
-/// The source that tells firmware from whatever else is below the kernel.
-const SMI: &str = "smi";
+use jitterscope_model::{CulpritKind, SourceStatus, Verdict};
 
 /// What a run could not see, by what it takes to be seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unseen {
     /// Kernel events were lost.
-    pub(crate) lost: Option<String>,
-    events: Option<String>,
-    symbols: Option<String>,
-    smi: Option<String>,
+    pub(crate) lost: Option<GateReason>,
+    events: Option<GateReason>,
+    symbols: Option<GateReason>,
+    smi: Option<GateReason>,
     told_by_events: bool,
 }
 
@@ -28,9 +22,9 @@ impl Unseen {
     pub(crate) fn of(run: &RunSummary) -> Unseen {
         Unseen {
             lost: lost(run),
-            events: missing(EVENTS, run),
-            symbols: missing(SYMBOLS, run),
-            smi: missing(SMI, run),
+            events: missing(GateSource::Events, run),
+            symbols: missing(GateSource::Symbols, run),
+            smi: missing(GateSource::Smi, run),
             told_by_events: is_told_by_events(run),
         }
     }
@@ -47,24 +41,24 @@ impl Unseen {
     }
 
     /// Why more of a quantity may have been there than was seen.
-    pub(super) fn doubt(&self, quantity: &Quantity) -> Option<String> {
+    pub(super) fn doubt(&self, quantity: &Quantity) -> Option<GateReason> {
         let needed = sources(quantity, self.told_by_events);
-        if needed.contains(&EVENTS)
+        if needed.contains(&GateSource::Events)
             && let Some(why) = &self.lost
         {
             return Some(why.clone());
         }
-        let of = |name: &'static str| match name {
-            EVENTS => self.events.clone(),
-            SYMBOLS => self.symbols.clone(),
-            _ => self.smi.clone(),
+        let of = |source| match source {
+            GateSource::Events => self.events.clone(),
+            GateSource::Symbols => self.symbols.clone(),
+            GateSource::Smi => self.smi.clone(),
         };
         needed.into_iter().find_map(of)
     }
 }
 
 /// The sources without which a quantity may read lower than it is.
-fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<&'static str> {
+fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
     match quantity {
         // Measured by the probe itself.
         Quantity::Wait(_)
@@ -75,23 +69,25 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<&'static str> {
         | Quantity::Stalls
         | Quantity::Coverage
         | Quantity::Worse(_) => Vec::new(),
-        Quantity::Max if told_by_events => vec![EVENTS],
+        Quantity::Max if told_by_events => vec![GateSource::Events],
         Quantity::Max => Vec::new(),
         // What no source explains is counted by these: the fewer there are, the higher they read.
-        Quantity::Lost | Quantity::Unexplained | Quantity::Unresolved | Quantity::Hypervisor => vec![EVENTS],
-        Quantity::Firmware => vec![EVENTS, SMI],
+        Quantity::Lost | Quantity::Unexplained | Quantity::Unresolved | Quantity::Hypervisor => {
+            vec![GateSource::Events]
+        }
+        Quantity::Firmware => vec![GateSource::Events, GateSource::Smi],
         Quantity::Culprit(pattern) => {
-            let mut all = vec![EVENTS];
+            let mut all = vec![GateSource::Events];
             let (of, name) = kind_and_rest(pattern);
             let means = |kind: CulpritKind| of == Some(kind) || matches(pattern, kind.as_str());
             // A kind is known without names, and time that nobody explains is counted wherever firmware's is not.
             let named = matches!(of, Some(CulpritKind::Kworker | CulpritKind::Timer | CulpritKind::Ipi));
             if named || !CulpritKind::ALL.into_iter().any(means) {
-                all.push(SYMBOLS);
+                all.push(GateSource::Symbols);
             }
             let smi = of.is_none() && matches(name, Verdict::Smi.as_str());
             if (means(CulpritKind::Firmware) || smi) && !means(CulpritKind::Unresolved) {
-                all.push(SMI);
+                all.push(GateSource::Smi);
             }
             all
         }
@@ -108,48 +104,42 @@ fn is_told_by_events(run: &RunSummary) -> bool {
 ///
 /// # Errors
 /// Its evidence fails its own proof.
-pub(super) fn proven(run: &RunSummary) -> Result<(), String> {
+pub(super) fn proven(run: &RunSummary) -> Result<(), GateReason> {
     match run.trust.doubts.as_slice() {
         [] => Ok(()),
-        doubts => Err(format!("who did it cannot be said: {}", doubts_text(doubts))),
+        doubts => Err(GateReason::Unproven(doubts.to_vec())),
     }
 }
 
 /// Why more of a quantity may have been there than was seen.
-pub(super) fn doubts(quantity: &Quantity, run: &RunSummary) -> Option<String> {
+pub(super) fn doubts(quantity: &Quantity, run: &RunSummary) -> Option<GateReason> {
     Unseen::of(run).doubt(quantity)
 }
 
-fn lost(run: &RunSummary) -> Option<String> {
+fn lost(run: &RunSummary) -> Option<GateReason> {
     if run.trust.lost_records > 0 {
-        return Some(format!("{} kernel events were lost", run.trust.lost_records));
+        return Some(GateReason::EventsLost(run.trust.lost_records));
     }
     if run.trust.dropped_records > 0 {
-        return Some(format!("{} stalls have no record", run.trust.dropped_records));
+        return Some(GateReason::StallsUnrecorded(run.trust.dropped_records));
     }
     let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
     let mut verdicts = classes.map(|row| row.subject.as_verdict());
-    verdicts
-        .any(|verdict| verdict == Some(Verdict::TraceDataLost))
-        .then(|| "trace data was lost within stalls".into())
+    verdicts.any(|verdict| verdict == Some(Verdict::TraceDataLost)).then_some(GateReason::LostWithinStalls)
 }
 
 /// Why a source was not all there.
-fn missing(name: &str, run: &RunSummary) -> Option<String> {
-    let what = match name {
-        EVENTS => "kernel events were not all to be had",
-        SYMBOLS => "names of kernel functions (symbols) were not all to be had",
-        _ => "firmware (smi) could not be told apart",
-    };
-    let why = match run.sources.iter().find(|source| source.name == name) {
-        Some(source) if source.status != SourceStatus::Available => source.reason.as_str(),
-        // What was attributed was so by events, with the names that there were: older runs list neither.
-        None if name != SMI => return None,
-        None => "this run did not count its interrupts",
-        Some(_) if name == SMI && run.run.hypervisor.is_some() => {
-            "a virtual machine's counter does not see the host's"
+fn missing(source: GateSource, run: &RunSummary) -> Option<GateReason> {
+    let is_smi = source == GateSource::Smi;
+    let why = match run.sources.iter().find(|known| known.name == source.name()) {
+        Some(known) if known.status != SourceStatus::Available => {
+            SourceDoubt::Limited(known.problems.clone())
         }
+        // What was attributed was so by events, with the names that there were: older runs list neither.
+        None if !is_smi => return None,
+        None => SourceDoubt::NotCounted,
+        Some(_) if is_smi && run.run.hypervisor.is_some() => SourceDoubt::VirtualMachine,
         Some(_) => return None,
     };
-    Some(if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") })
+    Some(GateReason::Source { source, why })
 }

@@ -3,6 +3,7 @@
 use super::condition::Condition;
 use super::names::note;
 use super::quantities::measure;
+use super::reason::{GateNote, GateReason};
 use crate::RunSummary;
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ pub enum GateVerdict {
 }
 
 /// A condition and how it came out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
     /// As it is written.
     pub condition: String,
@@ -28,9 +29,9 @@ pub struct GateResult {
     /// The value in words; null where there is none.
     pub value: Option<String>,
     /// Why it cannot be decided; null where it can.
-    pub why: Option<String>,
+    pub why: Option<GateReason>,
     /// What goes with a condition that is kept: that nobody was seen who has its name.
-    pub note: Option<String>,
+    pub note: Option<GateNote>,
 }
 
 impl GateResult {
@@ -48,7 +49,7 @@ pub fn evaluate(conditions: &[Condition], run: &RunSummary) -> Vec<GateResult> {
 }
 
 fn one(condition: &Condition, run: &RunSummary) -> GateResult {
-    let undecided = |value: Option<String>, why: String| GateResult {
+    let undecided = |value: Option<String>, why: GateReason| GateResult {
         condition: condition.to_string(),
         verdict: GateVerdict::Undecided,
         value,
@@ -56,7 +57,7 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
         note: None,
     };
     let Some((operator, limit)) = condition.limit else {
-        return undecided(None, "only diff compares".into());
+        return undecided(None, GateReason::OnlyDiffCompares);
     };
     match measure(&condition.quantity, run) {
         Err(why) => undecided(None, why),

@@ -11,6 +11,7 @@ mod names;
 mod parse;
 mod pattern;
 mod quantities;
+mod reason;
 
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
@@ -19,3 +20,4 @@ pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};
 pub use pattern::is_meant;
+pub use reason::{Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt};

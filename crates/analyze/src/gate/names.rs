@@ -6,6 +6,7 @@
 
 use super::condition::{Change, Condition, Quantity};
 use super::pattern::{is_meant, kind_and_rest, matches};
+use super::reason::GateNote;
 use crate::RunSummary;
 use jitterscope_model::{CulpritKind, Subject, Verdict};
 
@@ -55,7 +56,7 @@ pub fn check_name(pattern: &str) -> Result<(), String> {
 }
 
 /// What a condition that is kept is to be told with: that nobody was seen who has its name.
-pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<String> {
+pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> {
     let Quantity::Culprit(pattern) = &condition.quantity else { return None };
     not_seen(pattern, &subjects(run))
 }
@@ -64,7 +65,7 @@ pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<String> {
 pub(super) fn note_of_change(
     change: &Change,
     seen: Option<&[crate::compare::CulpritDiff]>,
-) -> Option<String> {
+) -> Option<GateNote> {
     let Change::Culprit(pattern) = change else { return None };
     not_seen(pattern, &seen?.iter().map(|row| &row.subject).collect::<Vec<_>>())
 }
@@ -78,7 +79,7 @@ fn subjects(run: &RunSummary) -> Vec<&Subject> {
     rows.map(|row| &row.subject).chain(of_cpus.chain(of_threads).map(|row| &row.subject)).collect()
 }
 
-fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<String> {
+fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<GateNote> {
     if seen.iter().any(|subject| is_meant(pattern, subject)) {
         return None;
     }
@@ -96,15 +97,14 @@ fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<String> {
         let distance = strsim::osa_distance(wanted, bare).min(strsim::osa_distance(pattern, name));
         distance <= 1 + wanted.chars().count() / 4 || bare.contains(wanted) || wanted.contains(bare)
     };
-    let mut told: Vec<&str> = names.iter().filter(|name| near(name)).map(String::as_str).collect();
-    told.truncate(TOLD);
-    Some(match (told.is_empty(), names.is_empty()) {
-        _ if known => "none was seen".to_owned(),
-        (false, _) => format!("nobody of this name was seen; {} was", told.join(", ")),
-        (true, true) => "nobody of this name was seen, nor anybody else".to_owned(),
+    let alike: Vec<String> = names.iter().filter(|name| near(name)).take(TOLD).cloned().collect();
+    Some(match (alike.is_empty(), names.is_empty()) {
+        _ if known => GateNote::NoneSeen,
+        (false, _) => GateNote::Alike(alike),
+        (true, true) => GateNote::Nobody,
         (true, false) => {
-            let most: Vec<&str> = names.iter().take(TOLD).map(String::as_str).collect();
-            format!("nobody of this name was seen; most was taken by {}", most.join(", "))
+            names.truncate(TOLD);
+            GateNote::Others(names)
         }
     })
 }
@@ -163,13 +163,10 @@ mod tests {
         let seen = [&java, &postgres];
         assert_eq!(not_seen("postgres", &seen), None);
         assert_eq!(not_seen("thread postgres", &seen), None);
-        assert_eq!(not_seen("kworker", &seen), Some("none was seen".into()));
-        assert_eq!(
-            not_seen("postgers", &seen),
-            Some("nobody of this name was seen; thread postgres was".into())
-        );
-        let told = not_seen("nginx", &seen).unwrap();
-        assert!(told.ends_with("most was taken by thread java, thread postgres"), "{told}");
-        assert!(not_seen("nginx", &[]).unwrap().ends_with("nor anybody else"));
+        assert_eq!(not_seen("kworker", &seen), Some(GateNote::NoneSeen));
+        assert_eq!(not_seen("postgers", &seen), Some(GateNote::Alike(vec!["thread postgres".into()])));
+        let others = ["thread java".into(), "thread postgres".into()].to_vec();
+        assert_eq!(not_seen("nginx", &seen), Some(GateNote::Others(others)));
+        assert_eq!(not_seen("nginx", &[]), Some(GateNote::Nobody));
     }
 }

@@ -3,6 +3,7 @@
 use super::condition::{Percentile, Quantity};
 use super::doubts::{doubts, proven};
 use super::pattern::{is_meant, matches};
+use super::reason::{Counted, GateReason, InsteadOfSpinning};
 use crate::RunSummary;
 use crate::cpu::{OF_TIME, SUPPORT};
 use crate::percentiles::Percentiles;
@@ -12,25 +13,28 @@ use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 pub(super) struct Measured {
     pub(super) value: f64,
     /// What may be missing of it: the true value may be higher.
-    pub(super) at_least: Option<String>,
+    pub(super) at_least: Option<GateReason>,
     /// What it is at most, with what may be missing.
     pub(super) at_most: f64,
 }
 
-type Answer = Result<Measured, String>;
+type Answer = Result<Measured, GateReason>;
+
+/// No probe spun, and nothing stands for it.
+const NO_PROBE_SPUN: GateReason = GateReason::NoProbeSpun(InsteadOfSpinning::Nothing);
 
 fn whole(value: f64) -> Answer {
     least(value, None)
 }
 
 /// A value that may be any amount too low.
-fn least(value: f64, at_least: Option<String>) -> Answer {
+fn least(value: f64, at_least: Option<GateReason>) -> Answer {
     let at_most = if at_least.is_some() { f64::INFINITY } else { value };
     Ok(Measured { value, at_least, at_most })
 }
 
 /// Refuses a name that only threads bear which go by their process: how much of that is theirs is not told.
-fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), String> {
+fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), GateReason> {
     let rows = run
         .attribution
         .iter()
@@ -40,11 +44,10 @@ fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), String> {
         .filter(|row| run.threads.is_empty() && run.passive.is_empty() && !is_meant(pattern, &row.subject));
     match rows.find_map(|row| Some((row, row.thread_names.iter().find(|name| matches(pattern, name))?))) {
         None => Ok(()),
-        Some((row, name)) => Err(format!(
-            "{name} is a thread of {program}, and threads go by their process: write culprit({program}), or ask \
-             report --by thread",
-            program = row.subject.name()
-        )),
+        Some((row, name)) => Err(GateReason::GoesByProcess {
+            thread: name.to_string(),
+            program: row.subject.name().to_string(),
+        }),
     }
 }
 
@@ -52,9 +55,9 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
     let total = &run.probe.total;
     match quantity {
         Quantity::Wait(percentile) => {
-            let wait = told(&total.instant_percentiles_ns, *percentile, "no probe spun")?;
+            let wait = told(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
             // The time that lies above it holds this many such waits.
-            let told = supported(wait, total.waits_above(percentile.above(), wait), "waits");
+            let told = supported(wait, total.waits_above(percentile.above(), wait), Counted::Waits);
             // Where it rests on too few, it is no shorter than a lower one that does not.
             let lower = OF_TIME.iter().take_while(|(name, _)| *name != percentile.name());
             let lower = lower.filter_map(|(name, _)| total.supported_wait(name)).reduce(f64::max);
@@ -64,25 +67,25 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             }
         }
         Quantity::Stall(percentile) => {
-            let few = "fewer than ten stalls lie above it";
+            let few = GateReason::FewAbove(Counted::Stalls);
             told(&total.stall_percentiles_ns, *percentile, few).and_then(whole)
         }
         Quantity::Late(percentile) => {
-            let wakeup = run.wakeup.as_ref().ok_or("no probe slept and woke")?;
-            let few = "fewer than ten wake-ups lie above it";
+            let wakeup = run.wakeup.as_ref().ok_or(GateReason::NoProbeSlept)?;
+            let few = GateReason::FewAbove(Counted::WakeUps);
             told(&wakeup.total.corrected_percentiles_ns, *percentile, few).and_then(whole)
         }
         Quantity::Message(percentile) => {
-            let pipeline = run.pipeline.as_ref().ok_or("no messages were passed")?;
+            let pipeline = run.pipeline.as_ref().ok_or(GateReason::NoMessages)?;
             let times = pipeline.consumers.iter().map(|consumer| &consumer.from_intended);
             let slowest = times
                 .filter_map(|times| Some((times.percentiles_ns.get(percentile.name())?, times.count)))
                 .max_by_key(|(time, _)| **time);
-            let (time, count) = slowest.ok_or("no messages were received")?;
-            supported(time.0 as f64, count as f64 * percentile.above(), "messages")
+            let (time, count) = slowest.ok_or(GateReason::NoMessagesReceived)?;
+            supported(time.0 as f64, count as f64 * percentile.above(), Counted::Messages)
         }
         Quantity::Max => {
-            let longest = max(run).ok_or("nothing was measured")?;
+            let longest = max(run).ok_or(GateReason::NothingMeasured)?;
             least(longest.0 as f64, doubts(quantity, run))
         }
         Quantity::Stolen => spun(run).and_then(|()| whole(total.stolen_fraction)),
@@ -99,7 +102,7 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
                 return least(value, doubts(quantity, run));
             }
             if active == Nanos::ZERO {
-                return Err("no thread was followed that had work".into());
+                return Err(GateReason::NoWork);
             }
             let value = (waiting + interrupted).0 as f64 / active.0 as f64;
             least(value, doubts(quantity, run))
@@ -120,34 +123,32 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
             .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
         Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
-        Quantity::Worse(_) => Err("only diff compares".into()),
+        Quantity::Worse(_) => Err(GateReason::OnlyDiffCompares),
     }
 }
 
-fn told(percentiles: &Percentiles, percentile: Percentile, without: &str) -> Result<f64, String> {
-    percentiles.get(percentile.name()).copied().flatten().map(|ns| ns.0).ok_or_else(|| without.to_owned())
+fn told(percentiles: &Percentiles, percentile: Percentile, without: GateReason) -> Result<f64, GateReason> {
+    percentiles.get(percentile.name()).copied().flatten().map(|ns| ns.0).ok_or(without)
 }
 
-fn supported(value: f64, above: f64, what: &str) -> Answer {
+fn supported(value: f64, above: f64, of: Counted) -> Answer {
     if above >= SUPPORT as f64 {
         return whole(value);
     }
-    Err(format!("it rests on {above:.1} {what}, and takes {SUPPORT}: measure longer"))
+    Err(GateReason::RestsOnFew { of, above, needed: SUPPORT })
 }
 
-fn spun(run: &RunSummary) -> Result<(), String> {
+fn spun(run: &RunSummary) -> Result<(), GateReason> {
     if run.wakeup.is_some() {
-        return Err("no probe spun: lateness is not time that was stolen".into());
+        return Err(GateReason::NoProbeSpun(InsteadOfSpinning::Lateness));
     }
     if run.probe.total.measured_ns > Nanos::ZERO {
         return Ok(());
     }
-    let instead = if run.passive.is_empty() && run.threads.is_empty() {
-        ""
-    } else {
-        " (lost>... is the share of what had work)"
-    };
-    Err(format!("no probe spun{instead}"))
+    if run.passive.is_empty() && run.threads.is_empty() {
+        return Err(NO_PROBE_SPUN);
+    }
+    Err(GateReason::NoProbeSpun(InsteadOfSpinning::Work))
 }
 
 fn max(run: &RunSummary) -> Option<Nanos> {
@@ -163,9 +164,9 @@ fn wanted(run: &RunSummary) -> Nanos {
     run.passive.iter().map(PassiveCpu::wanted_ns).sum()
 }
 
-fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, String> {
+fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, GateReason> {
     proven(run)?;
-    run.attribution.as_ref().ok_or_else(|| "no kernel events were recorded, and nobody is named".to_owned())
+    run.attribution.as_ref().ok_or(GateReason::NobodyNamed)
 }
 
 /// What culprits took, of the measured time; of followed threads and of watched CPUs, of the time that there
@@ -193,7 +194,7 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
         (taken, run.threads.iter().map(wanted).sum())
     };
     if all == Nanos::ZERO {
-        return Err("nothing was measured".into());
+        return Err(GateReason::NothingMeasured);
     }
     let share = |time: Nanos| time.0 as f64 / all.0 as f64;
     let value = share(taken);
@@ -201,16 +202,12 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
         Some(doubt) => least(value, Some(doubt)),
         None if !means_host(meant) || run.run.hypervisor.is_none() => whole(value),
         None if !run.passive.is_empty() || !run.threads.is_empty() => {
-            let why = "what the host takes from a thread that runs is not recorded: only probes see it";
-            least(value, Some(why.into()))
+            least(value, Some(GateReason::HostNotRecorded))
         }
         None => {
             let unresolved = unresolved(run);
-            let why = format!(
-                "of another {} no record tells who took it, and the host may have had any part",
-                percent(share(unresolved))
-            );
-            let at_least = (unresolved > Nanos::ZERO).then_some(why);
+            let at_least =
+                (unresolved > Nanos::ZERO).then(|| GateReason::HostMayHaveTaken(share(unresolved)));
             Ok(Measured { value, at_least, at_most: value + share(unresolved) })
         }
     }
@@ -228,8 +225,4 @@ fn means_host(meant: &dyn Fn(&Subject) -> bool) -> bool {
 fn unresolved(run: &RunSummary) -> Nanos {
     let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
     classes.filter(|row| row.subject.kind() == CulpritKind::Unresolved).map(|row| row.total_ns).sum()
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.4} %", 100.0 * share)
 }

@@ -7,6 +7,7 @@
 //! met. There is no table back.
 
 mod machine;
+mod source;
 mod subject;
 mod warning;
 mod words;
@@ -16,7 +17,7 @@ use jitterscope_model::{
     Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
     HostFacts, JournalEnd, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult,
     PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest,
-    SelfNoise, Sender, SourceReport, SourceStatus, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -101,7 +102,7 @@ impl Redactor {
             pipeline: manifest.pipeline.as_ref().map(|pipeline| self.pipeline(pipeline)),
             passive: manifest.passive.iter().map(|cpu| self.passive(cpu)).collect(),
             attributed: manifest.attributed,
-            sources: manifest.sources.iter().map(source).collect(),
+            sources: manifest.sources.iter().map(source::source).collect(),
             counters: manifest.counters.iter().map(|counter| self.counter(counter)).collect(),
             edge_costs: Vec::new(),
             sleeping_works: Vec::new(),
@@ -430,20 +431,6 @@ fn self_noise(noise: &SelfNoise) -> SelfNoise {
         price.events.retain(|class, _| EventClass::KNOWN.contains(class));
     }
     noise
-}
-
-fn source(source: &SourceReport) -> SourceReport {
-    SourceReport {
-        name: listed(words::SOURCES, &source.name).unwrap_or_else(|| LEFT_OUT.into()),
-        status: match &source.status {
-            SourceStatus::Other(_) => SourceStatus::Other(LEFT_OUT.into()),
-            known => known.clone(),
-        },
-        reason: String::new(),
-        loses: String::new(),
-        fix: String::new(),
-        lost: source.lost,
-    }
 }
 
 fn listed(list: &[&str], text: &str) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Warnings: figures and CPUs pass, what somebody else worded does not.
 
 use super::{LEFT_OUT, is_slug, version};
-use jitterscope_model::Warning;
+use jitterscope_model::{NoKernelEvents, Warning};
 
 pub(super) fn warning(warning: &Warning) -> Warning {
     let text = || LEFT_OUT.to_owned();
@@ -31,8 +31,9 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::Disordered { .. }
         | Warning::VerdictsKept { .. }
         | Warning::InconsistentRows { .. } => warning.clone(),
-        Warning::NoKernelEvents { wanted, .. } => {
-            Warning::NoKernelEvents { wanted: *wanted, reason: text(), fix: String::new() }
+        Warning::NoKernelEvents(NoKernelEvents { wanted, problem }) => {
+            let problem = problem.as_ref().map(super::source::problem);
+            Warning::NoKernelEvents(NoKernelEvents { wanted: *wanted, problem })
         }
         Warning::NobodyMet { watching, .. } => Warning::NobodyMet { whom: text(), watching: *watching },
         Warning::CommandFailed { .. } => Warning::CommandFailed { status: text() },

@@ -18,6 +18,7 @@ use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, attach_to};
 use jitterscope_store::StoreError;
+use jitterscope_view::record_error;
 
 /// How long a process or a name is followed unless said otherwise.
 const DURATION: Nanos = Nanos(10_000_000_000);
@@ -155,8 +156,8 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
             UsageError(error.to_string()).into()
         }
         RecordError::Output(error) => told_by_target(error),
-        RecordError::Blind { .. } => UnavailableError(error.to_string()).into(),
-        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
+        RecordError::Blind { .. } => UnavailableError(record_error(&error)).into(),
+        error if error.is_unavailable_here() => UnavailableError(record_error(&error)).into(),
         other => other.into(),
     }
 }

@@ -8,11 +8,13 @@ use crate::places::Places;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
+use jitterscope_analyze::SourceSummary;
 use jitterscope_model::{SCHEMA_VERSION, visible};
 use jitterscope_platform::Machine;
 use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
 use jitterscope_view::doctor::{changed_by_tune, render, verdict};
+use jitterscope_view::json::with_words;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -66,7 +68,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         let value = json!({
             "schema_version": SCHEMA_VERSION,
             "verdict": verdict(&sources),
-            "sources": sources,
+            "sources": sources.iter().map(SourceSummary::from).map(with_words).collect::<Vec<_>>(),
             "leftovers": left,
             "removed": removed,
             "failed": failed,

@@ -2,8 +2,8 @@
 
 use crate::output;
 use jitterscope_analyze::compare::Looks;
-use jitterscope_experiment::{Arm, Observer, Pace};
-use jitterscope_view::experiment::time_left;
+use jitterscope_experiment::{Arm, Observer, Pace, VoidReason};
+use jitterscope_view::experiment::{time_left, void_reason};
 use std::time::{Duration, Instant};
 
 /// Between two lines about a wait.
@@ -70,9 +70,9 @@ impl Observer for Watcher {
         output::talk(format_args!("run {counted} of {of} {which} the change; about {left} left"));
     }
 
-    fn void(&mut self, why: &str) {
+    fn void(&mut self, why: &VoidReason) {
         if !self.quiet {
-            output::talk(format_args!("this one does not count: {why}"));
+            output::talk(format_args!("this one does not count: {}", void_reason(why)));
         }
     }
 }

@@ -7,8 +7,9 @@ use crate::places::Places;
 use crate::redact::Redact;
 use clap::Args;
 use jitterscope_export::{Destination, export_redacted, export_run};
-use jitterscope_model::{Delivery, SCHEMA_VERSION, doubts_text};
+use jitterscope_model::{Delivery, SCHEMA_VERSION};
 use jitterscope_store::{RunReader, resolve};
+use jitterscope_view::doubts_text;
 use serde_json::json;
 
 /// Arguments of `export`.

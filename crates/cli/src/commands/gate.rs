@@ -11,6 +11,7 @@ use jitterscope_analyze::gate::{
 use jitterscope_export::WholeFile;
 use jitterscope_model::Nanos;
 use jitterscope_view::junit::junit;
+use jitterscope_view::{gate_note, gate_reason};
 use std::path::PathBuf;
 
 /// What makes a run fail.
@@ -87,13 +88,13 @@ impl Gates {
             output::talk(match result.verdict {
                 GateVerdict::Kept => match &result.note {
                     None => format!("{}: {value}, kept", result.condition),
-                    Some(note) => format!("{}: {value}, kept: {note}", result.condition),
+                    Some(note) => format!("{}: {value}, kept: {}", result.condition, gate_note(note)),
                 },
                 GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
                 GateVerdict::Undecided => format!(
                     "{}: {value}, cannot be decided: {}",
                     result.condition,
-                    result.why.as_deref().unwrap_or_default()
+                    result.why.as_ref().map(gate_reason).unwrap_or_default()
                 ),
             });
         }

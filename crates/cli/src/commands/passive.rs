@@ -13,6 +13,7 @@ use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
 use jitterscope_store::StoreError;
+use jitterscope_view::record_error;
 use std::sync::atomic::AtomicBool;
 
 /// The shortest stall, unless the user says otherwise.
@@ -107,8 +108,8 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Follow(_)
         | RecordError::NobodyBelongs { .. } => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
-        RecordError::NothingToWatch { .. } => UnavailableError(error.to_string()).into(),
-        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
+        RecordError::NothingToWatch { .. } => UnavailableError(record_error(&error)).into(),
+        error if error.is_unavailable_here() => UnavailableError(record_error(&error)).into(),
         other => other.into(),
     }
 }

@@ -19,6 +19,7 @@ use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
 use jitterscope_store::StoreError;
+use jitterscope_view::record_error;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
@@ -250,7 +251,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         | RecordError::Threshold { .. }
         | RecordError::WouldHang => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
-        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(record_error(&error)).into(),
         other => other.into(),
     }
 }

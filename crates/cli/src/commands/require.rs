@@ -3,6 +3,7 @@
 use crate::exit::{UnavailableError, UsageError};
 use jitterscope_model::{SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
+use jitterscope_view::source_words;
 
 /// Fails unless every named source is available.
 ///
@@ -44,23 +45,19 @@ pub fn at_least_degraded(sources: &[SourceReport], name: &str) -> anyhow::Result
 }
 
 fn unavailable(source: &SourceReport) -> anyhow::Error {
-    let fix = if source.fix.is_empty() { String::new() } else { format!("; to have it: {}", source.fix) };
-    UnavailableError(format!("{} is {}: {}{fix}", source.name, source.status.as_str(), source.reason)).into()
+    let words = source_words(&source.problems, &source.losses);
+    let fix = if words.fix.is_empty() { String::new() } else { format!("; to have it: {}", words.fix) };
+    UnavailableError(format!("{} is {}: {}{fix}", source.name, source.status.as_str(), words.reason)).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::SourceProblem;
 
     fn source(status: SourceStatus) -> SourceReport {
-        SourceReport {
-            name: "tracefs".into(),
-            status,
-            reason: "why".into(),
-            loses: String::new(),
-            fix: "how".into(),
-            lost: 0,
-        }
+        let problem = SourceProblem::Worded { reason: "why".into(), fix: "how".into() };
+        SourceReport { problems: vec![problem], ..SourceReport::of_status("tracefs", status) }
     }
 
     #[test]

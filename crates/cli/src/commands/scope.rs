@@ -5,10 +5,11 @@ use crate::exit::{UnavailableError, UsageError};
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId, doubts_text};
+use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, StoreError, resolve};
 use jitterscope_tune::{Goal, RunEvidence, online_cpus};
+use jitterscope_view::doubts_text;
 use std::collections::HashSet;
 use std::path::PathBuf;
 

@@ -14,6 +14,7 @@ use jitterscope_model::{CpuList, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_recording::RecordSettings;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
+use jitterscope_view::with_fix;
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
@@ -94,7 +95,8 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         }
     };
     let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
-        SelftestError::Blind(_) => UnavailableError(error.to_string()).into(),
+        SelftestError::Blind(Some(ref problem)) => UnavailableError(with_fix(problem)).into(),
+        SelftestError::Blind(None) => UnavailableError(error.to_string()).into(),
         SelftestError::Record(ref refused) if refused.is_unavailable_here() => {
             UnavailableError(error.to_string()).into()
         }

@@ -2,7 +2,7 @@
 
 use super::turning::Turn;
 use super::{Ended, Engine, Outcome};
-use crate::{Arm, BootArm, ExperimentError};
+use crate::{Arm, BootArm, ExperimentError, VoidReason};
 use jitterscope_analyze::compare::{ALPHA, Design};
 use std::path::PathBuf;
 
@@ -20,10 +20,8 @@ impl Engine<'_> {
                 (Arm::B, BootArm::Without) => return Ok(self.outcome(Ended::AwaitsReboot, false, None)),
                 (Arm::A, BootArm::With) => {
                     let made = self.runs[0].len();
-                    self.void.push(format!(
-                        "only {made} of {runs} runs without the change were made before the reboot, and none can be made \
-                         in this boot"
-                    ));
+                    let (made, wanted) = (made as u64, runs as u64);
+                    self.void.push(VoidReason::TooFewBeforeReboot { made, wanted });
                     return Ok(self.outcome(Ended::Unseen, false, None));
                 }
                 _ => {}

@@ -1,34 +1,26 @@
 //! Whether a pair counts.
 
 use super::Engine;
-use crate::{Arm, Predicted};
+use crate::{Arm, Predicted, VoidReason};
 use jitterscope_analyze::compare::ComparedRun;
-use jitterscope_model::{Subject as Culprit, doubts_text};
+use jitterscope_model::Subject as Culprit;
 
 impl Engine<'_> {
     /// Why a run does not count: what it measured failed, or it cannot say what became of what is predicted. `None`
     /// where it can, or nothing is predicted: the total needs no names.
-    pub(super) fn run_is_void(&self, arm: Arm, run: &ComparedRun) -> Option<String> {
-        let which = match arm {
-            Arm::A => "without",
-            Arm::B => "with",
-        };
+    pub(super) fn run_is_void(&self, arm: Arm, run: &ComparedRun) -> Option<VoidReason> {
         if let Some(status) = &run.failed {
-            return Some(format!("its COMMAND failed {which} the change: {status}"));
+            return Some(VoidReason::CommandFailed { arm, status: status.clone() });
         }
         if self.of.change.predicted().is_empty() || run.events_of(&|_| true).is_some() {
             return None;
         }
-        let why = match &run.doubts[..] {
-            [] => "no kernel events were recorded".to_owned(),
-            doubts => doubts_text(doubts),
-        };
-        Some(format!("its run {which} the change names no culprits: {why}"))
+        Some(VoidReason::NamesNobody { arm, doubts: run.doubts.clone() })
     }
 
     /// Why a pair does not count: a run of it is void, or what is predicted to go was there without the change
     /// before and is not back. Then the undoing is not in force.
-    pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<String> {
+    pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<VoidReason> {
         let unnamed = self.run_is_void(Arm::A, a).or_else(|| self.run_is_void(Arm::B, b));
         let missing = || {
             let gone = |what: &&Predicted| {
@@ -46,9 +38,8 @@ impl Engine<'_> {
         run.events_of(&meant).map(|events| events > 0)
     }
 
-    fn not_back(&self, what: &Predicted) -> String {
-        let which = if self.of.change.predicted().len() > 1 { format!(" ({what})") } else { String::new() };
-        format!("what the change removes{which} was not back without it")
+    fn not_back(&self, what: &Predicted) -> VoidReason {
+        VoidReason::not_back(what, self.of.change.predicted().len() < 2)
     }
 
     /// Counts a pair. Where the very first run was with the change, nothing said yet what is there without it when
@@ -59,7 +50,7 @@ impl Engine<'_> {
         number: usize,
         order: [Arm; 2],
         [a, b]: [ComparedRun; 2],
-    ) -> Option<String> {
+    ) -> Option<VoidReason> {
         let mut why = None;
         if self.unsure && self.runs[0].len() < self.of.rules.looks.first().pairs {
             let first = &self.runs[0][0];

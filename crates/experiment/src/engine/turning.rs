@@ -1,7 +1,7 @@
 //! From one arm to the other, and the wait until that is in force.
 
 use super::Engine;
-use crate::{Arm, ExperimentError, InForceIn};
+use crate::{Arm, ExperimentError, InForceIn, VoidReason};
 use jitterscope_model::{Nanos, Subject as Culprit};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ pub(super) enum Turn {
     Begins,
     /// It was stopped.
     Stopped,
-    /// What shows that it is in force was not seen in time; how that is reported.
-    Unseen(String),
+    /// What shows that it is in force was not seen in time.
+    Unseen(VoidReason),
 }
 
 impl Engine<'_> {
@@ -102,12 +102,8 @@ impl Engine<'_> {
             self.of.observer.settling(arm, left);
             std::thread::sleep(ASK.min(left));
         }
-        let what = match arm {
-            Arm::A => "its undoing",
-            Arm::B => "the change",
-        };
-        let time = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Turn::Unseen(format!("{what} was not seen to be in force within {time}")))
+        let within_ns = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Turn::Unseen(VoidReason::NotInForce { arm, within_ns }))
     }
 
     /// Whether everything that the change removes, and that takes its time to come back, was seen within the

@@ -8,7 +8,7 @@ use crate::engine::{
     run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress};
 use crate::threads::{EpisodeRows, Follow, TakesRecords};
 use jitterscope_analyze::RowsOf;
@@ -172,7 +172,8 @@ impl<'a> Subject for Watching<'a> {
             // Who belongs by name is met where it takes the CPU, by the name that it has then.
             renames: false,
         };
-        let events = KernelEvents::start(stage.machine, &recorded).map_err(nothing_to_watch)?;
+        let events = KernelEvents::start(stage.machine, &recorded)
+            .map_err(|why| RecordError::NothingToWatch { problem: why.problem() })?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: cpus.clone(), taken: CpuUse::Watched });
@@ -407,13 +408,4 @@ fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warnin
         whom.filter(|_| !watch.met_anybody()).map(|whom| Warning::NobodyMet { whom, watching: true }),
     );
     found
-}
-
-fn nothing_to_watch(why: NoEvents) -> RecordError {
-    match why {
-        NoEvents::Trace(error) => RecordError::NothingToWatch { reason: error.to_string(), fix: error.fix() },
-        NoEvents::Context(error) => {
-            RecordError::NothingToWatch { reason: error.to_string(), fix: String::new() }
-        }
-    }
 }

@@ -22,8 +22,8 @@ use crate::observer::{Observer, Progress, Step};
 use crate::{after, before};
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings,
-    Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, NoKernelEvents, PipelineResult, ProbeKind,
+    ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
     self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
@@ -225,11 +225,7 @@ fn follower(
     stage: &mut Stage<'_, '_>,
 ) -> Box<dyn Follower> {
     if !settings.trace {
-        stage.warnings.push(Warning::NoKernelEvents {
-            wanted: false,
-            reason: String::new(),
-            fix: String::new(),
-        });
+        stage.warnings.push(Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }));
         return Box::new(Blind);
     }
     let (online, kind, rate) = (&stage.topology.online, stage.clock.kind, stage.rate());
@@ -248,7 +244,7 @@ fn follower(
             Box::new(Tracing::new(events, kind, rate))
         }
         Err(why) => {
-            let circumstance = before::blind(why, &mut stage.sources);
+            let circumstance = before::blind(&why, &mut stage.sources);
             stage.warnings.push(circumstance);
             Box::new(Blind)
         }

@@ -10,7 +10,7 @@ use jitterscope_inject::{
     ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
     availability, membarrier, remove_leftover_groups,
 };
-use jitterscope_model::{Attribution, CpuId, Nanos, Stall, Ticks, Warning};
+use jitterscope_model::{Attribution, CpuId, Nanos, SourceProblem, Stall, Ticks, Warning};
 use jitterscope_platform::{Machine, choose_clock};
 use jitterscope_source::Tracefs;
 use jitterscope_store::{RunReader, StoreError};
@@ -48,8 +48,8 @@ pub enum SelftestError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There are no kernel events to name culprits from.
-    #[error("{0}")]
-    Blind(String),
+    #[error("there are no kernel events to name culprits from")]
+    Blind(Option<SourceProblem>),
     /// The recording did not begin.
     #[error("the recording did not begin within {0} s")]
     NotBegun(u64),
@@ -211,14 +211,12 @@ fn once(
     let run = RunReader::open(&outcome.path)?;
     if !run.manifest().attributed {
         let why = run.manifest().warnings.iter().find_map(|warning| match warning {
-            Warning::NoKernelEvents { reason, fix, .. } => {
-                Some(if fix.is_empty() { reason.clone() } else { format!("{reason}; {fix}") })
-            }
+            Warning::NoKernelEvents(why) => why.problem.clone(),
             _ => None,
         });
         // Nobody asked for a run that shows nothing.
         let _ = jitterscope_store::remove(&outcome.path);
-        return Err(SelftestError::Blind(why.unwrap_or_default()));
+        return Err(SelftestError::Blind(why));
     }
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     for turn in turns {

@@ -9,7 +9,7 @@ use crate::engine::{
     Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
+use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress};
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
@@ -115,7 +115,8 @@ impl<'a> Subject for Attaching<'a> {
             // Followed threads run programs and name themselves, and some are followed from a name on.
             renames: true,
         };
-        let events = KernelEvents::start(stage.machine, &recorded).map_err(no_events)?;
+        let events = KernelEvents::start(stage.machine, &recorded)
+            .map_err(|why| RecordError::Blind { problem: why.problem() })?;
         stage.leftovers(events.leftovers_removed);
         if stage.home.helpers.is_empty() {
             stage.warnings.push(Warning::NoFreeCpu { cpus: CpuSet::default(), taken: CpuUse::Followed });
@@ -290,13 +291,6 @@ fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSetti
             _ => Vec::new(),
         },
         most_threads: MOST_THREADS,
-    }
-}
-
-fn no_events(why: NoEvents) -> RecordError {
-    match why {
-        NoEvents::Trace(error) => RecordError::Blind { reason: error.to_string(), fix: error.fix() },
-        NoEvents::Context(error) => RecordError::Blind { reason: error.to_string(), fix: String::new() },
     }
 }
 

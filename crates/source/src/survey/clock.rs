@@ -1,9 +1,11 @@
 //! The clock as a source of evidence, before all others.
 
 use super::survey;
-use jitterscope_model::{ClockKind, SourceReport, SourceStatus};
+use jitterscope_model::{ClockKind, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::{Machine, choose_clock};
 use std::time::Duration;
+
+const NAME: &str = "tsc";
 
 /// Every source of evidence, the clock first.
 #[must_use]
@@ -15,29 +17,15 @@ pub fn sources(machine: &Machine) -> Vec<SourceReport> {
 }
 
 fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
-    let report = |status, reason: String, loses: &str, fix: &str| SourceReport {
-        name: "tsc".into(),
-        status,
-        reason,
-        loses: loses.into(),
-        fix: fix.into(),
-        lost: 0,
+    let absent = |problem, loss| {
+        let report = SourceReport::limited(NAME, SourceStatus::Absent, problem, loss);
+        (report, ClockKind::MonotonicRaw)
     };
     match choose_clock(machine, None, Duration::from_millis(20)) {
         Ok(choice) => match choice.fallback_reason {
-            None => (report(SourceStatus::Available, String::new(), "", ""), ClockKind::Tsc),
-            Some(reason) => (
-                report(
-                    SourceStatus::Absent,
-                    reason,
-                    "the lowest floor: CLOCK_MONOTONIC_RAW is read instead",
-                    "boot with clocksource=tsc tsc=reliable where the hardware is sound",
-                ),
-                ClockKind::MonotonicRaw,
-            ),
+            None => (SourceReport::available(NAME), ClockKind::Tsc),
+            Some(because) => absent(SourceProblem::NoTsc { because }, SourceLoss::LowestFloor),
         },
-        Err(error) => {
-            (report(SourceStatus::Absent, error.to_string(), "any measurement", ""), ClockKind::MonotonicRaw)
-        }
+        Err(error) => absent(SourceProblem::NoClock { because: error.to_string() }, SourceLoss::Measurement),
     }
 }

@@ -10,7 +10,7 @@ mod proc_files;
 pub use clock::sources;
 
 use crate::tracefs::Tracefs;
-use jitterscope_model::{ClockKind, SourceReport, SourceStatus};
+use jitterscope_model::{ClockKind, SourceReport};
 use jitterscope_platform::Machine;
 
 /// All sources, in the order in which they matter.
@@ -29,29 +29,6 @@ pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
     reports.push(kernel::function_graph(tracefs));
     reports.push(kernel::osnoise(tracefs));
     reports
-}
-
-/// A source that is all there.
-fn available(name: &str) -> SourceReport {
-    absent(name, SourceStatus::Available, "", "", "")
-}
-
-/// A source that is not, or not all.
-fn absent(
-    name: &str,
-    status: SourceStatus,
-    reason: impl Into<String>,
-    loses: &str,
-    fix: impl Into<String>,
-) -> SourceReport {
-    SourceReport {
-        name: name.into(),
-        status,
-        reason: reason.into(),
-        loses: loses.into(),
-        fix: fix.into(),
-        lost: 0,
-    }
 }
 
 #[cfg(test)]

@@ -1,102 +1,59 @@
 //! The counters in `/proc`.
 
-use super::{absent, available};
 use crate::counters::{SchedstatError, parse_schedstat, parse_stat, parse_table};
-use jitterscope_model::{SourceReport, SourceStatus};
+use jitterscope_model::{SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 
 /// A source: its name, its file, what its absence costs.
 struct Source {
     name: &'static str,
     path: &'static str,
-    loses: &'static str,
+    loss: SourceLoss,
 }
 
 /// All four.
 pub(super) fn all(machine: &Machine) -> Vec<SourceReport> {
-    let table = |text: &str| match parse_table(text) {
-        rows if rows.is_empty() => Err(("it has no row for a CPU".to_owned(), "")),
+    let table = |text: &str, path: String| match parse_table(text) {
+        rows if rows.is_empty() => Err(SourceProblem::NoCpuRow { path }),
         _ => Ok(()),
     };
+    let of = |name, path, loss| Source { name, path, loss };
     vec![
-        one(
-            machine,
-            &Source {
-                name: "interrupts",
-                path: "/proc/interrupts",
-                loses: "how often each interrupt came to a CPU",
-            },
-            table,
-        ),
-        one(
-            machine,
-            &Source {
-                name: "softirqs",
-                path: "/proc/softirqs",
-                loses: "how often each softirq ran on a CPU",
-            },
-            table,
-        ),
-        one(
-            machine,
-            &Source {
-                name: "steal",
-                path: "/proc/stat",
-                loses: "how much time the hypervisor took, in grains of 10 ms",
-            },
-            |text| {
-                let has_steal = parse_stat(text).iter().any(|row| &*row.name == "steal");
-                if has_steal { Ok(()) } else { Err(("it has no column of stolen time".to_owned(), "")) }
-            },
-        ),
-        one(
-            machine,
-            &Source {
-                name: "schedstat",
-                path: "/proc/schedstat",
-                loses: "how long threads waited for a CPU in all",
-            },
-            |text| match parse_schedstat(text) {
+        one(machine, of("interrupts", "/proc/interrupts", SourceLoss::InterruptCounts), table),
+        one(machine, of("softirqs", "/proc/softirqs", SourceLoss::SoftirqCounts), table),
+        one(machine, of("steal", "/proc/stat", SourceLoss::StolenTime), |text, path| {
+            let has_steal = parse_stat(text).iter().any(|row| &*row.name == "steal");
+            if has_steal { Ok(()) } else { Err(SourceProblem::NoStealColumn { path }) }
+        }),
+        one(machine, of("schedstat", "/proc/schedstat", SourceLoss::RunQueueDelays), |text, path| {
+            match parse_schedstat(text) {
                 Ok(_) => Ok(()),
-                Err(error @ SchedstatError::Version(_)) => Err((error.to_string(), "")),
-            },
-        ),
+                Err(SchedstatError::Version(version)) => {
+                    Err(SourceProblem::CountersVersion { path, version })
+                }
+            }
+        }),
     ]
 }
 
+/// `check` is given the file and its path.
 fn one(
     machine: &Machine,
-    source: &Source,
-    check: impl Fn(&str) -> Result<(), (String, &'static str)>,
+    source: Source,
+    check: impl Fn(&str, String) -> Result<(), SourceProblem>,
 ) -> SourceReport {
-    match machine.read(source.path) {
-        Ok(text) => match check(&text) {
-            Ok(()) => available(source.name),
-            Err((reason, fix)) => {
-                let reason = format!("{}: {reason}", source.path);
-                absent(source.name, SourceStatus::Absent, reason, source.loses, fix)
-            }
+    let path = source.path.to_owned();
+    let (status, problem) = match machine.read(source.path) {
+        Ok(text) => match check(&text, path) {
+            Ok(()) => return SourceReport::available(source.name),
+            Err(problem) => (SourceStatus::Absent, problem),
         },
-        Err(error) if error.is_absent() => {
-            let fix = if source.name == "schedstat" {
-                "use a kernel built with CONFIG_SCHEDSTATS"
-            } else {
-                "mount procfs at /proc"
-            };
-            absent(
-                source.name,
-                SourceStatus::Absent,
-                format!("{} is not there", source.path),
-                source.loses,
-                fix,
-            )
+        Err(error) if error.is_absent() => (SourceStatus::Absent, SourceProblem::CountersMissing { path }),
+        Err(error) => {
+            let status = if error.is_denied() { SourceStatus::Denied } else { SourceStatus::Absent };
+            let path = error.path.display().to_string();
+            (status, SourceProblem::CountersUnreadable { path, system: error.source.to_string() })
         }
-        Err(error) => absent(
-            source.name,
-            if error.is_denied() { SourceStatus::Denied } else { SourceStatus::Absent },
-            error.to_string(),
-            source.loses,
-            format!("let this user read {}", source.path),
-        ),
-    }
+    };
+    SourceReport::limited(source.name, status, problem, source.loss)
 }

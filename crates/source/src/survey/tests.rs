@@ -1,4 +1,5 @@
 use super::*;
+use jitterscope_model::{SourceProblem, SourceStatus};
 use std::fs;
 
 fn put(dir: &tempfile::TempDir, path: &str, text: &str) {
@@ -35,10 +36,7 @@ fn a_bare_machine_lacks_everything_and_says_what_to_do() {
     );
     for report in &reports {
         assert_ne!(report.status, SourceStatus::Available, "{report:?}");
-        assert!(
-            !report.reason.is_empty() && !report.loses.is_empty() && !report.fix.is_empty(),
-            "{report:?}"
-        );
+        assert!(!report.problems.is_empty() && !report.losses.is_empty(), "{report:?}");
     }
 }
 
@@ -71,7 +69,7 @@ fn a_good_machine_has_everything() {
     }
     let machine = Machine::at(dir.path());
     for report in survey(&machine, ClockKind::Tsc) {
-        assert_eq!(report, available(&report.name));
+        assert_eq!(report, SourceReport::available(&report.name));
     }
 
     let without = dir.path().join(format!("{root}/events/ipi/ipi_send_cpumask"));
@@ -80,17 +78,20 @@ fn a_good_machine_has_everything() {
     put(&dir, "proc/sys/kernel/kptr_restrict", "2\n");
     put(&dir, "proc/cpuinfo", "flags : fpu tsc hypervisor\n");
     let reports = survey(&machine, ClockKind::MonotonicRaw);
-    assert!(of(&reports, "senders").reason.contains("ipi:ipi_send_cpumask"));
+    let missing = SourceProblem::EventsMissing { events: vec!["ipi:ipi_send_cpumask".into()] };
+    assert_eq!(of(&reports, "senders").problems, [missing]);
     assert_eq!(of(&reports, "senders").status, SourceStatus::Degraded);
-    assert!(of(&reports, "symbols").fix.contains("kptr_restrict=1"));
+    let hidden = SourceProblem::AddressesHidden { kptr_restrict: "2".into() };
+    assert_eq!(of(&reports, "symbols").problems, [hidden]);
     assert_eq!(of(&reports, "smi").status, SourceStatus::Degraded);
-    assert!(of(&reports, "trace-clock").reason.contains("mono_raw"));
+    let clock = SourceProblem::TraceClock { wanted: "mono_raw".into(), offered: "local, x86-tsc".into() };
+    assert_eq!(of(&reports, "trace-clock").problems, [clock]);
     let graph = || of(&survey(&machine, ClockKind::Tsc), "function_graph").clone();
     put(&dir, &format!("{root}/set_graph_function"), "vfs_read\n");
-    assert!(graph().reason.contains("vfs_read") && graph().fix.contains("set_graph_function"));
+    assert_eq!(graph().problems, [SourceProblem::GraphTaken { functions: "vfs_read".into() }]);
     put(&dir, "proc/sys/kernel/osrelease", "6.1.0-56-amd64\n");
     assert_eq!(graph().status, SourceStatus::Absent);
-    assert!(graph().reason.contains("instance") && graph().fix.contains("6.11"));
+    assert_eq!(graph().problems, [SourceProblem::GraphForOne]);
     put(&dir, &format!("{root}/available_tracers"), "function nop\n");
-    assert!(graph().reason.contains("no tracer function_graph"));
+    assert_eq!(graph().problems, [SourceProblem::NoTracer { tracer: "function_graph".into() }]);
 }

@@ -1,11 +1,11 @@
-//! What can stand between us and the kernel's events, and the narrowest way past it.
+//! What can stand between us and the kernel's events.
 
 use crate::format::FormatError;
 use crate::ring::LayoutError;
-use jitterscope_model::{CpuId, SourceStatus};
+use jitterscope_model::{CpuId, SourceProblem, SourceStatus, TracefsFlaw};
 use jitterscope_platform::FileError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why kernel events cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +28,10 @@ pub enum TraceError {
         source: io::Error,
     },
     /// This kernel has no tracefs.
-    #[error("this kernel has no tracefs, or none with instances and event formats ({what})")]
+    #[error("this kernel has no tracefs, or none with instances and event formats: {flaw:?}")]
     NotSupported {
-        /// What is missing.
-        what: String,
+        /// What is wrong with it.
+        flaw: TracefsFlaw,
     },
     /// The kernel is locked down: it keeps its events to itself, from root too.
     #[error("the kernel's lockdown (confidentiality) refuses all tracing, to root too")]
@@ -73,8 +73,8 @@ pub enum TraceError {
         source: io::Error,
     },
     /// None of the wanted events exists or can be enabled.
-    #[error("this kernel has none of the events that name culprits ({0})")]
-    NoEvents(String),
+    #[error("this kernel has none of the events that name culprits ({})", .0.join(", "))]
+    NoEvents(Vec<String>),
     /// The kernel cannot look into its functions.
     #[error("this kernel has no tracer function_graph")]
     NoGraph,
@@ -124,47 +124,51 @@ impl TraceError {
         if denied { SourceStatus::Denied } else { SourceStatus::Absent }
     }
 
-    /// What to do about it, in one sentence; empty when nothing helps.
+    /// The same as a report of sources has it.
     #[must_use]
-    pub fn fix(&self) -> String {
+    pub fn problem(&self) -> SourceProblem {
+        let denied = self.status() == SourceStatus::Denied;
+        let text = |path: &Path| path.display().to_string();
         match self {
-            TraceError::LockedDown => {
-                "boot without lockdown=confidentiality; lockdown=integrity allows tracing".into()
+            TraceError::NoPermission { path } => SourceProblem::NoPermission { path: text(path) },
+            TraceError::MountDenied => SourceProblem::MountDenied,
+            TraceError::MountRefused { at, source } => {
+                SourceProblem::MountRefused { path: at.clone(), denied, system: source.to_string() }
             }
-            _ if self.status() == SourceStatus::Denied && !matches!(self, TraceError::MountDenied) => {
-                "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing"
-                    .into()
+            TraceError::NotSupported { flaw } => SourceProblem::TracefsUnusable { flaw: flaw.clone() },
+            TraceError::LockedDown => SourceProblem::LockedDown,
+            TraceError::ClockRefused { wanted, got } => {
+                SourceProblem::TraceClock { wanted: (*wanted).to_owned(), offered: got.clone() }
             }
-            TraceError::MountDenied => {
-                "run as root; or have root mount it (mount -t tracefs nodev /sys/kernel/tracing) and run with \
-                 CAP_DAC_OVERRIDE"
-                    .into()
+            TraceError::Buffer { kb, source } => {
+                SourceProblem::BufferRefused { kib: *kb, system: source.to_string() }
             }
-            TraceError::MountRefused { .. } => {
-                "mount it by hand: mount -t tracefs nodev /sys/kernel/tracing".into()
+            TraceError::Refused { value, file } => SourceProblem::ValueRefused {
+                value: value.clone(),
+                path: text(&file.path),
+                denied,
+                system: file.source.to_string(),
+            },
+            TraceError::File(file) => SourceProblem::ControlUnreadable {
+                path: text(&file.path),
+                denied,
+                system: file.source.to_string(),
+            },
+            TraceError::Instance { path, source } => {
+                SourceProblem::InstanceRefused { path: text(path), denied, system: source.to_string() }
             }
-            TraceError::NotSupported { .. } | TraceError::NoEvents(_) => {
-                "use a kernel built with CONFIG_EVENT_TRACING".into()
+            TraceError::NoEvents(events) => SourceProblem::NoEvents { events: events.clone() },
+            TraceError::NoGraph => SourceProblem::NoTracer { tracer: "function_graph".into() },
+            TraceError::GraphForOne => SourceProblem::GraphForOne,
+            TraceError::GraphTaken { functions } => {
+                SourceProblem::GraphTaken { functions: functions.clone() }
             }
-            TraceError::ClockRefused { wanted: "x86-tsc", .. } => {
-                "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw".into()
+            TraceError::NoFunction { name } => SourceProblem::NoFunction { function: name.clone() },
+            TraceError::NoCpu { cpu, source } => {
+                SourceProblem::NoTraceBuffer { cpu: *cpu, system: source.to_string() }
             }
-            TraceError::NoGraph => "use a kernel built with CONFIG_FUNCTION_GRAPH_TRACER".into(),
-            TraceError::GraphForOne => "use Linux 6.11 or later".into(),
-            TraceError::GraphTaken { .. } => {
-                "end what uses it, and where that is gone: echo > /sys/kernel/tracing/set_graph_function".into()
-            }
-            TraceError::NoFunction { .. } => {
-                "choose one that /sys/kernel/tracing/available_filter_functions lists; others were inlined into \
-                 their callers"
-                    .into()
-            }
-            TraceError::ClockRefused { .. } => String::new(),
-            TraceError::Buffer { kb, .. } => format!("ask for a smaller buffer than {kb} KiB a CPU"),
-            TraceError::NoCpu { cpu, .. } => {
-                format!("bring it online (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online), or leave it out")
-            }
-            _ => String::new(),
+            TraceError::Layout(error) => SourceProblem::FormatUnreadable { parser: error.to_string() },
+            TraceError::Format(error) => SourceProblem::FormatUnreadable { parser: error.to_string() },
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Which events are recorded, and what cannot be seen without each.
 
 use super::Tracefs;
+use jitterscope_model::SourceLoss;
+use std::collections::BTreeSet;
 
 /// One tracepoint that we want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,51 +11,56 @@ pub(super) struct Wanted {
     pub(super) system: &'static str,
     /// Its name.
     pub(super) event: &'static str,
-    /// What cannot be told without it; empty where a kernel that lacks the event lacks the thing too.
-    pub(super) loses: &'static str,
+    /// What cannot be told without it; nothing where a kernel that lacks the event lacks the thing too.
+    pub(super) loses: Option<&'static SourceLoss>,
 }
 
-const fn want(system: &'static str, event: &'static str, loses: &'static str) -> Wanted {
-    Wanted { system, event, loses }
+const fn want(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
+    Wanted { system, event, loses: Some(loses) }
+}
+
+/// One that nothing is lost without.
+const fn unneeded(system: &'static str, event: &'static str) -> Wanted {
+    Wanted { system, event, loses: None }
 }
 
 /// Recorded on the measured CPUs.
 pub(super) const LOCAL: &[Wanted] = &[
-    want("sched", "sched_switch", "which thread took the CPU"),
-    want("irq", "irq_handler_entry", "device interrupts"),
-    want("irq", "irq_handler_exit", "device interrupts"),
-    want("irq", "softirq_entry", "softirqs"),
-    want("irq", "softirq_exit", "softirqs"),
-    want("nmi", "nmi_handler", "NMI handlers"),
-    want("workqueue", "workqueue_execute_start", "what kworkers ran"),
-    want("workqueue", "workqueue_execute_end", "what kworkers ran"),
-    want("timer", "timer_expire_entry", "timer functions"),
-    want("timer", "timer_expire_exit", "timer functions"),
-    want("timer", "hrtimer_expire_entry", "high-resolution timer functions"),
-    want("timer", "hrtimer_expire_exit", "high-resolution timer functions"),
-    want("timer", "tick_stop", "what keeps the tick running"),
-    want("csd", "csd_function_entry", "what functions other CPUs called here (Linux 6.5)"),
-    want("csd", "csd_function_exit", "what functions other CPUs called here (Linux 6.5)"),
-    want("exceptions", "page_fault_user", "page faults"),
-    want("exceptions", "page_fault_kernel", "page faults"),
-    want("tlb", "tlb_flush", "why translations were flushed"),
-    want("power", "cpu_frequency", "frequency changes"),
-    want("power", "cpu_idle", "idle states"),
+    want("sched", "sched_switch", &SourceLoss::Switches),
+    want("irq", "irq_handler_entry", &SourceLoss::DeviceInterrupts),
+    want("irq", "irq_handler_exit", &SourceLoss::DeviceInterrupts),
+    want("irq", "softirq_entry", &SourceLoss::Softirqs),
+    want("irq", "softirq_exit", &SourceLoss::Softirqs),
+    want("nmi", "nmi_handler", &SourceLoss::NmiHandlers),
+    want("workqueue", "workqueue_execute_start", &SourceLoss::WorkItems),
+    want("workqueue", "workqueue_execute_end", &SourceLoss::WorkItems),
+    want("timer", "timer_expire_entry", &SourceLoss::TimerFunctions),
+    want("timer", "timer_expire_exit", &SourceLoss::TimerFunctions),
+    want("timer", "hrtimer_expire_entry", &SourceLoss::HrtimerFunctions),
+    want("timer", "hrtimer_expire_exit", &SourceLoss::HrtimerFunctions),
+    want("timer", "tick_stop", &SourceLoss::TickDependency),
+    want("csd", "csd_function_entry", &SourceLoss::CalledFunctions),
+    want("csd", "csd_function_exit", &SourceLoss::CalledFunctions),
+    want("exceptions", "page_fault_user", &SourceLoss::PageFaults),
+    want("exceptions", "page_fault_kernel", &SourceLoss::PageFaults),
+    want("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
+    want("power", "cpu_frequency", &SourceLoss::FrequencyChanges),
+    want("power", "cpu_idle", &SourceLoss::IdleStates),
     // A kernel without it handles no machine check.
-    want("mce", "mce_record", ""),
+    unneeded("mce", "mce_record"),
 ];
 
 /// The beginning of a thread.
-pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", "the beginning of threads");
+pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::ThreadStarts);
 
 /// A thread has another name. As [`PRICED`], and for the whole recording.
-pub(super) const RENAMED: Wanted = want("task", "task_rename", "threads that come by exec");
+pub(super) const RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
 
 /// Recorded beside them where threads are followed.
 pub(super) const FOLLOWING: &[(Wanted, Option<EventFilter>)] = &[
     (NEW_TASK, None),
     (
-        want("sched", "sched_stat_runtime", "when a thread was put on a CPU whose idle thread is not traced"),
+        want("sched", "sched_stat_runtime", &SourceLoss::Charges),
         // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
         Some(EventFilter::AtLeast("runtime", 10_000)),
     ),
@@ -61,8 +68,6 @@ pub(super) const FOLLOWING: &[(Wanted, Option<EventFilter>)] = &[
 
 /// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs.
 pub(super) const VECTORS: &str = "irq_vectors";
-/// What is lost without any of them.
-pub(super) const VECTORS_LOSE: &str = "interrupt vectors: the local timer and interrupts between CPUs";
 
 /// What an event of the senders says of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,41 +87,57 @@ pub(super) enum EventFilter {
 }
 
 /// A thread is moved.
-pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", "who was moved to the CPU");
+pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", &SourceLoss::Migrations);
 /// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
 pub(super) const MIGRATE_EITHER: EventFilter = EventFilter::Either("dest_cpu", "orig_cpu");
 /// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
-pub(super) const NEWBORN: Wanted = want("task", "task_newtask", "that a thread id is used again");
+pub(super) const NEWBORN: Wanted = want("task", "task_newtask", &SourceLoss::ReusedIds);
 /// Recorded while it is measured what a record costs, and then no more: anybody may rename himself as often as
 /// he likes.
-pub(super) const PRICED: Wanted = want("task", "task_rename", "");
+pub(super) const PRICED: Wanted = unneeded("task", "task_rename");
 
 /// Recorded on all CPUs, filtered by target.
 pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
-    (want("ipi", "ipi_send_cpu", "who sent an interrupt to one CPU (Linux 6.4)"), EventFilter::Cpu("cpu")),
-    (
-        want("ipi", "ipi_send_cpumask", "who sent an interrupt to several CPUs (Linux 6.4)"),
-        EventFilter::Mask("cpumask"),
-    ),
-    (want("csd", "csd_queue_cpu", "who called a function on the CPU (Linux 6.5)"), EventFilter::Cpu("cpu")),
-    (want("sched", "sched_waking", "who woke a thread"), EventFilter::Cpu("target_cpu")),
-    (want("workqueue", "workqueue_queue_work", "who queued work"), EventFilter::Work),
+    (want("ipi", "ipi_send_cpu", &SourceLoss::IpiSender), EventFilter::Cpu("cpu")),
+    (want("ipi", "ipi_send_cpumask", &SourceLoss::MaskIpiSender), EventFilter::Mask("cpumask")),
+    (want("csd", "csd_queue_cpu", &SourceLoss::CallSender), EventFilter::Cpu("cpu")),
+    (want("sched", "sched_waking", &SourceLoss::Wakers), EventFilter::Cpu("target_cpu")),
+    (want("workqueue", "workqueue_queue_work", &SourceLoss::WorkQueuers), EventFilter::Work),
     (MIGRATE, EventFilter::Cpu("dest_cpu")),
     // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
-    (want("signal", "signal_generate", "who stopped a thread"), EventFilter::Between("sig", 19, 22)),
+    (want("signal", "signal_generate", &SourceLoss::Stoppers), EventFilter::Between("sig", 19, 22)),
 ];
 
-/// The names of `wanted`'s events that a kernel lacks, and what is lost by that. `has` says whether
-/// there is a `system/event`.
-fn missing<'a>(
-    wanted: impl Iterator<Item = &'a Wanted>,
-    has: impl Fn(&str) -> bool,
-) -> (Vec<String>, Vec<&'static str>) {
-    let lacking: Vec<&Wanted> =
-        wanted.filter(|w| !w.loses.is_empty() && !has(&format!("{}/{}", w.system, w.event))).collect();
-    let mut loses: Vec<&'static str> = lacking.iter().map(|w| w.loses).collect();
-    loses.dedup();
-    (lacking.iter().map(|w| format!("{}:{}", w.system, w.event)).collect(), loses)
+/// Events that a kernel lacks, each as `system:event`, and what is lost by that.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    pub(crate) events: Vec<String>,
+    pub(crate) losses: BTreeSet<SourceLoss>,
+}
+
+impl Missing {
+    /// Of those wanted events without which something is lost. `has` says whether there is a `system/event`.
+    fn of<'a>(wanted: impl Iterator<Item = &'a Wanted>, has: impl Fn(&str) -> bool) -> Missing {
+        let mut missing = Missing::default();
+        for wanted in wanted.filter(|w| !has(&format!("{}/{}", w.system, w.event))) {
+            missing.add(wanted);
+        }
+        missing
+    }
+
+    /// One more, if anything is lost without it.
+    pub(super) fn add(&mut self, wanted: &Wanted) {
+        if let Some(loss) = wanted.loses {
+            self.events.push(format!("{}:{}", wanted.system, wanted.event));
+            self.losses.insert(loss.clone());
+        }
+    }
+
+    /// There is no interrupt vector.
+    pub(super) fn add_vectors(&mut self) {
+        self.events.push(format!("{VECTORS}:*"));
+        self.losses.insert(SourceLoss::Vectors);
+    }
 }
 
 impl Tracefs {
@@ -132,17 +153,16 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 }
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.
-pub(crate) fn missing_local(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
-    let (mut names, mut loses) = missing(LOCAL.iter(), has(tracefs));
+pub(crate) fn missing_local(tracefs: &Tracefs) -> Missing {
+    let mut missing = Missing::of(LOCAL.iter(), has(tracefs));
     let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
-        names.push(format!("{VECTORS}:*"));
-        loses.push(VECTORS_LOSE);
+        missing.add_vectors();
     }
-    (names, loses)
+    missing
 }
 
 /// Events of senders that this kernel lacks, and what is lost by that.
-pub(crate) fn missing_senders(tracefs: &Tracefs) -> (Vec<String>, Vec<&'static str>) {
-    missing(SENDERS.iter().map(|(wanted, _)| wanted), has(tracefs))
+pub(crate) fn missing_senders(tracefs: &Tracefs) -> Missing {
+    Missing::of(SENDERS.iter().map(|(wanted, _)| wanted), has(tracefs))
 }

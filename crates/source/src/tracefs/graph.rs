@@ -10,7 +10,7 @@ use super::pipe::{CpuLoss, Drained};
 use super::side::Side;
 use super::{TraceError, Tracefs};
 use crate::context::{FormatText, TraceContext};
-use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 
 /// The kernel's name of the tracer.
 const TRACER: &str = "function_graph";
@@ -240,16 +240,17 @@ impl CallGraph {
     /// What was recorded. After the last drain.
     #[must_use]
     pub fn report(&self) -> SourceReport {
-        let lost = self.lost();
-        let some = lost > 0;
-        let text = |text: String| if some { text } else { String::new() };
-        SourceReport {
-            name: TRACER.into(),
-            status: if some { SourceStatus::Degraded } else { SourceStatus::Available },
-            reason: text(format!("the ring buffer lost {lost} records of function calls")),
-            loses: text("calls inside some stalls".into()),
-            fix: text("make the trace buffer larger, or look into fewer functions".into()),
-            lost,
+        match self.lost() {
+            0 => SourceReport::available(TRACER),
+            lost => SourceReport {
+                lost,
+                ..SourceReport::limited(
+                    TRACER,
+                    SourceStatus::Degraded,
+                    SourceProblem::CallsLost { lost },
+                    SourceLoss::SomeCalls,
+                )
+            },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::writer::{Live, TracefsWriter};
 use super::{TraceError, mountinfo, owner};
-use jitterscope_model::Comm;
+use jitterscope_model::{Comm, TracefsFlaw};
 use jitterscope_platform::Machine;
 use std::fs::File;
 use std::io;
@@ -79,7 +79,12 @@ impl Tracefs {
         let root = machine.path(&inner.root);
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => TraceError::NoPermission { path: root.clone() },
-            _ => TraceError::NotSupported { what: format!("{}: {source}", root.display()) },
+            _ => TraceError::NotSupported {
+                flaw: TracefsFlaw::Unreadable {
+                    path: root.display().to_string(),
+                    system: source.to_string(),
+                },
+            },
         };
         inner.pin = Some(File::open(&root).map_err(&refused)?);
         match machine.read(format!("{}/trace_clock", inner.root)) {
@@ -88,7 +93,7 @@ impl Tracefs {
         }
         for needed in ["instances", "events"] {
             if !machine.exists(format!("{}/{needed}", inner.root)) {
-                return Err(TraceError::NotSupported { what: format!("{needed} is missing") });
+                return Err(TraceError::NotSupported { flaw: TracefsFlaw::Missing { file: needed.into() } });
             }
         }
         Ok(Tracefs { inner: Arc::new(inner) })
@@ -159,7 +164,7 @@ fn mount(machine: &Machine, writer: &dyn TracefsWriter) -> Result<(String, Vec<S
         let at = at.to_owned();
         move |source: io::Error| match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
             Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => TraceError::MountDenied,
-            Some(rustix::io::Errno::NODEV) => TraceError::NotSupported { what: "no such file system".into() },
+            Some(rustix::io::Errno::NODEV) => TraceError::NotSupported { flaw: TracefsFlaw::NoFileSystem },
             _ => TraceError::MountRefused { at, source },
         }
     };
@@ -174,7 +179,7 @@ fn mount(machine: &Machine, writer: &dyn TracefsWriter) -> Result<(String, Vec<S
         let below = format!("{DEBUG}/tracing");
         return Ok((below.clone(), vec![below, DEBUG.into()]));
     }
-    Err(TraceError::NotSupported { what: format!("neither {TRACING} nor {DEBUG} exists") })
+    Err(TraceError::NotSupported { flaw: TracefsFlaw::NoFolder })
 }
 
 /// The contents of a `trace_clock` file.

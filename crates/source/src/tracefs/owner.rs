@@ -3,6 +3,7 @@
 //! another PID namespace, and a zombie still has one.
 
 use super::TraceError;
+use jitterscope_model::TracefsFlaw;
 use jitterscope_platform::{Machine, TaskStat};
 
 const PREFIX: &str = "jitterscope-";
@@ -10,9 +11,9 @@ const PREFIX: &str = "jitterscope-";
 /// The name of this process's `role`: `jitterscope-PID-START-ROLE`.
 pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> {
     let stat = TaskStat::of(machine, "self");
-    let start = stat.and_then(|stat| stat.start_time()).ok_or_else(|| TraceError::NotSupported {
-        what: "/proc/self/stat does not tell when this process started".into(),
-    })?;
+    let start = stat
+        .and_then(|stat| stat.start_time())
+        .ok_or(TraceError::NotSupported { flaw: TracefsFlaw::NoStartTime })?;
     Ok(format!("{PREFIX}{}-{start}-{role}", std::process::id()))
 }
 

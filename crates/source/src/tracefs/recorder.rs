@@ -8,7 +8,9 @@ use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceReport, SourceStatus};
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, SourceLoss, SourceProblem, SourceReport, SourceStatus, TracefsFlaw,
+};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -110,7 +112,7 @@ impl Recorder {
         );
         // One description serves the pages of both.
         if senders.as_ref().is_ok_and(|side| side.header_page != local.header_page) {
-            senders = Err(TraceError::NotSupported { what: "the two instances' pages differ".into() });
+            senders = Err(TraceError::NotSupported { flaw: TracefsFlaw::PagesDiffer });
         }
         let mut formats = local.formats.clone();
         if let Ok(side) = &senders {
@@ -241,46 +243,29 @@ impl Recorder {
     pub fn reports(&self) -> Vec<SourceReport> {
         let senders = match &self.senders {
             Ok(side) => report("senders", side, self.lost(Role::Senders)),
-            Err(error) => refused("senders", SENDERS_LOSE, error),
+            Err(error) => refused("senders", SourceLoss::Senders, error),
         };
         vec![report("tracefs", &self.local, self.lost(Role::Local)), senders]
     }
 }
 
-/// What cannot be told without the senders' events.
-const SENDERS_LOSE: &str = "who sent an interrupt, woke a thread or queued work";
-
 /// The report of a source that could not be had.
-pub(crate) fn refused(name: &str, loses: &str, error: &TraceError) -> SourceReport {
-    SourceReport {
-        name: name.into(),
-        status: error.status(),
-        reason: error.to_string(),
-        loses: loses.into(),
-        fix: error.fix(),
-        lost: 0,
-    }
+pub(crate) fn refused(name: &str, loss: SourceLoss, error: &TraceError) -> SourceReport {
+    SourceReport::limited(name, error.status(), error.problem(), loss)
 }
 
 fn report(name: &str, side: &Side, lost: u64) -> SourceReport {
-    let mut reasons = Vec::new();
-    let mut loses: Vec<String> = side.loses.iter().map(|s| (*s).to_owned()).collect();
-    let mut fixes = Vec::new();
-    if !side.missing.is_empty() {
-        reasons.push(format!("this kernel lacks {}", side.missing.join(", ")));
-        fixes.push("use a newer kernel, or one that has these events built in".to_owned());
+    let mut report = SourceReport { lost, ..SourceReport::available(name) };
+    report.losses = side.missing.losses.iter().cloned().collect();
+    if !side.missing.events.is_empty() {
+        report.problems.push(SourceProblem::EventsMissing { events: side.missing.events.clone() });
     }
     if lost > 0 {
-        reasons.push(format!("the ring buffer lost {lost} events"));
-        loses.push("the cause of stalls near the lost events".into());
-        fixes.push("make the trace buffer larger".into());
+        report.problems.push(SourceProblem::EventsLost { lost });
+        report.losses.push(SourceLoss::NearLostEvents);
     }
-    SourceReport {
-        name: name.into(),
-        status: if reasons.is_empty() { SourceStatus::Available } else { SourceStatus::Degraded },
-        reason: reasons.join("; "),
-        loses: loses.join("; "),
-        fix: fixes.join("; "),
-        lost,
+    if !report.problems.is_empty() {
+        report.status = SourceStatus::Degraded;
     }
+    report
 }

@@ -1,6 +1,6 @@
 //! One instance of a recording, from its creation to its pipes.
 
-use super::events::{EventFilter, VECTORS, VECTORS_LOSE, Wanted};
+use super::events::{EventFilter, Missing, VECTORS, Wanted};
 use super::instance::Instance;
 use super::pipe::Pipe;
 use super::{Clocks, TraceError, Tracefs, clock_name, filter};
@@ -8,7 +8,6 @@ use crate::context::FormatText;
 use crate::format::EventFormat;
 use crate::ring::PageLayout;
 use jitterscope_model::{ClockKind, CpuId, CpuSet};
-use std::collections::BTreeSet;
 
 /// The smallest buffer worth having, KiB a CPU; also what CPUs get that are not recorded.
 const SMALLEST_KB: u64 = 8;
@@ -24,9 +23,7 @@ pub(super) struct Side {
     /// Pages that one CPU's buffer holds.
     pub(super) buffer_pages: u64,
     /// Events that the kernel does not have, or refused.
-    pub(super) missing: Vec<String>,
-    /// What cannot be told without the missing events.
-    pub(super) loses: BTreeSet<&'static str>,
+    pub(super) missing: Missing,
     /// Events that the kernel would not filter by target.
     pub(super) unfiltered: Vec<String>,
 }
@@ -55,7 +52,7 @@ impl Side {
         let mut side = Side::without_events(instance, plan.clock, plan.cpus, plan.kb_per_cpu)?;
         side.enable_events(plan);
         if side.formats.is_empty() {
-            return Err(TraceError::NoEvents(side.missing.join(", ")));
+            return Err(TraceError::NoEvents(side.missing.events));
         }
         side.open_pipes(plan.cpus)?;
         Ok(side)
@@ -89,8 +86,7 @@ impl Side {
             layout,
             formats: Vec::new(),
             buffer_pages,
-            missing: Vec::new(),
-            loses: BTreeSet::new(),
+            missing: Missing::default(),
             unfiltered: Vec::new(),
         })
     }
@@ -112,11 +108,8 @@ impl Side {
 
     fn enable_events(&mut self, plan: &Plan<'_>) {
         for (wanted, target) in &plan.events {
-            if let Err(()) = self.enable(wanted.system, wanted.event, *target, plan)
-                && !wanted.loses.is_empty()
-            {
-                self.missing.push(format!("{}:{}", wanted.system, wanted.event));
-                self.loses.insert(wanted.loses);
+            if self.enable(wanted.system, wanted.event, *target, plan).is_err() {
+                self.missing.add(wanted);
             }
         }
         if plan.vectors {
@@ -125,12 +118,11 @@ impl Side {
             for name in names.iter().filter(|name| name.ends_with("_entry") || name.ends_with("_exit")) {
                 match self.enable(VECTORS, name, None, plan) {
                     Ok(()) => any = true,
-                    Err(()) => self.missing.push(format!("{VECTORS}:{name}")),
+                    Err(()) => self.missing.events.push(format!("{VECTORS}:{name}")),
                 }
             }
             if !any {
-                self.missing.push(format!("{VECTORS}:*"));
-                self.loses.insert(VECTORS_LOSE);
+                self.missing.add_vectors();
             }
         }
     }

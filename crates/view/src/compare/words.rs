@@ -1,10 +1,11 @@
 //! Figures, changes and reasons in words.
 
+use crate::doubts::doubts_text;
 use crate::number;
 use jitterscope_analyze::compare::{
     Became, Comparison, FigureKind, FigureUnit, Interval, Scale, SideSummary, Undecided, Verdict,
 };
-use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole, doubts_text};
+use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
 
 /// What a figure is called.
 #[must_use]

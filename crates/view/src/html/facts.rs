@@ -4,9 +4,10 @@ use super::markup::{Cell, Head, Markup};
 use crate::chart::words as chart_words;
 use crate::drawn::Drawn;
 use crate::number::{bytes, count, percent_cell};
+use crate::sources::source_words;
 use crate::{text, words};
-use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::{PeriodRow, Regularity};
+use jitterscope_analyze::{RunSummary, SourceWords};
 use jitterscope_model::{MachineState, Reading, SourceStatus};
 
 pub(super) fn periods(body: &mut Markup, run: &Drawn) {
@@ -96,9 +97,8 @@ pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {
             Head::Text("how to get it"),
         ];
         let rows = limited.into_iter().map(|source| {
-            [&*source.name, source.status.as_str(), &source.reason, &source.loses, &source.fix]
-                .map(|text| Cell::Text(text.to_owned()))
-                .into()
+            let SourceWords { reason, loses, fix } = source_words(&source.problems, &source.losses);
+            [source.name.clone(), source.status.to_string(), reason, loses, fix].map(Cell::Text).into()
         });
         body.table("Sources that were not there in full", &heads, rows.collect());
     }

@@ -1,11 +1,12 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
 use super::{Page, cpus, over_time, short_cpus_text, wakeup};
+use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use crate::words;
 use jitterscope_analyze::{RunSummary, explain};
-use jitterscope_model::{ClockCosts, CpuSet, Nanos, doubts_text};
+use jitterscope_model::{ClockCosts, CpuSet, Nanos};
 
 /// The threshold where the clock is quick.
 const USUAL: Nanos = Nanos(300);

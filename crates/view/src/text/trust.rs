@@ -3,6 +3,7 @@
 use super::Page;
 use crate::lines::cpus_text;
 use crate::number::{bytes, count, percent, percent_down, rate};
+use crate::sources::source_words;
 use crate::style::{Tone, wrap};
 use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
 use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
@@ -43,13 +44,14 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 fn limited(page: &mut Page, summary: &RunSummary) {
     let limited = summary.sources.iter().filter(|source| source.status != SourceStatus::Available);
     for (at, source) in limited.enumerate() {
+        let words = source_words(&source.problems, &source.losses);
         let loses =
-            if source.loses.is_empty() { String::new() } else { format!("; lost by it: {}", source.loses) };
+            if words.loses.is_empty() { String::new() } else { format!("; lost by it: {}", words.loses) };
         let text = format!(
             "{} {}: {}{loses}",
             source.name,
             source.status.as_str(),
-            source.reason.trim_end_matches('.')
+            words.reason.trim_end_matches('.')
         );
         fact(page, None, if at == 0 { "sources" } else { "" }, &text);
     }

@@ -2,8 +2,9 @@
 
 use super::Page;
 use crate::number::count;
+use crate::sources::source_words;
 use crate::style::{Tone, fit, pad};
-use jitterscope_analyze::RunSummary;
+use jitterscope_analyze::{RunSummary, SourceWords};
 use jitterscope_model::SourceStatus;
 
 /// Counters shown.
@@ -31,15 +32,12 @@ pub(super) fn reason(page: &mut Page, summary: &RunSummary) {
 }
 
 fn sources(page: &mut Page, summary: &RunSummary, indent: usize) {
-    for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available && !s.fix.is_empty())
-    {
-        let text = format!(
-            "{} {}: {}. To have it: {}.",
-            source.name,
-            source.status.as_str(),
-            source.reason,
-            source.fix
-        );
+    for source in summary.sources.iter().filter(|s| s.status != SourceStatus::Available) {
+        let SourceWords { reason, fix, .. } = source_words(&source.problems, &source.losses);
+        if fix.is_empty() {
+            continue;
+        }
+        let text = format!("{} {}: {reason}. To have it: {fix}.", source.name, source.status.as_str());
         page.prose(Some(Tone::Warning), indent, &text);
     }
 }

@@ -272,14 +272,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
 }
 
 pub fn source(name: &str, status: SourceStatus, lost: u64) -> SourceReport {
-    SourceReport {
-        name: name.into(),
-        status,
-        reason: String::new(),
-        loses: String::new(),
-        fix: String::new(),
-        lost,
-    }
+    SourceReport { lost, ..SourceReport::of_status(name, status) }
 }
 
 /// Ticks, an evil thread, a writeback worker, membarriers, a few odd things, and a hypervisor.

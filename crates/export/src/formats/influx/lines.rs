@@ -2,7 +2,7 @@
 
 use crate::largest_part::{Fact, facts as culprit_facts, largest_part};
 use influxdb_line_protocol::LineProtocolBuilder;
-use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall, doubts_text};
+use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall};
 
 /// A measurement: its name, its tags, its fields.
 pub type Measurement = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -69,7 +69,8 @@ impl Lines {
             .build()
     }
 
-    /// What the run's verdicts on culprits fail by: a field of its point, for the end of a run that has any.
+    /// What the run's verdicts on culprits fail by: a field of its point, for the end of a run that has any. It is
+    /// JSON, as in the run's report.
     pub(super) fn doubts(&self, doubts: &[Doubt]) -> Vec<u8> {
         let facts = &self.facts;
         LineProtocolBuilder::new()
@@ -77,7 +78,7 @@ impl Lines {
             .tag("host", &self.host)
             .tag("label", &self.label)
             .tag("probe", &tag_value(&facts.probe))
-            .field("doubts", printable(&doubts_text(doubts)).as_str())
+            .field("doubts", serde_json::to_string(doubts).unwrap_or_default().as_str())
             .timestamp(signed(facts.clock.realtime_ns))
             .close_line()
             .build()
@@ -198,7 +199,8 @@ mod tests {
         let series = |line: &str| line.split_once(' ').map(|(series, _)| series.to_owned());
         let time = |line: &str| line.rsplit_once(' ').map(|(_, time)| time.to_owned());
         assert_eq!((series(&doubts), time(&doubts)), (series(&run), time(&run)));
-        assert!(doubts.contains("doubts=\"200 kernel events were lost, and 5,138 were not"), "{doubts}");
+        let field = r#"doubts="[{\"kind\":\"events_lost\",\"lost\":200,\"events\":5138}]""#;
+        assert!(doubts.contains(field), "{doubts}");
     }
 
     #[test]

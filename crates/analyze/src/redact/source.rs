@@ -1,0 +1,68 @@
+//! Sources: how much there was of each passes, and what limits it where that names nothing of the machine's.
+
+use super::{LEFT_OUT, listed, words};
+use jitterscope_model::{SourceLoss, SourceProblem, SourceReport, SourceStatus};
+
+pub(super) fn source(source: &SourceReport) -> SourceReport {
+    SourceReport {
+        name: listed(words::SOURCES, &source.name).unwrap_or_else(|| LEFT_OUT.into()),
+        status: match &source.status {
+            SourceStatus::Other(_) => SourceStatus::Other(LEFT_OUT.into()),
+            known => known.clone(),
+        },
+        problems: source.problems.iter().filter(|problem| names_nothing(problem)).cloned().collect(),
+        losses: source.losses.iter().filter(|loss| !matches!(loss, SourceLoss::Other(_))).cloned().collect(),
+        lost: source.lost,
+    }
+}
+
+/// A problem, or that there was one which may name something.
+pub(super) fn problem(problem: &SourceProblem) -> SourceProblem {
+    if names_nothing(problem) {
+        return problem.clone();
+    }
+    SourceProblem::Worded { reason: LEFT_OUT.into(), fix: String::new() }
+}
+
+/// Whether it has figures and CPUs alone.
+fn names_nothing(problem: &SourceProblem) -> bool {
+    match problem {
+        SourceProblem::MountDenied
+        | SourceProblem::LockedDown
+        | SourceProblem::EventsLost { .. }
+        | SourceProblem::CallsLost { .. }
+        | SourceProblem::GraphForOne
+        | SourceProblem::NoFunctionNames
+        | SourceProblem::VirtualSmiCount
+        | SourceProblem::NoMsrDevice { .. }
+        | SourceProblem::MsrDenied { .. }
+        | SourceProblem::NoSmiCount { .. } => true,
+        SourceProblem::NoPermission { .. }
+        | SourceProblem::MountRefused { .. }
+        | SourceProblem::TracefsUnusable { .. }
+        | SourceProblem::TraceClock { .. }
+        | SourceProblem::BufferRefused { .. }
+        | SourceProblem::ValueRefused { .. }
+        | SourceProblem::ControlUnreadable { .. }
+        | SourceProblem::InstanceRefused { .. }
+        | SourceProblem::EventsMissing { .. }
+        | SourceProblem::NoEvents { .. }
+        | SourceProblem::FormatUnreadable { .. }
+        | SourceProblem::NoTraceBuffer { .. }
+        | SourceProblem::NoTracer { .. }
+        | SourceProblem::GraphTaken { .. }
+        | SourceProblem::NoFunction { .. }
+        | SourceProblem::AddressesHidden { .. }
+        | SourceProblem::FunctionNamesUnreadable { .. }
+        | SourceProblem::CountersMissing { .. }
+        | SourceProblem::CountersUnreadable { .. }
+        | SourceProblem::NoCpuRow { .. }
+        | SourceProblem::NoStealColumn { .. }
+        | SourceProblem::CountersVersion { .. }
+        | SourceProblem::MsrUnreadable { .. }
+        | SourceProblem::NoTsc { .. }
+        | SourceProblem::NoClock { .. }
+        | SourceProblem::Worded { .. }
+        | SourceProblem::Unknown(_) => false,
+    }
+}

@@ -1,0 +1,61 @@
+//! What a run fails by, in words.
+
+use jitterscope_model::{Doubt, thousands};
+
+/// Of several, as part of a sentence: `a; b`.
+#[must_use]
+pub fn doubts_text(doubts: &[Doubt]) -> String {
+    doubts.iter().map(doubt).collect::<Vec<_>>().join("; ")
+}
+
+/// As part of a sentence, with what to do.
+fn doubt(of: &Doubt) -> String {
+    match of {
+        Doubt::EventsOutsideStalls { events, inside } => {
+            // Rounded down, so that what fails never reads as 99 %.
+            let tenths = u128::from(*inside) * 1000 / u128::from(*events).max(1);
+            format!(
+                "only {}.{} % of {} kernel events fell into stalls, and 99 % must (raise --threshold)",
+                tenths / 10,
+                tenths % 10,
+                thousands(*events)
+            )
+        }
+        Doubt::EventsLost { lost, events } => {
+            let (lost, events) = (thousands(*lost), thousands(*events));
+            format!("{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
+        }
+        Doubt::StallsUnrecorded { unrecorded, stalls } => {
+            let (unrecorded, stalls) = (thousands(*unrecorded), thousands(*stalls));
+            format!("{unrecorded} of {stalls} stalls have no record (raise --threshold)")
+        }
+        Doubt::MessagesUnrecorded { unrecorded, slow } => {
+            let (unrecorded, slow) = (thousands(*unrecorded), thousands(*slow));
+            format!("{unrecorded} of {slow} slow messages have no row (raise --threshold)")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_messages_without_rows_are_counted_beside_all() {
+        let told = doubts_text(&[Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 }]);
+        assert_eq!(told, "13,526 of 281,044 slow messages have no row (raise --threshold)");
+    }
+
+    #[test]
+    fn a_share_that_fails_never_reads_as_enough() {
+        let told = doubts_text(&[
+            Doubt::EventsOutsideStalls { events: 100_000, inside: 98_999 },
+            Doubt::EventsLost { lost: 200, events: 5_138 },
+        ]);
+        assert!(told.starts_with("only 98.9 % of 100,000 kernel events fell"), "{told}");
+        assert!(
+            told.ends_with("; 200 kernel events were lost, and 5,138 were not (raise --trace-buffer)"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,326 @@
+//! Sources of evidence in words: why one is not all there, what cannot be seen for it, and what to do.
+
+use jitterscope_analyze::SourceWords;
+use jitterscope_model::{SourceLoss, SourceProblem, TracefsFlaw};
+use jitterscope_recording::RecordError;
+
+const BE_ROOT: &str =
+    "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing";
+
+/// All that is told of a source, each a part of a sentence.
+#[must_use]
+pub fn source_words(problems: &[SourceProblem], losses: &[SourceLoss]) -> SourceWords {
+    let join = |parts: Vec<String>| {
+        let told: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        told.join("; ")
+    };
+    SourceWords {
+        reason: join(problems.iter().map(problem).collect()),
+        loses: join(losses.iter().map(|of| loss(of).to_owned()).collect()),
+        fix: join(problems.iter().map(fix).collect()),
+    }
+}
+
+/// What stands in the way and what to do about it: `a; b`.
+#[must_use]
+pub fn with_fix(of: &SourceProblem) -> String {
+    match fix(of) {
+        nothing if nothing.is_empty() => problem(of),
+        fix => format!("{}; {fix}", problem(of)),
+    }
+}
+
+/// Why a recording failed, with what to do where it failed for want of a source.
+#[must_use]
+pub fn record_error(error: &RecordError) -> String {
+    match (error, error.problem()) {
+        (_, None) => error.to_string(),
+        (RecordError::Graph { .. }, Some(of)) => match fix(of) {
+            nothing if nothing.is_empty() => format!("{error}: {}", problem(of)),
+            fix => format!("{error}: {}; to have it: {fix}", problem(of)),
+        },
+        (_, Some(of)) => format!("{error}: {}", with_fix(of)),
+    }
+}
+
+/// What stands in the way, as part of a sentence.
+pub(crate) fn problem(of: &SourceProblem) -> String {
+    use SourceProblem as P;
+    match of {
+        P::NoPermission { path } => format!("no permission for {path}"),
+        P::MountDenied => "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
+        P::MountRefused { path, system, .. } => {
+            format!("tracefs is not mounted, and mounting it at {path} failed: {system}")
+        }
+        P::TracefsUnusable { flaw: of } => {
+            format!("this kernel has no tracefs, or none with instances and event formats ({})", flaw(of))
+        }
+        P::LockedDown => "the kernel's lockdown (confidentiality) refuses all tracing, to root too".into(),
+        P::TraceClock { wanted, offered } => {
+            format!("the kernel does not stamp events with {wanted} (it uses {offered})")
+        }
+        P::BufferRefused { kib, system } => {
+            format!("the kernel refused a trace buffer of {kib} KiB a CPU: {system}")
+        }
+        P::ValueRefused { value, path, system, .. } => {
+            format!("the kernel refused '{value}' in {path}: {system}")
+        }
+        P::ControlUnreadable { path, system, .. } | P::CountersUnreadable { path, system } => {
+            format!("{path}: {system}")
+        }
+        P::InstanceRefused { path, system, .. } => {
+            format!("no tracing instance could be made at {path}: {system}")
+        }
+        P::EventsMissing { events } => format!("this kernel lacks {}", events.join(", ")),
+        P::NoEvents { events } => {
+            format!("this kernel has none of the events that name culprits ({})", events.join(", "))
+        }
+        P::FormatUnreadable { parser } => parser.clone(),
+        P::EventsLost { lost } => format!("the ring buffer lost {lost} events"),
+        P::CallsLost { lost } => format!("the ring buffer lost {lost} records of function calls"),
+        P::NoTraceBuffer { cpu, system } => {
+            format!("CPU {cpu} has no trace buffer that can be read: {system}")
+        }
+        P::NoTracer { tracer } => format!("this kernel has no tracer {tracer}"),
+        P::GraphForOne => "this kernel's function_graph cannot run in a tracing instance of our own".into(),
+        P::GraphTaken { functions } => format!(
+            "somebody else has chosen what function_graph looks into (set_graph_function has {functions})"
+        ),
+        P::NoFunction { function } => {
+            format!("this kernel has no function {function} that can be looked into")
+        }
+        P::AddressesHidden { kptr_restrict } => {
+            format!("/proc/kallsyms hides the addresses (kernel.kptr_restrict is {kptr_restrict})")
+        }
+        P::NoFunctionNames => "/proc/kallsyms lists no kernel function".into(),
+        P::FunctionNamesUnreadable { system, .. } => format!("/proc/kallsyms: {system}"),
+        P::CountersMissing { path } => format!("{path} is not there"),
+        P::NoCpuRow { path } => format!("{path}: it has no row for a CPU"),
+        P::NoStealColumn { path } => format!("{path}: it has no column of stolen time"),
+        P::CountersVersion { path, version } => {
+            format!(
+                "{path} has the version '{version}', which this release does not know (it knows 12 to 17)"
+            )
+        }
+        P::VirtualSmiCount => {
+            "this is a virtual machine: its counter does not see the host's firmware".into()
+        }
+        P::NoMsrDevice { cpu, .. } => {
+            format!("/dev/cpu/{cpu}/msr is not there: the kernel has no msr driver, or it is not loaded")
+        }
+        P::MsrDenied { cpu, .. } => format!(
+            "/dev/cpu/{cpu}/msr is refused: reading it needs root with CAP_SYS_RAWIO and no kernel lockdown"
+        ),
+        P::NoSmiCount { cpu, .. } => {
+            format!("CPU {cpu} has no SMI counter (Intel processors since Nehalem have it)")
+        }
+        P::MsrUnreadable { cpu, system, .. } => format!("/dev/cpu/{cpu}/msr: {system}"),
+        P::NoTsc { because } | P::NoClock { because } => because.clone(),
+        P::Worded { reason, .. } => reason.clone(),
+        P::Unknown(_) => match of.id() {
+            nameless if nameless.is_empty() => unknown().into(),
+            id => format!("{} ({id})", unknown()),
+        },
+    }
+}
+
+fn unknown() -> &'static str {
+    "for a reason that only the newer version knows which recorded it"
+}
+
+fn flaw(of: &TracefsFlaw) -> String {
+    match of {
+        TracefsFlaw::NoFileSystem => "no such file system".into(),
+        TracefsFlaw::NoFolder => "neither /sys/kernel/tracing nor /sys/kernel/debug exists".into(),
+        TracefsFlaw::Unreadable { path, system } => format!("{path}: {system}"),
+        TracefsFlaw::Missing { file } => format!("{file} is missing"),
+        TracefsFlaw::PagesDiffer => "the two instances' pages differ".into(),
+        TracefsFlaw::NoStartTime => "/proc/self/stat does not tell when this process started".into(),
+        TracefsFlaw::Unknown(_) => unknown().into(),
+    }
+}
+
+/// The narrowest way past it, in one sentence without its full stop; empty where there is none.
+pub(crate) fn fix(of: &SourceProblem) -> String {
+    use SourceProblem as P;
+    match of {
+        P::NoPermission { .. }
+        | P::MountRefused { denied: true, .. }
+        | P::ValueRefused { denied: true, .. }
+        | P::ControlUnreadable { denied: true, .. }
+        | P::InstanceRefused { denied: true, .. } => BE_ROOT,
+        P::LockedDown => "boot without lockdown=confidentiality; lockdown=integrity allows tracing",
+        P::MountDenied => {
+            "run as root; or have root mount it (mount -t tracefs nodev /sys/kernel/tracing) and run with \
+             CAP_DAC_OVERRIDE"
+        }
+        P::MountRefused { denied: false, .. } => {
+            "mount it by hand: mount -t tracefs nodev /sys/kernel/tracing"
+        }
+        P::TracefsUnusable { .. } | P::NoEvents { .. } => "use a kernel built with CONFIG_EVENT_TRACING",
+        P::TraceClock { wanted, .. } if wanted == "x86-tsc" => {
+            "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw"
+        }
+        P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
+        P::EventsLost { .. } => "make the trace buffer larger",
+        P::CallsLost { .. } => "make the trace buffer larger, or look into fewer functions",
+        P::NoTracer { tracer } => match tracer.as_str() {
+            "function_graph" => "use a kernel built with CONFIG_FUNCTION_GRAPH_TRACER",
+            "osnoise" => "use a kernel built with CONFIG_OSNOISE_TRACER",
+            _ => "",
+        },
+        P::GraphForOne => "use Linux 6.11 or later",
+        P::GraphTaken { .. } => {
+            "end what uses it, and where that is gone: echo > /sys/kernel/tracing/set_graph_function"
+        }
+        P::NoFunction { .. } => {
+            "choose one that /sys/kernel/tracing/available_filter_functions lists; others were inlined into \
+             their callers"
+        }
+        P::AddressesHidden { kptr_restrict } if kptr_restrict == "2" => {
+            "sysctl kernel.kptr_restrict=1 (readers then need CAP_SYSLOG)"
+        }
+        P::AddressesHidden { .. } => "run with CAP_SYSLOG",
+        P::FunctionNamesUnreadable { denied: true, .. } => "let this user read /proc/kallsyms",
+        P::FunctionNamesUnreadable { denied: false, .. } | P::NoFunctionNames => {
+            "use a kernel built with CONFIG_KALLSYMS"
+        }
+        P::CountersMissing { path } if path == "/proc/schedstat" => {
+            "use a kernel built with CONFIG_SCHEDSTATS"
+        }
+        P::CountersMissing { .. } => "mount procfs at /proc",
+        P::VirtualSmiCount
+        | P::NoMsrDevice { virtual_machine: true, .. }
+        | P::MsrDenied { virtual_machine: true, .. }
+        | P::NoSmiCount { virtual_machine: true, .. }
+        | P::MsrUnreadable { virtual_machine: true, .. } => "count on the host",
+        P::NoMsrDevice { .. } => "modprobe msr",
+        P::MsrDenied { .. } => "run as root with CAP_SYS_RAWIO, without kernel lockdown",
+        P::NoTsc { .. } => "boot with clocksource=tsc tsc=reliable where the hardware is sound",
+        P::BufferRefused { kib, .. } => return format!("ask for a smaller buffer than {kib} KiB a CPU"),
+        P::NoTraceBuffer { cpu, .. } => {
+            return format!(
+                "bring it online (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online), or leave it out"
+            );
+        }
+        P::CountersUnreadable { path, .. } => return format!("let this user read {path}"),
+        P::Worded { fix, .. } => fix,
+        P::TraceClock { .. }
+        | P::ValueRefused { denied: false, .. }
+        | P::ControlUnreadable { denied: false, .. }
+        | P::InstanceRefused { denied: false, .. }
+        | P::FormatUnreadable { .. }
+        | P::NoCpuRow { .. }
+        | P::NoStealColumn { .. }
+        | P::CountersVersion { .. }
+        | P::NoSmiCount { .. }
+        | P::MsrUnreadable { .. }
+        | P::NoClock { .. }
+        | P::Unknown(_) => "",
+    }
+    .to_owned()
+}
+
+/// What cannot be seen. Of what this version does not know the word itself.
+pub(crate) fn loss(of: &SourceLoss) -> &str {
+    match of {
+        SourceLoss::Measurement => "any measurement",
+        SourceLoss::LowestFloor => "the lowest floor: CLOCK_MONOTONIC_RAW is read instead",
+        SourceLoss::Causes => "who caused a stall: stalls are counted, not attributed",
+        SourceLoss::Senders => "who sent an interrupt, woke a thread or queued work",
+        SourceLoss::ProbeClock => "kernel events on the probe's own clock",
+        SourceLoss::FunctionTimes => "what takes the time inside a kernel function (record --graph)",
+        SourceLoss::SecondOpinion => {
+            "a second opinion: the kernel's own tool for noise, to compare with (rtla osnoise)"
+        }
+        SourceLoss::Firmware => "whether firmware took the time (system management interrupts)",
+        SourceLoss::FunctionNames => {
+            "names of kernel functions: timers, work and called functions stay addresses"
+        }
+        SourceLoss::InterruptCounts => "how often each interrupt came to a CPU",
+        SourceLoss::SoftirqCounts => "how often each softirq ran on a CPU",
+        SourceLoss::StolenTime => "how much time the hypervisor took, in grains of 10 ms",
+        SourceLoss::RunQueueDelays => "how long threads waited for a CPU in all",
+        SourceLoss::Switches => "which thread took the CPU",
+        SourceLoss::DeviceInterrupts => "device interrupts",
+        SourceLoss::Softirqs => "softirqs",
+        SourceLoss::NmiHandlers => "NMI handlers",
+        SourceLoss::WorkItems => "what kworkers ran",
+        SourceLoss::TimerFunctions => "timer functions",
+        SourceLoss::HrtimerFunctions => "high-resolution timer functions",
+        SourceLoss::TickDependency => "what keeps the tick running",
+        SourceLoss::CalledFunctions => "what functions other CPUs called here (Linux 6.5)",
+        SourceLoss::PageFaults => "page faults",
+        SourceLoss::TlbFlushes => "why translations were flushed",
+        SourceLoss::FrequencyChanges => "frequency changes",
+        SourceLoss::IdleStates => "idle states",
+        SourceLoss::Vectors => "interrupt vectors: the local timer and interrupts between CPUs",
+        SourceLoss::ThreadStarts => "the beginning of threads",
+        SourceLoss::Renames => "threads that come by exec",
+        SourceLoss::Charges => "when a thread was put on a CPU whose idle thread is not traced",
+        SourceLoss::ReusedIds => "that a thread id is used again",
+        SourceLoss::IpiSender => "who sent an interrupt to one CPU (Linux 6.4)",
+        SourceLoss::MaskIpiSender => "who sent an interrupt to several CPUs (Linux 6.4)",
+        SourceLoss::CallSender => "who called a function on the CPU (Linux 6.5)",
+        SourceLoss::Wakers => "who woke a thread",
+        SourceLoss::WorkQueuers => "who queued work",
+        SourceLoss::Migrations => "who was moved to the CPU",
+        SourceLoss::Stoppers => "who stopped a thread",
+        SourceLoss::NearLostEvents => "the cause of stalls near the lost events",
+        SourceLoss::SomeCalls => "calls inside some stalls",
+        SourceLoss::Other(word) => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CpuId, SourceReport, SourceStatus};
+    use serde_json::json;
+
+    #[test]
+    fn a_source_is_told_by_all_that_limits_it() {
+        let problems = [
+            SourceProblem::EventsMissing { events: vec!["a:b".into(), "c:d".into()] },
+            SourceProblem::EventsLost { lost: 7 },
+        ];
+        let words = source_words(&problems, &[SourceLoss::Softirqs, SourceLoss::NearLostEvents]);
+        assert_eq!(words.reason, "this kernel lacks a:b, c:d; the ring buffer lost 7 events");
+        assert_eq!(words.loses, "softirqs; the cause of stalls near the lost events");
+        assert!(words.fix.ends_with("built in; make the trace buffer larger"), "{}", words.fix);
+        assert_eq!(source_words(&[], &[]), SourceWords::default());
+    }
+
+    #[test]
+    fn a_virtual_machine_is_told_to_count_on_its_host() {
+        let of = |virtual_machine| fix(&SourceProblem::NoMsrDevice { cpu: CpuId(0), virtual_machine });
+        assert_eq!([of(true), of(false)], ["count on the host", "modprobe msr"]);
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_shown() {
+        let read = |value| serde_json::from_value::<SourceReport>(value).unwrap();
+        let earlier = read(
+            json!({"name": "x", "status": "denied", "reason": "r", "loses": "l", "fix": "f", "lost": 0}),
+        );
+        let words = source_words(&earlier.problems, &earlier.losses);
+        assert_eq!((&*words.reason, &*words.loses, &*words.fix), ("r", "l", "f"));
+        let newer = read(json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
+            "losses": ["shade"], "lost": 0}));
+        let words = source_words(&newer.problems, &newer.losses);
+        assert!(words.reason.ends_with("recorded it (sun_spots)"), "{}", words.reason);
+        assert_eq!((&*words.loses, &*words.fix), ("shade", ""));
+        assert_eq!(newer.status, SourceStatus::Denied);
+    }
+
+    #[test]
+    fn an_error_says_what_stands_in_the_way_and_what_to_do() {
+        let told = record_error(&RecordError::Graph { problem: SourceProblem::GraphForOne });
+        assert!(told.starts_with("kernel functions cannot be looked into: this kernel's function_graph"));
+        assert!(told.ends_with("; to have it: use Linux 6.11 or later"), "{told}");
+        let told = record_error(&RecordError::Blind { problem: SourceProblem::LockedDown });
+        assert!(told.ends_with(
+            "to root too; boot without lockdown=confidentiality; lockdown=integrity allows tracing"
+        ));
+    }
+}
