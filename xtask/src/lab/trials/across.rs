@@ -93,5 +93,5 @@ fn unready(finding: &mut Finding, steps: &steps::Steps) {
     let told =
         format!("the plan is kept: {sessions} files of it among {} are as before", before.lines().count());
     finding.check(sessions > 0 && before == after, told);
-    restored(finding, &steps, "after");
+    restored(finding, steps, "after");
 }

@@ -98,7 +98,7 @@ step status jitterscope tune status --json
 "#;
     let script = format!("kills={kills}\n{script}");
     let mut guest = Guest::new(Kernel::V6_1).with(Program::Strace);
-    guest.limit = Duration::from_secs(if kills > 100 { 3600 } else { 600 });
+    guest.limit = Duration::from_secs(if kills > 100 { 1200 } else { 600 });
     let steps = steps::run(finding, "guest", &guest, &script)?;
     steps.ended(finding, &[("whole", 0), ("undo", 0), ("status", 0)]);
     let (before, again) = (steps.file("before"), steps.file("again"));

@@ -8,13 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// So many threads may have ended or begun meanwhile: more, and the comparison would say little of threads.
 const MOST_NOT_IN_BOTH: usize = 8;
 
+/// A thread's pid and time of start, which no two threads of a boot share.
+type Thread<'a> = (&'a str, &'a str);
+
+/// The CPUs that it may run on, and its name.
+type Place<'a> = (&'a str, &'a str);
+
 /// One look at a guest: what `settings` of `steps.sh` wrote.
 #[derive(Debug, Default)]
 pub struct State<'a> {
     /// By path; a folder's entries are each a path of their own.
     settings: BTreeMap<&'a str, Vec<&'a str>>,
-    /// By pid and time of start, which no two threads of a boot share: where it may run, and its name.
-    threads: BTreeMap<(&'a str, &'a str), (&'a str, &'a str)>,
+    /// Where each thread may run.
+    threads: BTreeMap<Thread<'a>, Place<'a>>,
 }
 
 /// What became of a state.
@@ -81,7 +87,7 @@ impl<'a> State<'a> {
 }
 
 /// `thread PID START CPUS NAME`.
-fn thread(line: &str) -> Option<((&str, &str), (&str, &str))> {
+fn thread(line: &str) -> Option<(Thread<'_>, Place<'_>)> {
     let mut words = line.strip_prefix("thread ")?.splitn(4, ' ');
     Some(((words.next()?, words.next()?), (words.next()?, words.next()?)))
 }
