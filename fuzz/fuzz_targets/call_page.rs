@@ -1,40 +1,52 @@
-//! Any bytes as a page of the function graph, and any text as the formats of its events.
+//! Any bytes as a page of the function graph, through the formats of the recorded fixture; and any text as those
+//! formats, through which that fixture's page and the same bytes are read.
 #![no_main]
 
-use jitterscope_model::{ClockKind, CpuId};
-use jitterscope_source::{CallDecoder, FormatText, TraceContext};
+use jitterscope_model::{CpuId, Ticks};
+use jitterscope_source::{CallDecoder, FormatText, Page, TraceContext};
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
 
-const HEADER: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+const PAGE: &[u8] = include_bytes!("../../crates/source/tests/fixtures/graph-6.12/page.bin");
 
-const FIELDS: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-    \tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n\
-    \tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n";
+static CONTEXT: LazyLock<TraceContext> = LazyLock::new(|| {
+    let text = include_str!("../../crates/source/tests/fixtures/graph-6.12/context.json");
+    serde_json::from_str(text).expect("the fixture is a context")
+});
 
-fuzz_target!(|input: (&str, &[u8])| {
-    let (text, bytes) = input;
-    let format = |event: &str, id: u32, fields: &str| FormatText {
+static RECORDED: LazyLock<CallDecoder> =
+    LazyLock::new(|| CallDecoder::new(&CONTEXT).expect("the fixture is a context").expect("it has calls"));
+
+/// What a page gives, held against what its records alone are.
+fn read(decoder: &CallDecoder, bytes: &[u8]) {
+    let mut times: Vec<Ticks> = Vec::new();
+    let range = decoder.page(CpuId(1), bytes, |call| {
+        assert_eq!(call.cpu, CpuId(1));
+        times.push(call.time);
+    });
+    let layout = CONTEXT.layout().expect("the fixture is a context");
+    let Ok(page) = Page::parse(&layout, bytes) else {
+        assert!(range.is_err() && times.is_empty());
+        return;
+    };
+    let range = range.expect("the same bytes are a page");
+    assert_eq!(range, page.time_range());
+    assert!(times.len() <= page.records().count(), "a record is one call at most");
+    assert!(times.iter().all(|time| page.records().any(|record| record.time == *time)));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    read(&RECORDED, bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let format = |event: &str, id: u32| FormatText {
         system: "ftrace".into(),
         event: event.into(),
-        text: format!("name: {event}\nID: {id}\nformat:\n{fields}"),
+        text: format!("name: {event}\nID: {id}\nformat:\n{text}"),
     };
-    for fields in [FIELDS, text] {
-        let context = TraceContext {
-            header_page: HEADER.into(),
-            formats: vec![format("funcgraph_entry", 11, fields), format("funcgraph_exit", 10, fields)],
-            clock: ClockKind::Tsc,
-            symbols: Default::default(),
-            tasks: Default::default(),
-            setup: Vec::new(),
-        };
-        if let Ok(Some(decoder)) = CallDecoder::new(&context) {
-            let _ = decoder.page(CpuId(1), bytes, |call| {
-                std::hint::black_box(call);
-            });
-        }
+    let formats = vec![format("funcgraph_entry", 11), format("funcgraph_exit", 10)];
+    let context = TraceContext { formats, ..CONTEXT.clone() };
+    if let Ok(Some(decoder)) = CallDecoder::new(&context) {
+        read(&decoder, PAGE);
+        read(&decoder, bytes);
     }
 });

@@ -74,6 +74,8 @@ enum Command {
     },
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz {
+        /// This target only
+        target: Option<String>,
         /// Seconds for each target
         #[arg(long, default_value_t = 60)]
         seconds: u32,
@@ -102,7 +104,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Layout => layout::run(),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
-        Command::Fuzz { seconds } => fuzz::run(seconds),
+        Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),
         Command::Release(args) => release::run(&args),

@@ -194,7 +194,8 @@ fn attribution(
             .entry(format!("{}: {}", row.subject.kind_word(), row.subject.name()))
             .or_insert(Nanos::ZERO) += row.total_ns;
     }
-    let EventsInGaps { events, inside, control_events, control_inside } = manifest.events_in_gaps;
+    let EventsInGaps { inside, too_short, control_events, control_inside, .. } = manifest.events_in_gaps;
+    let events = manifest.events_in_gaps.due();
     let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
     AttributionSummary {
         proven: manifest.doubts().is_empty(),
@@ -204,6 +205,7 @@ fn attribution(
         events_in_gaps_fraction: fraction(inside, events),
         events_in_gaps_control: fraction(control_inside, control_events),
         events,
+        events_too_short: too_short,
         culprits,
         unexplained: Unexplained { total_ns: rest, share: share(rest.0, stalled.0), by_class, classes },
     }

@@ -134,12 +134,15 @@ pub struct AttributionSummary {
     pub stalls: u64,
     /// Their lengths, each rounded down to a nanosecond, summed.
     pub stalled_ns: Nanos,
-    /// Share of the kernel events on measured CPUs that fell inside a stall; null without events.
+    /// Share of the kernel events on measured CPUs that fell inside a stall, but for those that were too short; null
+    /// without events.
     pub events_in_gaps_fraction: Option<f64>,
     /// The same after a random shift of each event: what chance would give.
     pub events_in_gaps_control: Option<f64>,
     /// Kernel events that the two rest on.
     pub events: u64,
+    /// Kernel events beside those that lie in no stall and need not: what they belong to took less than the threshold.
+    pub events_too_short: u64,
     /// Who explains the stalled time, by total.
     pub culprits: Vec<CulpritRow>,
     /// The rest.

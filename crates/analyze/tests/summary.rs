@@ -102,7 +102,8 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
         let mut result = result(1, &[2600; 1000]);
         (result.dropped_records, result.own_bookkeeping) = (dropped, own);
         let mut run = manifest(vec![result], true);
-        run.events_in_gaps = EventsInGaps { events, inside, control_events: 1, control_inside: 0 };
+        run.events_in_gaps =
+            EventsInGaps { events, inside, too_short: 0, control_events: 1, control_inside: 0 };
         run.sources = vec![source(lost)];
         run
     };
@@ -137,6 +138,23 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
 }
 
 #[test]
+fn events_of_what_took_less_than_the_threshold_need_not_lie_in_stalls() {
+    let summary = |too_short| {
+        let mut run = manifest(vec![result(1, &[2600; 1000])], true);
+        run.events_in_gaps =
+            EventsInGaps { events: 10_000, inside: 9_000, too_short, control_events: 1, control_inside: 0 };
+        (run.doubts(), SummaryBuilder::new(&run).finish().attribution.unwrap())
+    };
+    let (doubts, all_short) = summary(1_000);
+    assert_eq!((doubts.len(), all_short.proven, all_short.events_in_gaps_fraction), (0, true, Some(1.0)));
+    assert_eq!((all_short.events, all_short.events_too_short), (9_000, 1_000));
+    // The others are judged by themselves.
+    let (doubts, some_long) = summary(500);
+    assert_eq!(doubts, [Doubt::EventsOutsideStalls { events: 9_500, inside: 9_000 }]);
+    assert!(!some_long.proven);
+}
+
+#[test]
 fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
     let run = |slow, slow_dropped| {
         let consumer = PipelineConsumer { slow, slow_dropped, ..PipelineConsumer::default() };
@@ -152,7 +170,8 @@ fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
 #[test]
 fn where_wake_ups_and_messages_fall_proves_nothing() {
     let mut slept = manifest(vec![result(1, &[2600])], true);
-    slept.events_in_gaps = EventsInGaps { events: 1000, inside: 10, control_events: 1000, control_inside: 9 };
+    slept.events_in_gaps =
+        EventsInGaps { events: 1000, inside: 10, too_short: 0, control_events: 1000, control_inside: 9 };
     slept.wakeups = vec![WakeupResult::default()];
     assert_eq!(slept.doubts(), []);
     let followed = RunManifest { results: Vec::new(), wakeups: Vec::new(), ..slept };

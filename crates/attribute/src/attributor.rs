@@ -57,6 +57,8 @@ const KEPT_GAPS: usize = 4096;
 const KEPT_WAKINGS: usize = 1024;
 /// Changes of frequency remembered a CPU.
 const KEPT_FREQUENCY_CHANGES: usize = 256;
+/// Entering the kernel and leaving it takes about so long, beside what lies between its records.
+const THERE_AND_BACK: Nanos = Nanos(300);
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
 
@@ -183,6 +185,11 @@ impl Attributor {
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.tally.measure(from, until);
         self.frequencies.measure(from, until);
+    }
+
+    /// What the probes call a stall: what the kernel does in less need not be in one.
+    pub fn threshold(&mut self, threshold: Ticks) {
+        self.tally.threshold(threshold - self.settings.rate.ticks(THERE_AND_BACK));
     }
 
     /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned
@@ -315,7 +322,7 @@ impl Attributor {
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
         for (id, cpu) in &mut self.cpus {
-            cpu.feed.advance(before, false, |at| self.tally.event(*id, at, false));
+            cpu.feed.advance(before, false, |at, turns| self.tally.outside(*id, at, turns));
             cpu.expiries.forget(before);
         }
     }
@@ -416,15 +423,16 @@ impl Attributor {
     fn look(&mut self, stall: &Stall, spins: bool) -> u64 {
         let Attributor { settings, cpus, tally, window, .. } = self;
         let feed = &mut cpu_of(cpus, stall.cpu, settings.rate).feed;
-        feed.advance(stall.start, false, |at| tally.event(stall.cpu, at, false));
+        feed.advance(stall.start, false, |at, turns| tally.outside(stall.cpu, at, turns));
+        tally.gap_begins(stall.cpu);
         if spins {
             feed.machine.running(stall.victim.tid, stall.start);
         }
         let mark = feed.machine.open_mark(stall.start);
         let mut inside = 0;
-        feed.advance(stall.end, true, |at| {
+        feed.advance(stall.end, true, |at, _| {
             inside += 1;
-            tally.event(stall.cpu, at, true);
+            tally.inside(stall.cpu, at);
         });
         feed.machine.close_mark(mark, stall.end, window);
         // A stall may have begun before the one before it had ended.

@@ -18,6 +18,14 @@ enum Aside {
     Parked(i32, Frame),
 }
 
+/// Which thread was in its own code before a record and after it; none where the kernel or somebody unknown had the
+/// CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) before: Option<i32>,
+    pub(crate) after: Option<i32>,
+}
+
 /// A CPU's machine, and what it was not yet given: it is fed no further than what is asked of it, so that an
 /// answer depends on nothing that came later.
 #[derive(Debug)]
@@ -71,14 +79,15 @@ impl Feed {
     }
 
     /// Gives the machine what lies before `until`, and what lies at it if it is `inclusive`. `seen` is told of
-    /// each record.
-    pub(crate) fn advance(&mut self, until: Ticks, inclusive: bool, mut seen: impl FnMut(Ticks)) {
+    /// each record, with who was in its own code before it and after it.
+    pub(crate) fn advance(&mut self, until: Ticks, inclusive: bool, mut seen: impl FnMut(Ticks, Turns)) {
         let due = |at: Ticks| at < until || (inclusive && at == until);
         while let Some(record) = self.pending.front().filter(|record| due(record.time)).copied() {
             self.pending.pop_front();
             self.tell_while(|at| at <= record.time);
-            seen(record.time);
+            let before = self.machine.in_its_own_code();
             self.machine.record(&record);
+            seen(record.time, Turns { before, after: self.machine.in_its_own_code() });
         }
         self.tell_while(due);
     }
@@ -120,7 +129,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut turns = Vec::new();
         for (until, inclusive) in [(100, false), (100, true), (200, false), (250, false), (300, true)] {
-            feed.advance(Ticks(until), inclusive, |at| seen.push(at.0));
+            feed.advance(Ticks(until), inclusive, |at, _| seen.push(at.0));
             turns.push((seen.len(), feed.machine.turn().tid));
         }
         assert_eq!(turns, [(0, -1), (1, 2), (1, 2), (2, 3), (3, 4)]);
@@ -135,9 +144,9 @@ mod tests {
         assert!(arrives(&feed, 7, 149, 150) && arrives(&feed, 7, 100, 200));
         assert!(!arrives(&feed, 7, 150, 200) && !arrives(&feed, 7, 100, 149) && !arrives(&feed, 8, 100, 200));
         // What lies at a moment is given with the records of that moment, or when that is over.
-        feed.advance(Ticks(150), false, |_| {});
+        feed.advance(Ticks(150), false, |_, _| {});
         assert!(arrives(&feed, 7, 100, 200));
-        feed.advance(Ticks(151), false, |_| {});
+        feed.advance(Ticks(151), false, |_, _| {});
         assert!(!arrives(&feed, 7, 100, 200));
     }
 
@@ -146,11 +155,11 @@ mod tests {
         let mut feed = feed();
         feed.lost(Ticks(200), Ticks(250));
         // The record at its beginning was not lost, so the machine knows whose turn began.
-        feed.advance(Ticks(200), true, |_| {});
+        feed.advance(Ticks(200), true, |_, _| {});
         assert_eq!(feed.machine.turn().tid, 3);
-        feed.advance(Ticks(201), true, |_| {});
+        feed.advance(Ticks(201), true, |_, _| {});
         assert!(!feed.machine.turn().is_turn());
-        feed.advance(Ticks(300), true, |_| {});
+        feed.advance(Ticks(300), true, |_, _| {});
         assert_eq!(feed.machine.turn().tid, 4);
     }
 

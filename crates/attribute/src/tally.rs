@@ -3,7 +3,12 @@
 //!
 //! Each CPU counts from the first to the last read of its own probe: what the kernel did before the one or
 //! after the other had no gap that it could lie in.
+//!
+//! A probe with a slow clock, or one that was asked for long stalls only, has no gap for what took less than its
+//! threshold. So events outside of gaps are told apart: a visit of the kernel whose records, from the first to the
+//! one after which the same thread goes on, span less than that need not have been seen; everything else must.
 
+use crate::feed::Turns;
 use jitterscope_model::{CpuId, EventsInGaps, Gap, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -27,17 +32,31 @@ impl Window {
     }
 }
 
+/// What the kernel did outside of gaps between two moments of one thread in its own code. What follows so closely
+/// that it may have been entered once only, as a softirq does that an interrupt raised, belongs to it.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    /// The thread, which the visit ends with.
+    home: i32,
+    since: Ticks,
+    events: u64,
+    /// When it ended, and how many of its events were counted as too short then.
+    over: Option<(Ticks, u64)>,
+}
+
 #[derive(Clone, Debug)]
 struct Cpu {
     /// What its probe measured.
     window: Window,
     /// Recent gaps, in order.
     recent: VecDeque<Gap>,
+    /// The last visit of the kernel outside of any gap.
+    visit: Option<Visit>,
 }
 
 impl Default for Cpu {
     fn default() -> Cpu {
-        Cpu { window: Window::ALWAYS, recent: VecDeque::new() }
+        Cpu { window: Window::ALWAYS, recent: VecDeque::new(), visit: None }
     }
 }
 
@@ -50,6 +69,8 @@ pub struct EventTally {
     cpus: FxHashMap<CpuId, Cpu>,
     /// The control shifts an event back by this much at least, and by less than twice as much.
     shift: Ticks,
+    /// Visits whose records span less than this need not lie in a gap.
+    must: Ticks,
     random: u64,
 }
 
@@ -63,6 +84,7 @@ impl EventTally {
             planned: Window::NEVER,
             cpus: FxHashMap::default(),
             shift: Ticks(shift.0.max(1)),
+            must: Ticks(0),
             random: 0x9e37_79b9_7f4a_7c15,
         }
     }
@@ -70,6 +92,11 @@ impl EventTally {
     /// Says which events count; until then none does. A CPU's own window is narrower still.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.planned = Window { from, until };
+    }
+
+    /// Visits of the kernel whose records span so much must lie in a gap; all, until this is said.
+    pub fn threshold(&mut self, must: Ticks) {
+        self.must = must;
     }
 
     /// The probe of a CPU read the clock for the first time at `from`.
@@ -84,7 +111,7 @@ impl EventTally {
 
     /// Takes note of a gap; those of one CPU come in order.
     pub fn gap(&mut self, cpu: CpuId, gap: Gap) {
-        let Cpu { window, recent: gaps } = self.cpus.entry(cpu).or_default();
+        let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
         if gap.start < self.planned.from.max(window.from) {
             return;
         }
@@ -95,24 +122,68 @@ impl EventTally {
         gaps.push_back(gap);
     }
 
-    /// Counts an event that happened while its CPU was measured.
-    pub fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) {
-        let back = self.shift.0 + self.next_random() % self.shift.0;
-        let Cpu { window, recent: gaps } = self.cpus.entry(cpu).or_default();
-        if !self.planned.contains(time) || !window.contains(time) {
+    /// A gap of a CPU begins: what came before it is another visit than what comes in it or after it.
+    pub(crate) fn gap_begins(&mut self, cpu: CpuId) {
+        self.cpus.entry(cpu).or_default().visit = None;
+    }
+
+    /// Counts an event inside of a gap, if its CPU was measured then.
+    pub(crate) fn inside(&mut self, cpu: CpuId, time: Ticks) {
+        self.event(cpu, time, true);
+    }
+
+    /// Counts an event outside of all gaps, if its CPU was measured then.
+    pub(crate) fn outside(&mut self, cpu: CpuId, time: Ticks, turns: Turns) {
+        if !self.event(cpu, time, false) {
             return;
+        }
+        let (must, counts) = (self.must, &mut self.counts);
+        let last = &mut self.cpus.entry(cpu).or_default().visit;
+        let close = |before: Ticks| time.0.saturating_sub(before.0) < must.0;
+        match (last.as_mut(), turns.before) {
+            (Some(visit @ Visit { over: None, .. }), _) => visit.events += 1,
+            (_, Some(home)) if turns.after != Some(home) => {
+                let mut visit = Visit { home, since: time, events: 1, over: None };
+                if let Some(Visit { home: same, since, events, over: Some((ended, too_short)) }) = *last
+                    && same == home
+                    && close(ended)
+                {
+                    counts.too_short -= too_short;
+                    (visit.since, visit.events) = (since, events + 1);
+                }
+                *last = Some(visit);
+            }
+            // A record by itself does not say how long the kernel was there.
+            _ => {}
+        }
+        if let Some(visit) =
+            last.as_mut().filter(|visit| visit.over.is_none() && turns.after == Some(visit.home))
+        {
+            let too_short = if close(visit.since) { visit.events } else { 0 };
+            counts.too_short += too_short;
+            visit.over = Some((time, too_short));
+        }
+    }
+
+    /// Counts an event; whether it happened while its CPU was measured.
+    fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) -> bool {
+        let back = self.shift.0 + self.next_random() % self.shift.0;
+        let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
+        if !self.planned.contains(time) || !window.contains(time) {
+            return false;
         }
         self.counts.events += 1;
         self.counts.inside += u64::from(inside);
         let shifted = Ticks(time.0.saturating_sub(back));
         // Before the oldest gap kept there is nothing to compare with.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
-            return;
+            return true;
         }
         self.counts.control_events += 1;
         let after = gaps.partition_point(|g| g.start <= shifted);
         let hit = after.checked_sub(1).and_then(|i| gaps.get(i)).is_some_and(|g| shifted <= g.end());
         self.counts.control_inside += u64::from(hit);
+        true
     }
 
     /// The counts so far.
@@ -143,7 +214,7 @@ mod tests {
         for n in 0..20_000u64 {
             let start = Ticks(n * 10_000);
             tally.gap(cpu, Gap { start, length: Ticks(1000) });
-            tally.event(cpu, start + Ticks(500), true);
+            tally.inside(cpu, start + Ticks(500));
         }
         let counts = tally.counts();
         assert_eq!((counts.events, counts.inside), (20_000, 20_000));
@@ -155,7 +226,7 @@ mod tests {
     fn each_cpu_counts_from_its_probes_first_read_to_its_last() {
         let (near, far) = (CpuId(0), CpuId(1));
         let mut tally = EventTally::new(Ticks(1));
-        tally.event(near, Ticks(150), false);
+        tally.inside(near, Ticks(150));
         assert_eq!(tally.counts().events, 0, "nothing is measured yet");
         tally.measure(Ticks(100), Ticks(1000));
         tally.begin(near, Ticks(130));
@@ -163,7 +234,7 @@ mod tests {
         tally.end(far, Ticks(900));
         for cpu in [near, far] {
             for time in [99, 100, 129, 130, 140, 900, 901, 1000, 1001] {
-                tally.event(cpu, Ticks(time), true);
+                tally.inside(cpu, Ticks(time));
             }
         }
         // 130, 140, 900, 901 and 1000 of the one; 140 and 900 of the other.
@@ -183,7 +254,7 @@ mod tests {
 
     /// (events that have a control, those whose control lies in a gap)
     fn control(tally: &mut EventTally, times: impl IntoIterator<Item = u64>) -> (u64, u64) {
-        times.into_iter().for_each(|time| tally.event(CpuId(1), Ticks(time), false));
+        times.into_iter().for_each(|time| tally.outside(CpuId(1), Ticks(time), Turns::default()));
         let counts = tally.counts();
         assert_eq!(counts.inside, 0);
         (counts.control_events, counts.control_inside)
@@ -260,5 +331,55 @@ mod tests {
             }
         }
         assert_eq!([CpuId(1), CpuId(2)].map(|cpu| tally.cpus[&cpu].recent.len()), [3, 1]);
+    }
+
+    /// Events outside of gaps, of a probe (thread 7) that has no gap for what takes less than 20: a time each, and who
+    /// was in its own code after it. How many count, and how many of them as too short.
+    fn outside(events: &[(u64, Option<i32>)]) -> (u64, u64) {
+        let mut tally = tally(1);
+        tally.threshold(Ticks(20));
+        let mut before = Some(7);
+        for (time, after) in events {
+            tally.outside(CpuId(1), Ticks(*time), Turns { before, after: *after });
+            before = *after;
+        }
+        (tally.counts().events, tally.counts().too_short)
+    }
+
+    #[test]
+    fn only_a_visit_that_was_seen_whole_can_be_too_short() {
+        let probe = Some(7);
+        assert_eq!(outside(&[(100, None), (105, None), (119, probe)]), (3, 3));
+        assert_eq!(outside(&[(100, None), (105, None), (120, probe)]), (3, 0), "as long as a gap");
+        assert_eq!(outside(&[(100, Some(9)), (110, None), (115, probe)]), (3, 3), "another thread's turn");
+        assert_eq!(outside(&[(100, probe)]), (1, 0), "nothing says how long it was");
+        assert_eq!(outside(&[(100, None), (105, None)]), (2, 0), "nor where no end was seen");
+        assert_eq!(outside(&[(100, None), (105, Some(9))]), (2, 0));
+    }
+
+    #[test]
+    fn visits_that_follow_closely_are_one() {
+        let probe = Some(7);
+        let (irq, softirq) = ([(100, None), (110, probe)], [(111, None), (118, probe)]);
+        assert_eq!(outside(&[irq, softirq].concat()), (4, 4));
+        let longer = [(111, None), (125, probe)];
+        assert_eq!(outside(&[irq, longer].concat()), (4, 0), "together they are as long as a gap");
+        let later = [(131, None), (140, probe)];
+        assert_eq!(outside(&[irq, later].concat()), (4, 4), "each by itself is not");
+    }
+
+    #[test]
+    fn a_gap_parts_visits_and_without_a_threshold_all_events_must_lie_in_one() {
+        let turns = |before, after| Turns { before, after };
+        for (must, too_short) in [(20, 2), (0, 0)] {
+            let mut tally = tally(1);
+            tally.threshold(Ticks(must));
+            tally.outside(CpuId(1), Ticks(100), turns(Some(7), None));
+            tally.gap_begins(CpuId(1));
+            tally.outside(CpuId(1), Ticks(110), turns(None, Some(7)));
+            tally.outside(CpuId(1), Ticks(115), turns(Some(7), None));
+            tally.outside(CpuId(1), Ticks(118), turns(None, Some(7)));
+            assert_eq!((tally.counts().events, tally.counts().too_short), (4, too_short));
+        }
     }
 }

@@ -59,15 +59,16 @@ impl RunManifest {
             return doubts;
         }
         let fails = |part: u64, whole: u64| part > (whole / ONE_IN).max(AT_THE_EDGES);
-        let (events, inside) = (self.events_in_gaps.events, self.events_in_gaps.inside);
+        let (all, due, inside) =
+            (self.events_in_gaps.events, self.events_in_gaps.due(), self.events_in_gaps.inside);
         // Only who spins is stalled by every event: others lie between wake-ups and messages.
         let spun = !self.results.is_empty() && self.wakeups.is_empty();
-        if spun && fails(events.saturating_sub(inside), events) {
-            doubts.push(Doubt::EventsOutsideStalls { events, inside });
+        if spun && fails(due.saturating_sub(inside), due) {
+            doubts.push(Doubt::EventsOutsideStalls { events: due, inside });
         }
         let lost = self.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
-        if fails(lost, events.saturating_add(lost)) {
-            doubts.push(Doubt::EventsLost { lost, events });
+        if fails(lost, all.saturating_add(lost)) {
+            doubts.push(Doubt::EventsLost { lost, events: all });
         }
         let sum =
             |of: fn(&crate::ProbeResult) -> u64| self.results.iter().map(of).fold(0u64, u64::saturating_add);

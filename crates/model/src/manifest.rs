@@ -168,10 +168,26 @@ pub struct EventsInGaps {
     pub events: u64,
     /// Those inside a recorded gap.
     pub inside: u64,
+    /// Those outside of all gaps that belong to what took the kernel less than the threshold: no gap need hold them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub too_short: u64,
     /// Control: events compared after a random shift in time, each its own.
     pub control_events: u64,
     /// Control: those inside a recorded gap all the same.
     pub control_inside: u64,
+}
+
+impl EventsInGaps {
+    /// Those that must lie in a gap.
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        self.events.saturating_sub(self.too_short)
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What the run keeps of the raw trace.

@@ -99,11 +99,11 @@ impl Drain {
         Ok(())
     }
 
-    /// From `start` on stalls count.
-    pub(crate) fn begin(&mut self, start: Ticks, end: Ticks) {
+    /// From `start` on stalls count, from the threshold on.
+    pub(crate) fn begin(&mut self, start: Ticks, end: Ticks, threshold: Ticks) {
         self.phase = Phase::Measuring { start };
         if let Some(events) = &mut self.events {
-            events.measure(start, end);
+            events.measure(start, end, threshold);
             self.costs_at_start = events.costs().to_rows();
         }
     }

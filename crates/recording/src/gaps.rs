@@ -32,6 +32,13 @@ impl GapAttribution {
         }
     }
 
+    /// What the probes call a stall; one that sleeps proves nothing by where events lie.
+    pub(crate) fn threshold(&mut self, threshold: Ticks) {
+        if !self.wakeups() {
+            self.attributor.threshold(threshold);
+        }
+    }
+
     /// Whether the victims sleep and wake.
     fn wakeups(&self) -> bool {
         self.wakeups.is_some()

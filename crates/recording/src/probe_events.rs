@@ -80,9 +80,10 @@ impl ProbeEvents {
         self.faults.watch(cpu, tid);
     }
 
-    /// From here on events count for the proof of the correlation.
-    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
+    /// From here on events count for the proof of the correlation, as far as they belong to what the threshold shows.
+    pub(crate) fn measure(&mut self, from: Ticks, until: Ticks, threshold: Ticks) {
         self.events.set(Setup::Measure { from, until });
+        self.gaps.threshold(threshold);
         self.gaps.attributor.measure(from, until);
         self.measuring = true;
     }

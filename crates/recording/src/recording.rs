@@ -244,7 +244,7 @@ impl Running for Probed<'_> {
         // From now: an output may have waited since the clocks were read.
         let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
         let end = start + rate.ticks(settings.duration);
-        self.drain.begin(start, end);
+        self.drain.begin(start, end, rate.ticks(stage.probe.threshold_ns));
         self.end = end;
         let every = Duration::from_nanos(settings.interval.0);
         self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));

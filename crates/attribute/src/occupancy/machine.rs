@@ -83,6 +83,12 @@ impl Machine {
         self.ring.root()
     }
 
+    /// The thread that has the CPU, where it is in its own code as far as is known: nothing else is under way.
+    pub(crate) fn in_its_own_code(&self) -> Option<i32> {
+        let root = self.ring.root();
+        (self.ring.stack.len() == 1 && root.class == Class::Turn).then_some(root.tid)
+    }
+
     /// Whether an interrupt or a softirq is under way.
     pub(crate) fn is_interrupted(&self) -> bool {
         let interrupts = |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);

@@ -32,6 +32,7 @@ pub(super) fn probes(
         measured: measured.len(),
     };
     let mut gaps = GapAttribution::new(settings, !manifest.wakeups.is_empty());
+    gaps.threshold(manifest.rate.ticks(manifest.probe.threshold_ns));
     let mut replayed = Replayed::default();
     let mut stalls = run.stalls()?.peekable();
     // Whether a part of the warm-up was not kept, from which the recorder learnt.

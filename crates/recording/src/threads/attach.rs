@@ -264,8 +264,7 @@ impl Running for Attached<'_> {
         stage.sources.retain(|source| source.name != "smi");
         warnings.extend(after::of_evidence(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());
-        let events_in_gaps =
-            EventsInGaps { events: follow.events_counted(), inside: 0, control_events: 0, control_inside: 0 };
+        let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().senders_dropped();
         stage.take_down(self.follow);

@@ -30,7 +30,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         }
         // A sleeper lets others run between its wake-ups: where their events fall proves nothing.
         if summary.wakeup.is_none() {
-            correlation(page, attribution);
+            correlation(page, attribution, summary.probe.threshold_ns);
         }
     }
     losses(page, summary);
@@ -156,18 +156,24 @@ fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trus
     fact(page, None, "explained", &text);
 }
 
-fn correlation(page: &mut Page, attribution: &AttributionSummary) {
+fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nanos) {
     let Some(inside) = attribution.events_in_gaps_fraction else {
         return fact(page, None, "correlation", "no kernel event was recorded on a measured CPU");
     };
     let control = attribution
         .events_in_gaps_control
         .map_or_else(String::new, |control| format!("; shifted at random, {}", percent(control)));
-    let text = format!(
+    let mut text = format!(
         "{} of {} kernel events fell into stalls{control}",
         percent_down(inside, 2),
         count(attribution.events)
     );
+    if attribution.events_too_short > 0 {
+        text += &format!(
+            "; {} more are of what took less than {threshold}, which no stall shows",
+            count(attribution.events_too_short)
+        );
+    }
     fact(page, (inside < SOUND).then_some(Tone::Warning), "correlation", &text);
 }
 

@@ -252,6 +252,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         events_in_gaps: EventsInGaps {
             events: 39_222,
             inside: 39_222,
+            too_short: 0,
             control_events: 39_222,
             control_inside: 340,
         },

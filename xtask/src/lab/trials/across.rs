@@ -2,6 +2,7 @@
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
+use super::state::restored;
 use super::steps;
 
 /// CPU 1 is measured; hogs share it, which `isolcpus` keeps away. What lives in the guest's memory is brought from
@@ -20,10 +21,21 @@ across() {
 }
 "#;
 
+/// Started again to go on in a boot that still lacks the parameter; what is kept, and every setting, before and after.
+const UNREADY: &str = r#"
+kept() { cd /tmp/runs && find . -type f | sort | xargs md5sum; cd /root; }
+kept >/out/kept-before
+settings >/out/before
+settings >/out/again
+step unready across --resume
+settings >/out/after
+kept >/out/kept-after
+"#;
+
 /// What every boot ends with.
 const KEEP: &str = "\nrm -rf /out/runs && cp -r /tmp/runs /out/runs\n";
 
-/// Without, with another change beside, with.
+/// Four boots: without it, without it again, with another change beside, with it.
 pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let guest = |append: &str| {
         let mut guest = Guest::new(Kernel::V6_1).append(append);
@@ -44,11 +56,7 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
         again["ended"] == "awaits_reboot",
         format!("in the same boot it measures nothing more ({})", again["ended"]),
     );
-    let unready = script("step unready across --resume\n");
-    let unready = steps::continued(folder.clone(), &guest(""), &unready)?;
-    let (code, error) = (unready.code("unready"), unready.err("unready"));
-    let told = code == Some(1) && error.contains("not in force") && error.contains("isolcpus=domain,1");
-    finding.check(told, format!("a boot that lacks it is told so ({code:?}): {:.400}", error.trim()));
+    unready(finding, &steps::continued(folder.clone(), &guest(""), &script(UNREADY))?);
     let other = guest("isolcpus=domain,1 mitigations=off");
     let other = steps::continued(folder.clone(), &other, &script("step other across\n"))?;
     let (code, error) = (other.code("other"), other.err("other"));
@@ -67,4 +75,23 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let back = outcome["next"].to_string();
     finding.check(back.contains("rollback"), format!("it tells how to put it back: {back}"));
     Ok(())
+}
+
+/// A boot that was to have the parameter and has not: it is told what is missing and what to do, the plan and the runs
+/// that are made are kept, and nothing is changed.
+fn unready(finding: &mut Finding, steps: &steps::Steps) {
+    // Long lines are wrapped.
+    let error = steps.err("unready").split_whitespace().collect::<Vec<_>>().join(" ");
+    let code = steps.code("unready");
+    let missing = error.contains("not in force") && error.contains("isolcpus=domain,1");
+    let told = format!("a boot that lacks it is told what is missing ({code:?}): {error:.400}");
+    finding.check(code == Some(1) && missing, told);
+    let to_do = ["kernel's command line", "reboot", "same command"];
+    finding.check(to_do.iter().all(|word| error.contains(word)), "and what to do");
+    let (before, after) = (steps.file("kept-before"), steps.file("kept-after"));
+    let sessions = before.lines().filter(|line| line.contains("/experiments/")).count();
+    let told =
+        format!("the plan is kept: {sessions} files of it among {} are as before", before.lines().count());
+    finding.check(sessions > 0 && before == after, told);
+    restored(finding, steps, "after");
 }

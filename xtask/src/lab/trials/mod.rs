@@ -9,6 +9,7 @@ mod graph;
 mod kernels;
 mod osnoise;
 mod reboot;
+mod state;
 mod steps;
 mod timerlat;
 mod topology;

@@ -123,39 +123,9 @@ pub fn word(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap_or_default().to_owned()
 }
 
-/// Lines that only one of two states has: what was changed and not put back.
-pub fn differences(before: &str, again: &str, after: &str) -> Vec<String> {
-    let (before, again) = (settings(before), settings(again));
-    // What changes by itself says nothing about a rollback.
-    let steady = |key: &str| before.get(key) == again.get(key);
-    let after = settings(after);
-    let keys = before.keys().chain(after.keys()).collect::<std::collections::BTreeSet<_>>();
-    keys.into_iter()
-        .filter(|key| steady(key) && before.get(*key) != after.get(*key))
-        .map(|key| format!("{key}: {:?} -> {:?}", before.get(key), after.get(key)))
-        .collect()
-}
-
-fn settings(text: &str) -> BTreeMap<&str, Vec<&str>> {
-    let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for line in text.lines() {
-        let (key, value) = line.split_once(':').unwrap_or((line, ""));
-        all.entry(key).or_default().push(value);
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_was_steady_and_is_other_is_told() {
-        let (before, again) = ("/a:1\n/b:1\n/c:1\n", "/a:1\n/b:2\n/c:1\n");
-        assert_eq!(differences(before, again, "/a:1\n/b:3\n/c:1\n"), [""; 0]);
-        assert_eq!(differences(before, again, "/a:2\n/b:1\n").len(), 2);
-        assert_eq!(differences(before, again, "/a:1\n/c:1\n/d:1\n"), ["/d: None -> Some([\"1\"])"]);
-    }
 
     #[test]
     fn culprits_that_explain_nothing_count_too() {

@@ -14,13 +14,33 @@ settings() {
             /sys/module /sys/block /sys/class/net/*/queues /sys/fs/cgroup -type f -perm /222 2>/dev/null |
             grep -v -e /rerun_ -e /stat_refresh -e /probe -e /uevent -e drop_caches -e compact_memory -e pressure
     } | sort -u | xargs grep -sH '' /dev/null
-    for thread in /proc/[0-9]*/status; do
-        # Worker threads come and go; kernel threads have no memory of their own.
-        grep -q '^VmSize' "$thread" 2>/dev/null && continue
-        # So do the rescuers among them, to whichever CPU has too few workers: the flag PF_WQ_WORKER tells them.
-        flags=$(sed 's/.*) //' "${thread%status}stat" 2>/dev/null | cut -d ' ' -f 7)
-        [ $((${flags:-0} & 32)) -ne 0 ] && continue
-        echo "$(grep -s '^Name' "$thread" | cut -f2): $(grep -s '^Cpus_allowed_list' "$thread" | cut -f2)"
-    done | grep -v kworker | sort
+    threads
     ls /sys/kernel/tracing/instances /sys/fs/cgroup 2>/dev/null
+}
+# Where each thread may run: "thread PID START CPUS NAME", for a pid may be another thread's by and by. The workers of
+# workqueues alone are not among them (flag PF_WQ_WORKER): a rescuer moves by itself to whichever CPU has too few of
+# them, and where a worker runs is its queue's setting, which stands above. Nor is the process that looks.
+threads() {
+    awk '
+        BEGIN {
+            getline own <"/proc/self/stat"
+            sub(/ .*/, "", own)
+            for (at = 1; at < ARGC; at++) {
+                # It may end between any two of these lines.
+                if ((getline name <(ARGV[at] "/stat")) <= 0) continue
+                close(ARGV[at] "/stat")
+                tid = rest = name
+                sub(/ .*/, "", tid)
+                sub(/^[^(]*[(]/, "", name)
+                sub(/[)][^)]*$/, "", name)
+                sub(/.*[)] /, "", rest)
+                split(rest, stat, " ")
+                if (int(stat[7] / 32) % 2 || tid == own) continue
+                cpus = ""
+                while ((getline line <(ARGV[at] "/status")) > 0)
+                    if (sub(/^Cpus_allowed_list:[ \t]*/, "", line)) cpus = line
+                close(ARGV[at] "/status")
+                if (cpus != "") print "thread", tid, stat[20], cpus, name
+            }
+        }' /proc/[0-9]*/task/[0-9]*
 }

@@ -4,7 +4,7 @@
 use super::super::debian::Unavailable;
 use super::super::options::{Guest, Kernel};
 use super::steps::{self, Steps, word};
-use super::{Finding, crash};
+use super::{Finding, state};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
@@ -51,7 +51,11 @@ cat >/bin/toucher <<'X'
 #!/bin/sh
 while :; do ls -R /etc /bin; usleep 200000; done
 X
-chmod 755 /bin/hog /bin/asker /bin/writer /bin/toucher
+cat >/bin/stirrer <<'X'
+#!/bin/sh
+while :; do i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; usleep 200000; done
+X
+chmod 755 /bin/hog /bin/asker /bin/writer /bin/toucher /bin/stirrer
 # Shorter than any record's doing, and alike in all runs: a comparison names nobody whose records lie outside of
 # stalls. An emulated CPU does not promise a constant TSC, and the kernel keeps time by it all the same.
 reading="--clock tsc --threshold 2us"
@@ -80,9 +84,12 @@ walk isolation cpuset-part,systemd-aff
 kill $pids
 step isolation-back jitterscope tune rollback --yes
 # The counters of a CPU that allocates nothing have nothing to be folded.
-taskset 8 toucher >/dev/null 2>&1 & touching=$!
+taskset 8 toucher >/dev/null 2>&1 & pids=$!
+# Nor are they folded while nobody asks for it: who does is a timer that an idle CPU puts off for as long as it likes
+# (vmstat_shepherd, deferrable), so none of those that it may be on is idle for long.
+for cpus in 1 2 4; do taskset $cpus stirrer & pids="$pids $!"; done
 walk vmstat vmstat
-kill $touching
+kill $pids
 walk watchdog softlockup
 taskset 1 asker >/dev/null 2>&1 & asking=$!
 walk interrupts irq-aff,irq-default
@@ -125,7 +132,7 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
         fell(finding, &steps, (&before, &after), &diff, taken, knobs)?;
     }
     steps.ended(finding, &[("isolation-back", 0), ("status", 0), ("rollback", 0)]);
-    crash::restored(finding, &steps, "after");
+    state::restored(finding, &steps, "after");
     let parameters = "isolcpus=domain,managed_irq,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0";
     let steps = steps::continued(folder, &Guest::new(Kernel::V6_1).smp("4").append(parameters), BOOT_SCRIPT)?;
     let isolated = steps.file("isolated");

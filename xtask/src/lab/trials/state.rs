@@ -1,0 +1,149 @@
+//! What a guest's settings were before, and what became of them: everything that can be written, and where each
+//! thread may run.
+
+use super::Finding;
+use super::steps::Steps;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many threads may have ended or begun meanwhile: more, and the comparison would say little of threads.
+const MOST_NOT_IN_BOTH: usize = 8;
+
+/// A thread's pid and time of start, which no two threads of a boot share.
+type Thread<'a> = (&'a str, &'a str);
+
+/// The CPUs that it may run on, and its name.
+type Place<'a> = (&'a str, &'a str);
+
+/// One look at a guest: what `settings` of `steps.sh` wrote.
+#[derive(Debug, Default)]
+pub struct State<'a> {
+    /// By path; a folder's entries are each a path of their own.
+    settings: BTreeMap<&'a str, Vec<&'a str>>,
+    /// Where each thread may run.
+    threads: BTreeMap<Thread<'a>, Place<'a>>,
+}
+
+/// What became of a state.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// Settings that are other than they were, and how.
+    pub other: Vec<String>,
+    /// Names of the threads that are in one of both only: where they may run cannot be compared.
+    pub not_in_both: Vec<String>,
+    /// Settings that were compared, threads among them.
+    pub compared: usize,
+    /// The threads among those.
+    pub threads: usize,
+}
+
+impl<'a> State<'a> {
+    /// Reads what a guest wrote.
+    pub fn of(text: &'a str) -> State<'a> {
+        let mut state = State::default();
+        for line in text.lines() {
+            if let Some((key, value)) = thread(line) {
+                state.threads.insert(key, value);
+            } else {
+                let (key, value) = line.split_once(':').unwrap_or((line, ""));
+                state.settings.entry(key).or_default().push(value);
+            }
+        }
+        state
+    }
+
+    /// What is other after something was done and undone. `again` was seen before that too: what differs from it
+    /// changes by itself, which says nothing about an undoing.
+    pub fn until(&self, again: &State<'_>, after: &State<'_>) -> Change {
+        let mut change = Change::default();
+        let keys = self.settings.keys().chain(after.settings.keys()).collect::<BTreeSet<_>>();
+        for key in keys {
+            let (was, is) = (self.settings.get(key), after.settings.get(key));
+            if was != again.settings.get(key) {
+                continue;
+            }
+            change.compared += 1;
+            if was != is {
+                change.other.push(format!("{key}: {was:?} -> {is:?}"));
+            }
+        }
+        let threads = self.threads.keys().chain(after.threads.keys()).collect::<BTreeSet<_>>();
+        for key in threads {
+            let (was, is) = (self.threads.get(key), after.threads.get(key));
+            let (Some((was, name)), Some((is, _))) = (was, is) else {
+                change.not_in_both.extend(was.or(is).map(|(_, name)| (*name).to_owned()));
+                continue;
+            };
+            if again.threads.get(key).is_some_and(|(again, _)| again != was) {
+                continue;
+            }
+            change.threads += 1;
+            if was != is {
+                change.other.push(format!("CPUs of {name} (thread {}): {was} -> {is}", key.0));
+            }
+        }
+        change.compared += change.threads;
+        change
+    }
+}
+
+/// `thread PID START CPUS NAME`.
+fn thread(line: &str) -> Option<(Thread<'_>, Place<'_>)> {
+    let mut words = line.strip_prefix("thread ")?.splitn(4, ' ');
+    Some(((words.next()?, words.next()?), (words.next()?, words.next()?)))
+}
+
+/// Nothing steady is other than before.
+pub fn restored(finding: &mut Finding, steps: &Steps, name: &str) {
+    let (before, again, after) = (steps.file("before"), steps.file("again"), steps.file(name));
+    let change = State::of(&before).until(&State::of(&again), &State::of(&after));
+    let Change { other, not_in_both, compared, threads } = &change;
+    let left_out = match not_in_both.as_slice() {
+        [] => "none ended or began".to_owned(),
+        names => format!("{} that ended or began are left out ({})", names.len(), names.join(", ")),
+    };
+    let told = format!(
+        "{name}: of {compared} settings all are as before, where {threads} threads may run among them; {left_out} {:.600}",
+        other.join("; ")
+    );
+    let enough = *compared > 500 && *threads > 15 && not_in_both.len() <= MOST_NOT_IN_BOTH;
+    finding.check(enough && other.is_empty(), told);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: &str, again: &str, after: &str) -> Change {
+        State::of(before).until(&State::of(again), &State::of(after))
+    }
+
+    #[test]
+    fn only_what_was_steady_and_is_other_is_told() {
+        let (before, again) = ("/a:1\n/b:1\n/c:1\n", "/a:1\n/b:2\n/c:1\n");
+        assert_eq!(change(before, again, "/a:1\n/b:3\n/c:1\n").other, [""; 0]);
+        assert_eq!(change(before, again, "/a:2\n/b:1\n").other.len(), 2);
+        let found = change(before, again, "/a:1\n/c:1\n/d:1\n");
+        assert_eq!(found.other, ["/d: None -> Some([\"1\"])"]);
+        assert_eq!((found.compared, found.threads), (3, 0));
+    }
+
+    #[test]
+    fn a_thread_is_compared_where_it_is_in_both_and_counted_where_it_is_not() {
+        let before = "thread 7 10 0-3 kswapd0\nthread 8 10 0-3 ext4lazyinit\nthread 9 10 0-3 a b:c\n";
+        // Pid 8 is another thread's by now.
+        let found =
+            change(before, before, "thread 7 10 0-3 kswapd0\nthread 8 90 0 sh\nthread 9 10 2 a b:c\n");
+        assert_eq!(found.other, ["CPUs of a b:c (thread 9): 0-3 -> 2"]);
+        assert_eq!(found.not_in_both, ["ext4lazyinit", "sh"]);
+        assert_eq!((found.compared, found.threads), (2, 2));
+    }
+
+    #[test]
+    fn a_thread_that_moved_by_itself_says_nothing() {
+        let found = change("thread 7 10 0 x\n", "thread 7 10 1 x\n", "thread 7 10 2 x\n");
+        assert_eq!((found.other.len(), found.threads), (0, 0));
+        // One that was not yet or no more in the second look is steady as far as is known.
+        let found = change("thread 7 10 0 x\n", "", "thread 7 10 2 x\n");
+        assert_eq!((found.other.len(), found.threads), (1, 1));
+    }
+}
