@@ -64,7 +64,7 @@ const TRIALS: [Trial; 18] = [
         what: "siblings, nodes, queues, the pipeline",
     },
     Trial { name: "groups", stage: false, run: topology::groups, what: "partition and quota of cgroup v2" },
-    Trial { name: "eight", stage: false, run: topology::eight, what: "seven of eight CPUs measured at once" },
+    Trial { name: "eight", stage: false, run: topology::eight, what: "eight of nine CPUs measured at once" },
     Trial {
         name: "reboot",
         stage: false,
