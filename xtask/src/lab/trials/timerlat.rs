@@ -1,6 +1,8 @@
 //! Judged by another: the kernel's own tracer of wake-ups runs a thread that wakes every millisecond, and `attach`
 //! follows that thread. How long each took from its timer to running, less what the timer itself was late, is a
-//! wait of ours, which begins with that timer; and `record wakeup` on the same CPU names that thread.
+//! wait of ours, which begins with that timer; and `record wakeup` on the same CPU names that thread. The tracer
+//! looks at the clock when its thread has run for a while: what passes between the switch to the thread and that look,
+//! in an emulator now and then more than the wait itself, is no wait, and is taken off by the tracer's own switches.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
@@ -15,6 +17,8 @@ mkdir $judge
 echo mono_raw >$judge/trace_clock
 echo 20000 >$judge/buffer_size_kb
 echo 1 >/sys/kernel/tracing/osnoise/cpus
+echo 'next_comm ~ "timerlat/*"' >$judge/events/sched/sched_switch/filter
+echo 1 >$judge/events/sched/sched_switch/enable
 echo timerlat >$judge/current_tracer
 step attach jitterscope attach --comm timerlat/1 -d 4s --threshold 10us -q --json
 echo 0 >$judge/tracing_on
@@ -23,6 +27,7 @@ step export jitterscope export latest --to csv:///out/stalls.csv
 echo 1 >$judge/tracing_on
 step wakeup jitterscope record wakeup --cpus 1 -d 2s -q --json
 echo nop >$judge/current_tracer
+echo 0 >$judge/events/sched/sched_switch/enable
 rmdir $judge
 "#;
 
@@ -50,19 +55,29 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From when the timer's interrupt looked at its lateness to when the thread ran, of each wake-up.
+/// From when the timer's interrupt looked at its lateness to when the thread was switched to, of each wake-up; to when
+/// the thread looked, where it was not switched to.
 fn waits(text: &str) -> Vec<Taken> {
     let mut late = BTreeMap::new();
     let mut waits = Vec::new();
-    for (number, context, latency, end) in text.lines().filter_map(record) {
+    let mut ran = None;
+    for line in text.lines() {
+        if let Some(at) = switch(line) {
+            ran.get_or_insert(at);
+        }
+        let Some((number, context, latency, end)) = record(line) else { continue };
         match context {
-            "irq" => drop(late.insert(number, latency)),
+            "irq" => {
+                late.insert(number, latency);
+                ran = None;
+            }
             "thread" => {
                 let Some(length) = late.remove(&number).and_then(|late| latency.checked_sub(late)) else {
                     continue;
                 };
                 let start = end.saturating_sub(length);
-                waits.push(Taken { class: context.to_owned(), start, end, length });
+                let end = ran.map_or(end, |ran| ran.clamp(start, end));
+                waits.push(Taken { class: context.to_owned(), start, end, length: end - start });
             }
             _ => {}
         }
@@ -81,6 +96,14 @@ fn record(line: &str) -> Option<(u64, &str, u64, u64)> {
     Some((number, words.get(at + 1)?, words.get(latency + 1)?.parse().ok()?, end))
 }
 
+/// When the thread was switched to, of a line such as `<idle>-0 [001] d..2. 54.029330: sched_switch: prev_comm=... ==>
+/// next_comm=timerlat/1 next_pid=867 next_prio=4`. Other threads are kept out by the event's filter.
+fn switch(line: &str) -> Option<u64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "sched_switch:")?;
+    stamp(words.get(at.checked_sub(1)?)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,9 +116,15 @@ mod tests {
       timerlat/1-867   [001] .......    54.029339: #1     context thread timer_latency     11700 ns
       timerlat/1-867   [001] .......    54.030339: #2     context thread timer_latency      9000 ns
 ";
-        let waits = waits(text);
-        assert_eq!(waits.len(), 1, "the second has no timer");
-        assert_eq!((waits[0].length, waits[0].end), (10_768, 54_029_339_000));
-        assert_eq!(waits[0].start, waits[0].end - 10_768);
+        let found = waits(text);
+        assert_eq!(found.len(), 1, "the second has no timer");
+        let switched = text.replace(
+            "      timerlat/1-867   [001] .......    54.029339: #1",
+            "          <idle>-0     [001] d..2...    54.029330: sched_switch: prev_comm=swapper/1 ==> next_comm=timerlat/1\n      timerlat/1-867   [001] .......    54.029339: #1",
+        );
+        let less = &waits(&switched)[0];
+        assert_eq!((less.start, less.end), (found[0].start, 54_029_330_000), "what follows is no wait");
+        assert_eq!((found[0].length, found[0].end), (10_768, 54_029_339_000));
+        assert_eq!(found[0].start, found[0].end - 10_768);
     }
 }
