@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Nanoseconds from which on both must have seen it: ours begin at a fourth of it, and the two tools place the
 /// ends of an interruption some microseconds apart.
-pub(super) const SEEN_FROM: u64 = 40_000;
+pub(super) const SEEN_FROM: u64 = 20_000;
 
 /// The tracer's records are stamped with the clock that ours are. Its thread is followed while it measures.
 const SCRIPT: &str = r#"
@@ -25,7 +25,7 @@ for event in irq_noise softirq_noise thread_noise nmi_noise sample_threshold; do
 done
 echo 20 >/sys/kernel/tracing/tracing_thresh
 echo osnoise >$judge/current_tracer
-step attach jitterscope attach --comm osnoise/1 -d 4s --threshold 10us -q --json
+step attach jitterscope attach --comm osnoise/1 -d 4s --threshold 5us -q --json
 echo 0 >$judge/tracing_on
 cat $judge/trace >/out/judge
 echo nop >$judge/current_tracer

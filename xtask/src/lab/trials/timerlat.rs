@@ -20,7 +20,7 @@ echo 1 >/sys/kernel/tracing/osnoise/cpus
 echo 'next_comm ~ "timerlat/*"' >$judge/events/sched/sched_switch/filter
 echo 1 >$judge/events/sched/sched_switch/enable
 echo timerlat >$judge/current_tracer
-step attach jitterscope attach --comm timerlat/1 -d 4s --threshold 10us -q --json
+step attach jitterscope attach --comm timerlat/1 -d 4s --threshold 5us -q --json
 echo 0 >$judge/tracing_on
 cat $judge/trace >/out/judge
 step export jitterscope export latest --to csv:///out/stalls.csv
