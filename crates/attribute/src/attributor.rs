@@ -57,8 +57,6 @@ const KEPT_GAPS: usize = 4096;
 const KEPT_WAKINGS: usize = 1024;
 /// Changes of frequency remembered a CPU.
 const KEPT_FREQUENCY_CHANGES: usize = 256;
-/// Entering the kernel and leaving it takes about so long, beside what lies between its records.
-const THERE_AND_BACK: Nanos = Nanos(300);
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
 
@@ -189,7 +187,7 @@ impl Attributor {
 
     /// What the probes call a stall: what the kernel does in less need not be in one.
     pub fn threshold(&mut self, threshold: Ticks) {
-        self.tally.threshold(threshold - self.settings.rate.ticks(THERE_AND_BACK));
+        self.tally.threshold(threshold, self.settings.rate);
     }
 
     /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned

@@ -9,9 +9,12 @@
 //! one after which the same thread goes on, span less than that need not have been seen; everything else must.
 
 use crate::feed::Turns;
-use jitterscope_model::{CpuId, EventsInGaps, Gap, Ticks};
+use jitterscope_model::{CpuId, EventsInGaps, Gap, Nanos, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+
+/// Entering the kernel and leaving it takes about so long, beside what lies between its records.
+const THERE_AND_BACK: Nanos = Nanos(300);
 
 /// Gaps kept a CPU for the control, at most.
 const KEPT_GAPS: usize = 1 << 13;
@@ -94,9 +97,10 @@ impl EventTally {
         self.planned = Window { from, until };
     }
 
-    /// Visits of the kernel whose records span so much must lie in a gap; all, until this is said.
-    pub fn threshold(&mut self, must: Ticks) {
-        self.must = must;
+    /// What the probes call a stall. Visits of the kernel whose records span less than that, less the way there and
+    /// back, need not lie in a gap; all must, until this is said.
+    pub fn threshold(&mut self, threshold: Ticks, rate: TickRate) {
+        self.must = threshold - rate.ticks(THERE_AND_BACK);
     }
 
     /// The probe of a CPU read the clock for the first time at `from`.
@@ -337,7 +341,7 @@ mod tests {
     /// was in its own code after it. How many count, and how many of them as too short.
     fn outside(events: &[(u64, Option<i32>)]) -> (u64, u64) {
         let mut tally = tally(1);
-        tally.threshold(Ticks(20));
+        tally.threshold(Ticks(20 + THERE_AND_BACK.0), TickRate::NANOSECONDS);
         let mut before = Some(7);
         for (time, after) in events {
             tally.outside(CpuId(1), Ticks(*time), Turns { before, after: *after });
@@ -373,7 +377,7 @@ mod tests {
         let turns = |before, after| Turns { before, after };
         for (must, too_short) in [(20, 2), (0, 0)] {
             let mut tally = tally(1);
-            tally.threshold(Ticks(must));
+            tally.threshold(Ticks(must + THERE_AND_BACK.0), TickRate::NANOSECONDS);
             tally.outside(CpuId(1), Ticks(100), turns(Some(7), None));
             tally.gap_begins(CpuId(1));
             tally.outside(CpuId(1), Ticks(110), turns(None, Some(7)));

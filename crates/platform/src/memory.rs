@@ -33,22 +33,6 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Gives back to the kernel what [`keep_freed_memory`] kept, and lets the allocator do so from now on: once nothing is
-/// measured any more, what comes next need not lie beside what is free and too scattered for it.
-pub fn return_freed_memory() {
-    #[cfg(target_env = "gnu")]
-    {
-        // glibc's own values (mallopt(3)).
-        const USUAL_THRESHOLD: libc::c_int = 128 << 10;
-        // SAFETY: both work on the allocator's own state, under its own lock.
-        unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, USUAL_THRESHOLD);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, USUAL_THRESHOLD);
-            libc::malloc_trim(0);
-        }
-    }
-}
-
 /// All memory of the process locked, until it is dropped.
 #[derive(Debug)]
 pub struct LockedMemory(());

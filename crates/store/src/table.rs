@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Rows gathered before they are handed to the encoder; they stay in memory until then.
 const BATCH: usize = 1024;
 /// Pages of a column, bytes: each column has one in memory.
-const PAGE: usize = 8 << 10;
+const PAGE: usize = 16 << 10;
 /// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
 /// batch so far where that is more.
 const ROWS_AHEAD: u64 = 1 << 20;

@@ -3,7 +3,9 @@
 use crate::answer::Effect;
 use crate::catalogue;
 use crate::knob::Knob;
-use jitterscope_model::{Attribution, CulpritSums, KeyLevel, KeyedMap, Nanos, RunManifest, StallId, Subject};
+use jitterscope_model::{
+    Attribution, CulpritKey, CulpritSums, KeyLevel, KeyedMap, Nanos, RunManifest, StallId, Subject,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -163,12 +165,12 @@ impl RunEvidence {
     /// What both runs measured: each culprit's time and stalls added up.
     #[must_use]
     pub fn and(mut self, other: RunEvidence) -> RunEvidence {
-        let mut known: KeyedMap<Subject, u32> =
-            self.culprits.iter().map(|c| c.subject.clone()).zip(0u32..).collect();
+        let key = |of: &MeasuredCulprit| CulpritKey::of(&of.subject, KeyLevel::Program);
+        let mut known: KeyedMap<CulpritKey, u32> = self.culprits.iter().map(key).zip(0u32..).collect();
         let mut places = HashMap::new();
         for (culprit, place) in other.culprits.into_iter().zip(0u32..) {
             let next = u32::try_from(self.culprits.len()).unwrap_or(u32::MAX);
-            let here = *known.entry(culprit.subject.clone()).or_insert(next);
+            let here = *known.entry(key(&culprit)).or_insert(next);
             match self.culprits.get_mut(here as usize) {
                 Some(same) => {
                     same.total_ns += culprit.total_ns;

@@ -13,7 +13,7 @@ pub(crate) fn ended_early(of: &EndedEarly) -> String {
         }
         EndedEarly::Offline => "the CPU went offline".into(),
         EndedEarly::Worded(text) => tame(text),
-        EndedEarly::Unknown(_) => "for a reason that only the newer version knows which recorded it".into(),
+        EndedEarly::Unknown(_) => "for a reason that this version does not know".into(),
     }
 }
 

@@ -138,7 +138,7 @@ pub fn void_reason(of: &VoidReason) -> String {
              this boot"
         ),
         VoidReason::Worded(text) => text.clone(),
-        VoidReason::Unknown(_) => "something that only the newer version knows which measured it".into(),
+        VoidReason::Unknown(_) => "something that this version does not know".into(),
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
 }
 
 fn unknown() -> &'static str {
-    "for a reason that only the newer version knows which recorded it"
+    "for a reason that this version does not know"
 }
 
 fn flaw(of: &TracefsFlaw) -> String {
@@ -308,7 +308,7 @@ mod tests {
         let newer = read(json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
             "losses": ["shade"], "lost": 0}));
         let words = source_words(&newer.problems, &newer.losses);
-        assert!(words.reason.ends_with("recorded it (sun_spots)"), "{}", words.reason);
+        assert!(words.reason.ends_with("does not know (sun_spots)"), "{}", words.reason);
         assert_eq!((&*words.loses, &*words.fix), ("shade", ""));
         assert_eq!(newer.status, SourceStatus::Denied);
     }

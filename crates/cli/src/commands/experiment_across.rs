@@ -65,7 +65,7 @@ pub(super) fn run(
 }
 
 /// The session to go on with: in the boot with the change the one whose other arm is made, else that of this boot, or
-/// a new one. A boot that was to have the change and has not is reported where it was to go on.
+/// a new one. A boot that lacks the planned change ends with an error, where it was to go on.
 fn open(
     args: &ExperimentArgs,
     machine: &Machine,

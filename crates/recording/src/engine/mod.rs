@@ -165,9 +165,6 @@ pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Resul
     running.join()?;
     let ended = clock::read_all(stage.clock.kind);
     stage.end(&running.busy());
-    platform::return_freed_memory();
     let manifest = running.finish(&mut stage, ended)?;
-    let outcome = stage.close(manifest)?;
-    platform::return_freed_memory();
-    Ok(outcome)
+    Ok(stage.close(manifest)?)
 }
