@@ -6,11 +6,11 @@ mod experiments;
 mod schema_check;
 
 use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
-use jitterscope_testing::{highest_cpu, turn};
+use jitterscope_testing::{Neighbour, highest_cpu, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -180,25 +180,6 @@ fn a_budget_that_is_too_small_to_try_anything_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("8 runs of 1.00 s"), "{}", stderr(&output));
     assert!(!dir.path().join("runs").exists());
-}
-
-/// A program that wakes up on a CPU two hundred times a second, for as long as this lives.
-struct Neighbour(Child);
-
-impl Neighbour {
-    fn on(cpu: u32) -> Neighbour {
-        let looped = "while sleep 0.005; do :; done";
-        let mut command = Command::new("taskset");
-        command.args(["-c", &cpu.to_string(), "sh", "-c", looped]).stdin(Stdio::null());
-        Neighbour(command.spawn().expect("taskset of util-linux"))
-    }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The highest CPU that is there.
 /// Spins on a CPU until it is dropped.
 struct Spinner(Child);
 

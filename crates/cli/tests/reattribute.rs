@@ -3,6 +3,7 @@
 
 mod live;
 
+use jitterscope_testing::{Neighbour, highest_cpu};
 use live::{can_trace, jitterscope, stderr, turn};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,8 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
     if !can_trace() {
         return;
     }
+    // A passive recording needs somebody whose work belongs on the CPU.
+    let _neighbour = Neighbour::on(highest_cpu());
     let busy = "n=0; while [ $n -lt 200 ]; do sleep 0.004; n=$((n+1)); done";
     let recordings: [&[&str]; 5] = [
         &["record", "-d", "1s"],
