@@ -15,9 +15,16 @@ const MOST_FRAMES: usize = 1 << 14;
 /// A culprit that slices share.
 #[derive(Clone, Debug)]
 pub struct Told {
-    culprit: Culprit,
+    culprit: Arc<Culprit>,
     /// `None` where whoever made it has no numbers.
     number: Option<SubjectNo>,
+}
+
+impl Told {
+    /// The same to share.
+    pub(crate) fn shared(&self) -> &Arc<Culprit> {
+        &self.culprit
+    }
 }
 
 impl Deref for Told {
@@ -38,7 +45,7 @@ impl Eq for Told {}
 
 impl From<Culprit> for Told {
     fn from(culprit: Culprit) -> Told {
-        Told { culprit, number: None }
+        Told { culprit: Arc::new(culprit), number: None }
     }
 }
 

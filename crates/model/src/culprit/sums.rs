@@ -1,10 +1,12 @@
 //! Adding up by culprit, in bounded memory.
 
-use super::{CulpritKey, KeyLevel, Subject};
+use super::{Culprit, CulpritKey, KeyLevel, Subject};
 use crate::{KeyedMap, Name};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// Threads or workers of one row that are told apart.
 const MOST_INDIVIDUALS: usize = 64;
@@ -61,6 +63,8 @@ pub struct CulpritSums<X, V> {
     rows: Vec<SumRow<X, V>>,
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
     remembered: KeyedMap<Subject, Vec<(X, usize)>>,
+    /// The same by where a culprit lies that parts share, which it does as long as it is kept here.
+    met: FxHashMap<usize, (Arc<Culprit>, Vec<(X, usize)>)>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
@@ -73,6 +77,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
             index: KeyedMap::default(),
             rows: Vec::new(),
             remembered: KeyedMap::default(),
+            met: FxHashMap::default(),
         }
     }
 
@@ -93,6 +98,22 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
             self.remembered.clear();
         }
         self.remembered.entry(subject.clone()).or_default().push((extra, at));
+        at
+    }
+
+    /// The number of the row that the subject of a culprit belongs to which parts share: found without a look at its
+    /// names where it was asked for before.
+    pub fn position_of(&mut self, extra: X, culprit: &Arc<Culprit>) -> usize {
+        let place = Arc::as_ptr(culprit).addr();
+        let known = self.met.get(&place);
+        if let Some((_, at)) = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == extra)) {
+            return *at;
+        }
+        let at = self.position(extra.clone(), &culprit.subject);
+        if self.met.len() >= MOST_REMEMBERED {
+            self.met.clear();
+        }
+        self.met.entry(place).or_insert_with(|| (Arc::clone(culprit), Vec::new())).1.push((extra, at));
         at
     }
 
