@@ -20,7 +20,7 @@ fn fixture(kind: &str) -> PathBuf {
 }
 
 /// What a stall and its verdict say, as data: ticks, nanoseconds, kinds and names.
-mod told {
+mod as_json {
     use super::*;
 
     /// `kind`: of the recording, which decides what a part of a verdict said in the words of version 1.
@@ -135,12 +135,12 @@ fn verdicts(kind: &str) -> Value {
     let stalls = again.stalls().unwrap().map(|stall| {
         let stall = stall.unwrap();
         let attribution = attributions.next_if(|attribution| attribution.stall == stall.id);
-        told::stall(&stall, attribution.as_ref(), kind)
+        as_json::stall(&stall, attribution.as_ref(), kind)
     });
     let stalls: Vec<Value> = stalls.collect();
     let mut told = json!({
         "stalls": stalls,
-        "threads": again.manifest().threads.iter().map(told::thread).collect::<Vec<_>>(),
+        "threads": again.manifest().threads.iter().map(as_json::thread).collect::<Vec<_>>(),
         "events_in_gaps": again.manifest().events_in_gaps,
     });
     if !again.manifest().passive.is_empty() {
@@ -280,9 +280,9 @@ fn the_fixtures_replay_as_they_were_recorded() {
         let mut stalls = run.stalls().unwrap().map(Result::unwrap);
         replay(&run, &mut |stall, attribution| {
             // The recorder of these runs described culprits in words, which say less than a replay does today.
-            let mut recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            let mut recorded = as_json::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
             not_the_hosts(&mut recorded);
-            let mut replayed = told::stall(stall, attribution.as_ref(), kind);
+            let mut replayed = as_json::stall(stall, attribution.as_ref(), kind);
             [&mut recorded, &mut replayed].into_iter().for_each(whole_lead);
             match changed(kind, stall.id.0) {
                 Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),

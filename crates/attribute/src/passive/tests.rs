@@ -70,9 +70,9 @@ fn settings() -> PassiveSettings {
     }
 }
 
-type Told = (PassiveCpu, Vec<(Stall, Attribution)>);
+type Watched = (PassiveCpu, Vec<(Stall, Attribution)>);
 
-fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Told {
+fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Watched {
     let mut watch = PassiveWatch::new(settings);
     watch.measure(Ticks(0), Ticks(until));
     for event in events {
@@ -84,7 +84,7 @@ fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Tol
     (cpus.remove(0), stalls.collect())
 }
 
-fn watch(events: &[KernelEvent], until: u64) -> Told {
+fn watch(events: &[KernelEvent], until: u64) -> Watched {
     watched(settings(), events, until)
 }
 

@@ -435,7 +435,7 @@ impl ThreadFollower {
         if episode.start >= episode.end {
             return;
         }
-        thread.account.episode(&episode, self.cpus.tellers());
+        thread.account.episode(&episode, self.cpus.cache());
         if !bounded && !self.room.takes(episode.end, episode.slices.len(), self.settings.rate) {
             episode.slices = summed(&episode.slices);
             self.cpus.fold(episode.length());

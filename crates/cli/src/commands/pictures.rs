@@ -1,6 +1,6 @@
 //! `report --chart` and `report --html`: a run's charts as files, and its page.
 
-use super::scope::evidence_of;
+use super::scope::culprits_of;
 use super::stall::redacted;
 use crate::exit::UsageError;
 use crate::output;
@@ -275,10 +275,10 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
     let machine = run.summary.machine.as_ref();
     let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else { return Ok(Vec::new()) };
     let named_anybody = run.summary.attribution.is_some() && reader.manifest().doubts().is_empty();
-    let evidence = named_anybody.then(|| evidence_of(reader)).transpose()?;
+    let measured = named_anybody.then(|| culprits_of(reader)).transpose()?;
     let gain = |finding: &KnobFinding| {
-        let Some(evidence) = &evidence else { return Gain::Unknown };
-        let win = find(&finding.knob).and_then(|knob| evidence.win(knob));
+        let Some(measured) = &measured else { return Gain::Unknown };
+        let win = find(&finding.knob).and_then(|knob| measured.win(knob));
         win.map_or(Gain::Nothing, |win| match redact.on {
             true => Gain::Of(tuning::won(&win)),
             false => Gain::Of(format!("{}: {}", tuning::won(&win), named(&win.culprits))),
