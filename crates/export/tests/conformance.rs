@@ -1,4 +1,4 @@
-//! Whoever takes a recording's rows keeps the same promises: every exporter, the store and a summary are told
+//! Whoever takes a recording's rows keeps the same promises: every exporter, the store and a summary are given
 //! the same rows, in batches of any size, and each counts what it says that it takes.
 
 mod common;

@@ -126,7 +126,7 @@ impl Probes {
                 let outcome = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
                 return match outcome {
                     Err(source) => Err(RecordError::Probe { cpu, source }),
-                    // A probe only ends by itself when told to, which nobody did yet.
+                    // A probe ends without an error only when it is asked to, which nobody did yet.
                     Ok(_) => Err(RecordError::ProbePanicked(cpu)),
                 };
             }

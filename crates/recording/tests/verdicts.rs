@@ -1,7 +1,7 @@
 //! Golden verdicts: pages of a recorded run of each kind go through attribution into a run that is stored
 //! anew, and what is read back from that is held against `verdicts.json`.
 //!
-//! No sentence is compared. [`told`] says what a verdict is: it is the one place to change when its types do,
+//! No sentence is compared. [`as_json`] says what a verdict is: it is the one place to change when its types do,
 //! and what it tells should stay as it is then. After a change of verdicts that is meant:
 //! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test verdicts`, and read the difference.
 //! `tests/fixtures/README.md` says how the runs were recorded.
@@ -249,7 +249,7 @@ fn not_the_hosts(told: &mut Value) {
 }
 
 /// Time before an interrupt was all the host's for these recorders. It is only from when the interrupt is known to
-/// have been due: the two parts are told as one.
+/// have been due: the two parts are reported as one.
 fn whole_lead(told: &mut Value) {
     let Some(parts) = told["parts"].as_array_mut() else { return };
     let is_lead =

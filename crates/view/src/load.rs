@@ -84,7 +84,7 @@ pub fn load_stall(
         let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
         builder.stall(&stall);
         if let Some(attribution) = attribution {
-            builder.attribution(&told(attribution, &mut redactor));
+            builder.attribution(&redacted(attribution, &mut redactor));
         }
     }
     let summary = builder.finish();
@@ -122,7 +122,7 @@ fn load_stored(
     Ok((manifest, summary))
 }
 
-fn told(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
+fn redacted(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
     match redactor {
         Some(redactor) => redactor.attribution(&attribution),
         None => attribution,
@@ -188,11 +188,11 @@ pub(crate) fn rows(
             next.as_ref().map_or(true, |attribution| attribution.stall <= stall.id)
         };
         while let Some(attribution) = attributions.next_if(due) {
-            each(StoredRow::Attribution(&told(attribution?, redactor)));
+            each(StoredRow::Attribution(&redacted(attribution?, redactor)));
         }
     }
     for attribution in attributions {
-        each(StoredRow::Attribution(&told(attribution?, redactor)));
+        each(StoredRow::Attribution(&redacted(attribution?, redactor)));
     }
     for row in reader.intervals()? {
         each(StoredRow::Interval(&row?));

@@ -191,7 +191,7 @@ impl Cpus {
         self.cache.get_mut()
     }
 
-    /// Of this time only sums were kept, or told.
+    /// Of this time only sums were kept, or reported.
     pub(super) fn fold(&mut self, length: Ticks) {
         self.folded = self.folded + length;
     }

@@ -150,7 +150,7 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
         Edge::TrailInterrupt | Edge::TrailOther => frames.rev().find(closed)?,
     };
     let culprit = named.culprit_no(index);
-    named.told(culprit).kind().is_explained().then_some(culprit)
+    named.culprit_of(culprit).kind().is_explained().then_some(culprit)
 }
 
 /// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'
@@ -194,6 +194,6 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
 }
 
 fn new_part(piece: &Piece, named: &Named<'_>) -> Part {
-    let part = Part::inside(named.told(piece.culprit), Nanos::ZERO, piece.evidence.clone());
+    let part = Part::inside(named.culprit_of(piece.culprit), Nanos::ZERO, piece.evidence.clone());
     Part { placement: piece.placement, confidence: piece.confidence, ..part }
 }

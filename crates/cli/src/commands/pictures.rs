@@ -303,7 +303,7 @@ fn named(culprits: &[String]) -> String {
 }
 
 fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec<u8>> {
-    let told = |error: ChartError| match error {
+    let to_error = |error: ChartError| match error {
         // The run is what it is, and another chart of it may be had.
         ChartError::Nothing { .. } | ChartError::NotAlike { .. } => {
             anyhow::Error::from(UsageError(error.to_string()))
@@ -311,9 +311,9 @@ fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec
         ChartError::Pixels(_) => error.into(),
     };
     match format {
-        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(told),
+        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(to_error),
         #[cfg(feature = "png")]
-        Format::Png => chart::png(kind, runs).map_err(told),
+        Format::Png => chart::png(kind, runs).map_err(to_error),
         #[cfg(not(feature = "png"))]
         Format::Png => unreachable!("no such format in this build"),
     }

@@ -1,4 +1,4 @@
-//! A stored run's rows, told to a sink as a recording tells them.
+//! A stored run's rows, given to a sink as a recording gives them.
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{

@@ -127,7 +127,7 @@ pub(crate) trait Running {
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
 }
 
-/// Records. Ends early, keeping what was measured, when told to. The calling thread drains, and is confined
+/// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
 /// to CPUs that are not measured meanwhile.
 pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
     let Context { machine, outputs, stop, observer } = context;

@@ -485,7 +485,7 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
     }
 }
 
-/// What only the warm-up told: from where on a message is slow, and how long it took.
+/// What only the warm-up showed: from where on a message is slow, and how long it took.
 fn learnt(probe: &mut ProbeSettings, settings: &PipelineRecordSettings, result: &PipelineResult) {
     probe.threshold_ns = result.consumers.first().map(|first| first.slow_above_ns).unwrap_or_default();
     probe.warmup_ns = Nanos(result.setup.warm_up_messages.saturating_mul(settings.interval.0));

@@ -105,7 +105,7 @@ pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareErr
     let reader = RunReader::open(path)?;
     let (mut manifest, machine) = load::facts(&reader, &mut None)?;
     keep_only(&mut manifest, cpus)?;
-    // Threads and messages go from CPU to CPU: what is told of them is not of these.
+    // Threads and messages go from CPU to CPU: what is known of them is not of these.
     manifest.threads.clear();
     manifest.pipeline = None;
     let (level, worst) = (RowSums::STORED.0, RowSums::STORED.1);

@@ -99,10 +99,10 @@ impl<'a> Ranking<'a> {
             self.rows.len()
         };
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
-        let mut told = HashSet::new();
+        let mut printed = HashSet::new();
         for row in rows {
             row_line(&mut page, row);
-            if !told.insert(&row.phrase) {
+            if !printed.insert(&row.phrase) {
                 continue;
             }
             if spare > 0 && row.share >= EXPLAINED_FROM && !row.phrase.is_empty() {
