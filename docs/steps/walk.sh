@@ -86,7 +86,7 @@ check() {
     case $code in
         0) ;;
         3) fail "$1 is applied, and its culprit is still there" ;;
-        4) fail "$1 is applied, and whether its culprit is gone cannot be told" ;;
+        4) fail "$1 is applied, and whether its culprit is gone is not known" ;;
         *) fail "$1 is applied, and could not be measured" ;;
     esac
 }
@@ -95,7 +95,7 @@ check() {
 if is_applied; then
     fail "something is applied already: see $js tune status, and put it back with $js tune rollback"
 fi
-# What this machine refuses is told before minutes are spent on measuring.
+# What this machine refuses is reported before minutes are spent on measuring.
 for step in $steps; do
     case ",$skip," in *",$step,"*) continue ;; esac
     planned=$("$js" tune plan --json --cpus "$cpus" --only "$(knobs_of "$step")") ||
@@ -130,14 +130,14 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Whether a run has the culprit of a step: 0 yes, 1 no, and neither where that cannot be told.
+# Whether a run has the culprit of a step: 0 yes, 1 no, and neither where that is not known.
 has_culprit_of() {
     code=0
     "$js" report "$1" --json --fail-if "$(check_of "$2")" >/dev/null 2>&1 || code=$?
     case $code in
         0) return 1 ;;
         3) return 0 ;;
-        *) fail "whether $1 has the culprit of $2 cannot be told: $js report $1 --fail-if '$(check_of "$2")'" ;;
+        *) fail "whether $1 has the culprit of $2 is not known: $js report $1 --fail-if '$(check_of "$2")'" ;;
     esac
 }
 

@@ -111,7 +111,7 @@ fn unless_forbidden(package: &Value, name: &str) -> Option<String> {
     (!text.contains("#![forbid(unsafe_code)]")).then(|| format!("{name} does not forbid unsafe code"))
 }
 
-/// Why the loop's crate could reach the standard library: it is not told to do without, or takes it back.
+/// Why the loop's crate could reach the standard library: it is not declared to do without, or takes it back.
 fn with_std(package: &Value) -> anyhow::Result<Vec<String>> {
     let root = package["targets"][0]["src_path"].as_str().context("a crate without a source")?;
     let folder = Path::new(root).parent().context("a source without a folder")?;

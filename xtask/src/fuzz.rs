@@ -26,7 +26,7 @@ pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     if let Some(unknown) = only.filter(|only| !targets.contains(only)) {
         bail!("there is no target {unknown}; there are {}", targets.join(", "));
     }
-    // All of them first: one that does not build is told before an hour of running the others.
+    // All of them first: one that does not build is reported before an hour of running the others.
     shown(&[&["build"], only.as_slice()].concat())?;
     let limit = format!("-max_total_time={seconds}");
     for target in targets.into_iter().filter(|target| only.is_none_or(|only| only == *target)) {

@@ -25,7 +25,7 @@ pub fn build() -> anyhow::Result<()> {
 }
 
 /// Builds it, tests it, builds the program with it, and looks at pages of stored runs and fresh recordings in a
-/// browser. Where npm or the browser cannot be had, that is told, and skipped.
+/// browser. Where npm or the browser cannot be had, that is printed, and the stage skipped.
 pub fn test(consent: Consent) -> anyhow::Result<()> {
     lock_names_no_host()?;
     if let Err(missing) = packages::install(&packages::WEB, consent) {

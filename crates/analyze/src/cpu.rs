@@ -18,7 +18,7 @@ pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
     ("99.9999", Ppm(999_999)),
 ];
 
-/// So many must lie above a percentile of stalls, wake-ups or messages for it to be told: one that rests on
+/// So many must lie above a percentile of stalls, wake-ups or messages for it to be reported: one that rests on
 /// fewer says nothing.
 pub const SUPPORT: u128 = 10;
 

@@ -98,11 +98,11 @@ impl Differences {
         after: &BTreeMap<String, String>,
     ) {
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let mut told = 0;
+        let mut listed = 0;
         for name in names {
             let (old, new) = (before.get(name), after.get(name));
-            if old != new && told < MOST_OF_A_KIND {
-                told += 1;
+            if old != new && listed < MOST_OF_A_KIND {
+                listed += 1;
                 self.push(class(name), format!("{what}.{name}"), old.cloned(), new.cloned());
             }
         }

@@ -213,11 +213,12 @@ mod tests {
 
     #[test]
     fn a_percentile_that_rests_on_fewer_than_ten_is_not_told() {
-        for (count, told) in [(9, 0), (20, 1), (99, 1), (100, 2), (99_999, 4), (100_000, 5), (10_000_000, 7)]
+        for (count, expected) in
+            [(9, 0), (20, 1), (99, 1), (100, 2), (99_999, 4), (100_000, 5), (10_000_000, 7)]
         {
             let summary = times(&of(&[(100, count)]));
             let known = MESSAGE_LEVELS.iter().filter(|(name, _)| summary.supported(name).is_some()).count();
-            assert_eq!(known, told, "of {count}");
+            assert_eq!(known, expected, "of {count}");
         }
         assert_eq!(times(&of(&[(100, 50)])).supported("12"), None);
     }

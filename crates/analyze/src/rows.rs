@@ -19,7 +19,7 @@ use jitterscope_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Culprits told apart unless said otherwise.
+/// Culprits told apart unless asked otherwise.
 const MAX_CULPRITS: usize = 4096;
 /// The longest stalls kept unless said otherwise.
 const WORST: usize = 10;
@@ -179,7 +179,7 @@ impl RowSummer {
         self.periods = spun.then(|| PeriodSearch::new(effort));
     }
 
-    /// What it was told before the first row.
+    /// What it was given before the first row.
     #[must_use]
     pub fn of(&self) -> RowsOf {
         self.of
@@ -229,9 +229,9 @@ impl RowSummer {
         }
         self.worst.attribution(attribution);
         // Parts sum to their stall; where damaged rows do not, the stall's length holds.
-        let told: u128 = attribution.parts.iter().map(|part| u128::from(part.net.0)).sum();
-        self.inconsistent += u64::from(told != u128::from(length.0));
-        let left = length.saturating_sub(Nanos(u64::try_from(told).unwrap_or(u64::MAX)));
+        let attributed: u128 = attribution.parts.iter().map(|part| u128::from(part.net.0)).sum();
+        self.inconsistent += u64::from(attributed != u128::from(length.0));
+        let left = length.saturating_sub(Nanos(u64::try_from(attributed).unwrap_or(u64::MAX)));
         let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
         let (culprits, phases) = match control {
             true => (&mut self.control.culprits, &mut self.control.phases),

@@ -277,7 +277,7 @@ pub struct SourceSummary {
     pub words: SourceWords,
 }
 
-/// What is told of a source in words: each a part of a sentence, or empty.
+/// What is said of a source in words: each a part of a sentence, or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SourceWords {
     /// Why it is not all there.

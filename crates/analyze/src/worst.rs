@@ -59,7 +59,7 @@ impl Worst {
         }
     }
 
-    /// Those of a run: messages that queued up behind one another are one episode, told by its longest.
+    /// Those of a run: messages that queued up behind one another are one episode, represented by its longest.
     pub(crate) fn of(run: RowsOf, limit: usize) -> Worst {
         Worst { one_of_overlapping: run.messages, ..Worst::new(limit, run.probed) }
     }
@@ -115,12 +115,12 @@ impl Worst {
         let began = manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first);
         let leaders: HashMap<StallId, &[Start]> =
             groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
-        let told: HashSet<StallId> =
+        let held: HashSet<StallId> =
             groups.iter().flat_map(|group| group.iter().skip(1)).map(|s| s.id).collect();
         let asked = self.asked;
         self.kept
             .into_values()
-            .filter(|kept| asked.is_some() || !told.contains(&kept.stall.id))
+            .filter(|kept| asked.is_some() || !held.contains(&kept.stall.id))
             .take(self.limit)
             .enumerate()
             .map(|(at, kept)| WorstStall {
@@ -186,9 +186,9 @@ mod tests {
                 part(thread(1, "rustc", None), 10),
             ],
         };
-        let told: Vec<(String, u64)> =
+        let names: Vec<(String, u64)> =
             stall.by_culprit().iter().map(|(who, net)| (who.name().into(), net.0)).collect();
-        assert_eq!(told, [("rustc".to_owned(), 60), ("RCU".to_owned(), 40)]);
+        assert_eq!(names, [("rustc".to_owned(), 60), ("RCU".to_owned(), 40)]);
     }
 
     #[test]

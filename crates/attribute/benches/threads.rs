@@ -12,7 +12,7 @@ use crowd::{Names, at, follower, task};
 /// Turns on the CPU, as in two seconds.
 const TURNS: u64 = 1500;
 
-/// Seconds that the end took, and slices told.
+/// Seconds that the end took, and slices reported.
 fn end(threads: i32) -> (f64, usize) {
     let mut follower = follower();
     for tid in 1..=threads {

@@ -38,16 +38,16 @@ pub struct Bandwidth {
     /// The groups with a quota that threads are in, innermost first.
     members: HashMap<i32, Vec<Name>>,
     /// Threads whose groups were read at the end of the turn that is handed over: no record of it is newer.
-    told: HashSet<i32>,
+    reported: HashSet<i32>,
     sums: BTreeMap<Name, GroupThrottled>,
 }
 
 impl Bandwidth {
     /// Takes in the counts of a turn. `counts`: whether the measurement has begun, so that they belong to it.
     pub fn turn(&mut self, turn: &DrainTurn, counts: bool) {
-        self.told.clear();
+        self.reported.clear();
         for (tid, groups) in &turn.members {
-            self.told.insert(*tid);
+            self.reported.insert(*tid);
             if groups.is_empty() {
                 // Not even those of its maker.
                 self.members.remove(tid);
@@ -86,7 +86,7 @@ impl Bandwidth {
 
     /// A thread begins, in the groups of the one that made it. Whoever had its id before is forgotten.
     pub(crate) fn begun(&mut self, tid: i32, maker: i32) {
-        if self.told.contains(&tid) {
+        if self.reported.contains(&tid) {
             return;
         }
         match self.members.get(&maker).cloned() {

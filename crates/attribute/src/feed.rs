@@ -1,10 +1,10 @@
-//! What one measured CPU still has to be told, in order of time.
+//! What one measured CPU's machine is still to be given, in order of time.
 
 use crate::occupancy::{Frame, Machine, NameTable, Record};
 use jitterscope_model::{KernelEvent, TickRate, Ticks};
 use std::collections::VecDeque;
 
-/// Things told beside the records that wait for their moment.
+/// Facts that come beside the records and wait for their moment.
 const MOST_ASIDE: usize = 4096;
 
 /// What the machine is given beside the CPU's own records.
@@ -71,14 +71,14 @@ impl Feed {
     }
 
     /// Whether a thread came from another CPU after `from` and not after `until`, as far as the machine was
-    /// not told yet.
+    /// not given yet.
     pub(crate) fn arrives(&self, tid: i32, from: Ticks, until: Ticks) -> bool {
         self.aside.iter().any(|(at, what)| {
             matches!(what, Aside::Arrived(other) if *other == tid) && from < *at && *at <= until
         })
     }
 
-    /// Gives the machine what lies before `until`, and what lies at it if it is `inclusive`. `seen` is told of
+    /// Gives the machine what lies before `until`, and what lies at it if it is `inclusive`. `seen` is called for
     /// each record, with who was in its own code before it and after it.
     pub(crate) fn advance(&mut self, until: Ticks, inclusive: bool, mut seen: impl FnMut(Ticks, Turns)) {
         let due = |at: Ticks| at < until || (inclusive && at == until);

@@ -58,8 +58,8 @@ mod tests {
         {
             frequencies.note(CpuId(cpu), Ticks(at), khz);
         }
-        let told: Vec<_> = frequencies.of_cpus().iter().map(|(cpu, changes)| (cpu.0, *changes)).collect();
+        let counted: Vec<_> = frequencies.of_cpus().iter().map(|(cpu, changes)| (cpu.0, *changes)).collect();
         let changed = |times, lowest_khz, highest_khz| FrequencyChanges { times, lowest_khz, highest_khz };
-        assert_eq!(told, [(1, changed(2, 1_200_000, 2_000_000)), (3, changed(1, 5, 5))]);
+        assert_eq!(counted, [(1, changed(2, 1_200_000, 2_000_000)), (3, changed(1, 5, 5))]);
     }
 }

@@ -111,10 +111,10 @@ mod tests {
             sums.add(&subject, subjects.number(&subject), Ticks(n as u64));
             *plain.of((), &subject) += n as u64;
         }
-        let told: Vec<_> =
+        let summed: Vec<_> =
             sums.rows.iter().map(|row| (row.subject.clone(), row.threads(), row.value.sum.0)).collect();
         let plain: Vec<_> = plain.rows().map(|row| (row.subject.clone(), row.threads(), row.value)).collect();
-        assert_eq!(told, plain);
+        assert_eq!(summed, plain);
     }
 
     #[test]
@@ -128,8 +128,8 @@ mod tests {
             sums.add(subject, subjects.number(subject), Ticks(length));
         }
         let rows = sums.rows(TickRate::NANOSECONDS);
-        let told = |row: &RanInstead| (row.count, row.min_ns.0, row.max_ns.0, row.total_ns.0);
-        let rows: Vec<_> = rows.iter().map(|row| (row.subject.clone(), told(row))).collect();
+        let figures = |row: &RanInstead| (row.count, row.min_ns.0, row.max_ns.0, row.total_ns.0);
+        let rows: Vec<_> = rows.iter().map(|row| (row.subject.clone(), figures(row))).collect();
         let mut wanted = [(much, (4, 0, 30, 60)), (equal, (1, 60, 60, 60)), (little, (2, 5, 7, 12))];
         // Of equal sums the order is that of the subjects.
         wanted[..2].sort();

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_tick_is_late_by_what_it_came_after_the_earliest() {
         let (mut grid, mut n) = grid();
-        for (late, stood, told) in [
+        for (late, stood, expected) in [
             (2 * US, 3 * US, Some(0)),
             (502 * US, 600 * US, Some(500 * US)),
             // A millisecond's standstill whose tick was due at its very end.
@@ -181,19 +181,19 @@ mod tests {
         ] {
             n += 2;
             let now = Nanos(DUE + n * 4 * MS + late);
-            assert_eq!(grid.tick(now, Nanos(stood)), told.map(Nanos), "{late} late, stood {stood}");
+            assert_eq!(grid.tick(now, Nanos(stood)), expected.map(Nanos), "{late} late, stood {stood}");
         }
     }
 
     #[test]
     fn ticks_that_come_at_whole_periods_are_due_at_those() {
-        for (delay, told) in [(7 * US, 30 * US), (21 * US, 9 * US)] {
+        for (delay, expected) in [(7 * US, 30 * US), (21 * US, 9 * US)] {
             let mut grid = TickGrid::default();
             for n in 1..20 {
                 grid.tick(Nanos(n * 4 * MS + delay), Nanos(9 * US));
             }
             let late = Nanos(20 * 4 * MS + 30 * US);
-            assert_eq!(grid.tick(late, Nanos(50 * US)), Some(Nanos(told)), "{delay}");
+            assert_eq!(grid.tick(late, Nanos(50 * US)), Some(Nanos(expected)), "{delay}");
         }
     }
 

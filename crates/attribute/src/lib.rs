@@ -41,4 +41,4 @@ pub use senders::Senders;
 pub use tally::EventTally;
 pub use threads::{Episode, EpisodeKind, FollowerSettings, Following, Start, ThreadFollower};
 pub use view::{TimelineOf, timeline_rows};
-pub use windows::{MessageWindow, Slice, Told, split_message};
+pub use windows::{MessageWindow, SharedCulprit, Slice, split_message};

@@ -124,7 +124,7 @@ fn noted(events: &[KernelEvent]) -> Senders {
 }
 
 /// Thread, and through which function.
-fn told(sender: Option<Sender>) -> Option<(i32, Option<String>)> {
+fn who_and_name(sender: Option<Sender>) -> Option<(i32, Option<String>)> {
     sender.map(|sender| {
         assert_eq!((sender.cpu, sender.context), (CpuId(3), ExecutionContext::Thread));
         assert_eq!(sender.comm.as_deref(), Some(format!("t{}", sender.tid).as_str()));
@@ -140,7 +140,8 @@ fn a_call_is_known_by_its_descriptor_and_its_function() {
         event(time, tid, EventKind::CsdQueued { target: CpuId(1), function, csd, callsite })
     };
     let senders = noted(&[queued(10, 7, 1, 100, 900), queued(20, 8, 1, 200, 0), queued(30, 9, 2, 100, 901)]);
-    let caller = |csd, function, time| told(senders.caller(csd, KernelAddr(function), Ticks(time), &Known));
+    let caller =
+        |csd, function, time| who_and_name(senders.caller(csd, KernelAddr(function), Ticks(time), &Known));
     assert_eq!(caller(1, 100, 9), None);
     assert_eq!(caller(1, 100, 50), Some((7, Some("f900".into()))));
     // Where it was called from is not known.
@@ -158,7 +159,7 @@ fn a_work_item_is_known_with_its_queue() {
     let senders = noted(&[queued(10, 7, 1, "events"), queued(30, 8, 1, "mm"), queued(20, 9, 2, "x")]);
     let queuer = |work, time| {
         let (who, queue) = senders.queuer(work, Ticks(time), &Known);
-        (told(who).map(|who| who.0), queue.map(|queue| queue.to_string()))
+        (who_and_name(who).map(|who| who.0), queue.map(|queue| queue.to_string()))
     };
     assert_eq!(queuer(1, 9), (None, None));
     assert_eq!(queuer(1, 29), (Some(7), Some("events".into())));
@@ -173,7 +174,7 @@ fn a_reschedule_is_an_interrupt_without_a_function() {
         event(time, tid, EventKind::IpiSendCpu { target, callsite, callback })
     };
     let senders = noted(&[sent(10, 7, 1, 0), sent(20, 8, 1, 55), sent(30, 9, 2, 0)]);
-    let sender = |cpu, time| told(senders.rescheduler(CpuId(cpu), Ticks(time), &Known));
+    let sender = |cpu, time| who_and_name(senders.rescheduler(CpuId(cpu), Ticks(time), &Known));
     assert_eq!(sender(1, 50), Some((7, Some("f60".into()))));
     assert_eq!(sender(2, 50), Some((9, Some("f60".into()))));
     assert_eq!([sender(1, 9), sender(3, 50)], [None, None]);
@@ -182,8 +183,9 @@ fn a_reschedule_is_an_interrupt_without_a_function() {
 #[test]
 fn a_thread_is_stopped_by_a_signal_to_it_or_to_its_process_whichever_came_last() {
     let stop = |time, tid, whom| event(time, tid, EventKind::StopSignal { tid: whom });
-    let stopper =
-        |events: &[KernelEvent], tid| told(noted(events).stopper(tid, Ticks(50), &Known)).map(|who| who.0);
+    let stopper = |events: &[KernelEvent], tid| {
+        who_and_name(noted(events).stopper(tid, Ticks(50), &Known)).map(|who| who.0)
+    };
     assert_eq!(stopper(&[stop(10, 1, 7), stop(20, 2, 70)], 7), Some(2));
     assert_eq!(stopper(&[stop(30, 1, 7), stop(20, 2, 70)], 7), Some(1));
     assert_eq!(stopper(&[stop(20, 2, 70)], 7), Some(2));

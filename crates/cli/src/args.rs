@@ -37,7 +37,7 @@ pub enum Command {
     Attach(attach::AttachArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
-    /// Compare settings: who got better, who worse, what cannot be told
+    /// Compare settings: what got better, what worse, what is undecided
     Diff(diff::DiffArgs),
     /// Prove that a change helps: measure with it and without it, in turns
     Experiment(experiment_args::ExperimentArgs),

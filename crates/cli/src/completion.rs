@@ -39,7 +39,7 @@ pub fn script(shell: &str) -> anyhow::Result<String> {
 
 /// The heads of the stored runs whose names a shell may be offered, the newest first.
 fn stored() -> Vec<RunHead> {
-    // The folder of the environment: what else stands on the line is not told here.
+    // The folder of the environment: what else stands on the line is not known here.
     let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
     let dir = named.map_or_else(crate::places::default_runs, Ok);
     let stored = dir.ok().and_then(|dir| jitterscope_store::list(&dir).ok()).unwrap_or_default().0;

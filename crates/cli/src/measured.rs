@@ -53,10 +53,10 @@ fn among(
     allowed: &CpuSet,
     tuned: &CpuSet,
 ) -> Result<CpuChoice, String> {
-    let told = |error: SelectionError| error.to_string();
+    let to_text = |error: SelectionError| error.to_string();
     let tuned = tuned.intersection(&topology.online);
     if wanted.is_some() || tuned.is_empty() {
-        return select_cpus(wanted, topology, allowed).map_err(told);
+        return select_cpus(wanted, topology, allowed).map_err(to_text);
     }
     // Another CPU would tell nothing of the tuning, and be taken for what became of it.
     let chosen = select_cpus(Some(&CpuList::Set(tuned.clone())), topology, allowed).map_err(|error| {
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn other_cpus_than_the_last_run_of_the_kind_are_told() {
         let runs = [run("aaaaaa", "spin", "1"), run("bbbbbb", "wakeup", "0")];
-        let told = |cpus: &str| unlike_the_last(&set(cpus), ProbeKind::Spin, &runs);
-        assert_eq!(told("1"), None);
-        let warning = told("0").unwrap();
+        let warning_of = |cpus: &str| unlike_the_last(&set(cpus), ProbeKind::Spin, &runs);
+        assert_eq!(warning_of("1"), None);
+        let warning = warning_of("0").unwrap();
         assert!(warning.contains("aaaaaa") && warning.contains("--cpus 1"), "{warning}");
         assert_eq!(unlike_the_last(&set("0"), ProbeKind::Wakeup, &runs), None);
         assert_eq!(unlike_the_last(&set("0"), ProbeKind::Spin, &[]), None);

@@ -198,7 +198,7 @@ pub fn error(error: &anyhow::Error) {
 }
 
 /// The one place that writes lines to stderr. `eprintln!` panics when stderr is full or its terminal has
-/// been closed; nobody can be told then, and what runs goes on.
+/// been closed; there is nobody to report it to then, and what runs goes on.
 fn aside(text: &str) {
     let _ = anstream::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }

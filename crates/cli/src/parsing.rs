@@ -1,7 +1,7 @@
 //! From the arguments of this process to what it is to do.
 
 use crate::args::{Cli, PROBES};
-use crate::wrong_args::told;
+use crate::wrong_args::explained;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
@@ -23,11 +23,11 @@ pub fn parse() -> Result<Cli, clap::Error> {
     if let Some(ordered) = probe_first(&given, &error) {
         return parse_given(&ordered);
     }
-    told(&given, error)
+    explained(&given, error)
 }
 
 fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(given).or_else(|error| told(given, error))
+    Cli::try_parse_from(given).or_else(|error| explained(given, error))
 }
 
 /// The arguments with the probe right behind `record`, where it was given behind options.

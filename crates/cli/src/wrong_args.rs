@@ -119,15 +119,15 @@ fn without_hidden(error: &mut clap::Error) {
 /// `error` in our own words where those of the parser help nobody.
 fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
     without_hidden(&mut error);
-    let told = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
-    told.or_else(|| of_number(&error)).unwrap_or(error)
+    let better = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
+    better.or_else(|| of_number(&error)).unwrap_or(error)
 }
 
 /// The error to print.
 ///
 /// # Errors
 /// Always, but where an argument is wrong only for its characters.
-pub fn told(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
+pub fn explained(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
     let error = reworded(given, error);
     let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
     if spelt.as_slice() == given {
@@ -152,7 +152,7 @@ mod tests {
         for given in [vec!["jitterscope", "--color", "never"], vec!["jitterscope", "disturbe"]] {
             let given: Vec<OsString> = given.into_iter().map(OsString::from).collect();
             let error = Cli::try_parse_from(&given).unwrap_err();
-            let text = told(&given, error).unwrap_err().to_string();
+            let text = explained(&given, error).unwrap_err().to_string();
             for hidden in ["disturb,", "'disturb'", "experiment-guard", "end-now"] {
                 assert!(!text.contains(hidden), "{text}");
             }

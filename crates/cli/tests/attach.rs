@@ -97,7 +97,7 @@ fn a_thread_that_shares_its_cpu_is_told_with_whom() {
     assert!(ns(victim, "unknown_ns") < 0.05 * all, "{victim}");
     assert_eq!(ns(victim, "blocked_ns"), 0.0, "it never sleeps: {victim}");
     let rival = victim["ran_instead"].as_array().unwrap().iter().find(|ran| ran["name"] == "at-rival");
-    let rival = rival.unwrap_or_else(|| panic!("the rival is not told: {victim:#}"));
+    let rival = rival.unwrap_or_else(|| panic!("the rival is not named: {victim:#}"));
     // It runs a fifth of the time when nobody else does, and each turn takes the CPU from the victim.
     assert!(rival["count"].as_u64().unwrap() >= 20, "{rival}");
     assert!(ns(rival, "total_ns") > 0.02 * all, "{rival}");
@@ -220,7 +220,7 @@ fn a_commands_processes_are_followed_from_birth_to_death() {
     }
     let warnings: Vec<&str> =
         report["warnings"].as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
-    assert!(warnings.contains(&"command-failed"), "its status is told: {warnings:?}");
+    assert!(warnings.contains(&"command-failed"), "its status is reported: {warnings:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a shell is told when it asks how a line goes on.
+//! What a shell is answered when it asks how a line goes on.
 
 mod live;
 

@@ -195,7 +195,7 @@ fn rival_on(cpu: u32, length: u64) -> Scenario {
     run.finish()
 }
 
-/// Moving noise is not removing it: the total stays, and each CPU is told.
+/// Moving noise is not removing it: the total stays, and each CPU is shown.
 #[test]
 fn noise_that_moved_to_another_cpu_is_told_as_moved() {
     let dir = tempfile::tempdir().unwrap();
@@ -384,7 +384,7 @@ fn the_pair_that_was_really_seen_is_told_as_it_was() {
     let work = culprit(&knob, "vmstat_update");
     assert_eq!((&work["predicted"], &work["became"]), (&true.into(), &"vanished".into()));
     assert_eq!(work["events"]["verdict"], "better", "{work}");
-    // How many more runs of which length would decide the total is told, too.
+    // How many more runs of which length would decide the total is shown, too.
     let told = text(&diff(dir.path(), &["ONCE", "KNOB"]));
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("stolen is undecided: one run of each") && told.contains("more runs"), "{told}");

@@ -44,7 +44,7 @@ fn named<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
     rows(report).into_iter().find(|row| row["name"] == name)
 }
 
-/// The same of single threads: by themselves, programs are told by their processes' names.
+/// The same of single threads: by themselves, programs are reported by their processes' names.
 fn by_thread(runs: &Path) -> Value {
     json(&jitterscope(runs, &["report", "latest", "--by", "thread", "--json"]))
 }
@@ -181,7 +181,7 @@ fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
     for row in rows(&report) {
         println!("{} {} {}", row["kind"], row["name"], row["total_ns"]);
     }
-    // 2 ms of each 12 of 3 s: told as a thread, by the name that it had at the end of its turn.
+    // 2 ms of each 12 of 3 s: reported as a thread, by the name that it had at the end of its turn.
     assert!(of("thread", "swapper/1") > 100_000_000, "{:#}", report["attribution"]);
     // A turn that was cut short, by throttling or a more urgent thread, ends with the name that it has by then.
     let cut = of("thread", "kworker/1:9") + of("thread", "dt-before");

@@ -335,7 +335,7 @@ fn a_change_of_what_neither_run_could_see_is_not_kept() {
     holds(one.path(), &["diff", "A", "B"], &[(firmware, 4, blind)]);
     let both = pair(&|_, manifest| counted(manifest));
     holds(both.path(), &["diff", "A", "B"], &[(firmware, 0, "not worse, kept: none was seen")]);
-    // A probe measures what was stolen itself; who stole it is told by events, and some were lost.
+    // A probe measures what was stolen itself; who stole it is known by events, and some were lost.
     let lossy = pair(&|label, manifest| manifest.sources[0].lost = if label == "B" { 40 } else { 0 });
     holds(
         lossy.path(),

@@ -108,7 +108,7 @@ fn stored_runs_of_hostile_names() {
     screens.extend([
         of("list", "EVIL\\x1b"),
         of("list --json", "EVIL\\u001b"),
-        // Which runs there are is told by their labels.
+        // Which runs there are is known by their labels.
         of("report nosuch", "the newest are"),
         of("report NAME", "EVIL\\x1b"),
         of("report newer", "newer"),
@@ -378,7 +378,7 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
         ],
     );
     drop(busy);
-    // Whoever waits for a thread is told its name; the wait ends when there is one.
+    // Whoever waits for a thread is shown its name; the wait ends when there is one.
     let late = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(1500));
         Busy::new(COMM, cpu)

@@ -345,7 +345,7 @@ fn a_forged_journal_ends_with_one_and_leaves_the_files_as_they_are() {
     assert!(text.contains("0 restored") && text.contains("/etc/secret"), "{text}");
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
-    // A folder that anybody can write to is told of, with what to do.
+    // A folder that anybody can write to is reported, with what to do.
     fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
     let output = rollback("--keep");
     assert_eq!(output.status.code(), Some(1));

@@ -71,7 +71,7 @@ fn lost_ns(report: &Value) -> u64 {
     classes.iter().filter(|(class, _)| class.starts_with("loss")).map(|(_, ns)| ns.as_u64().unwrap()).sum()
 }
 
-/// What holds of each kind: it is counted, warned of, told in the text, and the same when it is attributed again.
+/// What holds of each kind: it is counted, warned of, shown in the text, and the same when it is attributed again.
 fn assert_told(runs: &Path, report: &Value) {
     let lost = report["trust"]["lost_records"].as_u64().unwrap();
     assert!(lost > 0, "nothing was lost: {:#}", report["sources"]);

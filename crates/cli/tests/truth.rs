@@ -1,5 +1,5 @@
 //! Threads that are kept from running on the real machine: by a quota, by a signal, by throttling, by a trap. None of
-//! it may be told as an idle CPU's latency or as the host's doing.
+//! it may be reported as an idle CPU's latency or as the host's doing.
 
 mod live;
 
@@ -431,7 +431,7 @@ fn a_followed_deadline_thread_is_told_to_have_used_up_its_own_budget() {
     println!("ran for {ran} ns, waited for {waited} ns: {told:?}");
     assert!(waited > ran, "it was not throttled: {thread:#}");
     let budget: u64 = told.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
-    // All but interrupts, which are told as what they are.
+    // All but interrupts, which are reported as what they are.
     assert!(budget * 10 > waited * 8, "waited for {waited} ns: {told:?}");
     assert!(!told.iter().any(|(_, name, _)| name == "runnable but idle"), "{told:?}");
     // Where the CPU is idle meanwhile it is left once a period, when the budget is there again: microseconds of

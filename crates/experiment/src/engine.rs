@@ -8,15 +8,15 @@ use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, S
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
-use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject as Culprit};
+use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use turning::Turn;
 
-/// What is measured.
-pub trait Subject {
+/// Makes the runs of an experiment: a probe or a command, measured under one arm at a time.
+pub trait Runner {
     /// Makes a run; `None` where it was stopped before its end.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub trait Subject {
     /// It cannot be measured.
     fn look_for(
         &mut self,
-        _seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        _seen: &mut (dyn FnMut(&Subject) -> bool + Send),
         _at_most: Nanos,
         _stop: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
@@ -178,14 +178,14 @@ pub struct Outcome {
 pub struct Experiment<'e> {
     /// What differs.
     pub change: &'e mut dyn Change,
-    /// What is measured.
-    pub subject: &'e mut dyn Subject,
+    /// Makes the runs.
+    pub runner: &'e mut dyn Runner,
     /// What was measured so far.
     pub session: &'e mut Session,
     /// What is fixed beforehand.
     pub rules: Rules,
     /// Whether a knob declares that it removes a culprit.
-    pub answers: &'e (dyn Fn(&str, &Culprit) -> bool + Sync),
+    pub answers: &'e (dyn Fn(&str, &Subject) -> bool + Sync),
     /// Who looks on.
     pub observer: &'e mut dyn Observer,
     /// Set from outside to end it.
@@ -254,7 +254,7 @@ impl Engine<'_> {
                 (Some(why), ..) => self.void.push(why),
                 (None, None, _) | (None, _, None) => self.void.push(VoidReason::NotMeasured),
                 (None, Some(a), Some(b)) => {
-                    let (a, b) = (self.of.subject.load(&a)?, self.of.subject.load(&b)?);
+                    let (a, b) = (self.of.runner.load(&a)?, self.of.runner.load(&b)?);
                     self.count(at, order, [a, b]);
                     // Looks of before are looks, whoever looked.
                     if self.of.rules.looks.at(self.runs[0].len()).is_some() {
@@ -312,7 +312,7 @@ impl Engine<'_> {
                 }
             }
             self.of.observer.measuring(number, arm);
-            let Some(run) = self.of.subject.measure(arm, self.of.stop)? else { return Ok(false) };
+            let Some(run) = self.of.runner.measure(arm, self.of.stop)? else { return Ok(false) };
             made[arm as usize] = Some(run);
         }
         let [Some(a), Some(b)] = made else { return Ok(false) };
@@ -365,7 +365,7 @@ impl Engine<'_> {
     }
 
     /// Whether what is called so is to remove a culprit: what is predicted, or a knob by which the machines differ.
-    fn by_name<'a>(&'a self, predicted: &'a [Predicted]) -> impl Fn(&str, &Culprit) -> bool + 'a {
+    fn by_name<'a>(&'a self, predicted: &'a [Predicted]) -> impl Fn(&str, &Subject) -> bool + 'a {
         let names = names(predicted);
         move |name, culprit| match names.iter().position(|of| of == name) {
             Some(at) => predicted[at].removes(culprit, self.of.answers),

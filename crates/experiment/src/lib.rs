@@ -1,7 +1,7 @@
 //! Whether a change helps: the same thing measured with it and without it, in pairs drawn by lot.
 //!
 //! [`run`] makes the pairs: it applies and reverts a [`Change`], waits until either is in force, lets a
-//! [`Subject`] be measured, looks at what there is after the pairs that [`Looks`](jitterscope_analyze::compare::Looks)
+//! [`Runner`] make a run, looks at what there is after the pairs that [`Looks`](jitterscope_analyze::compare::Looks)
 //! says, and leaves the machine as it was found. Where the program is killed, a [`Guard`] outside of it does
 //! that. What has been measured is in a [`Session`], from which an experiment goes on.
 #![forbid(unsafe_code)]
@@ -30,7 +30,7 @@ pub use boot_arm::BootArm;
 pub use boot_change::{BootChange, Surroundings};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
-    Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Subject, Verified, interleaves, run,
+    Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Runner, Verified, interleaves, run,
 };
 pub use error::ExperimentError;
 pub use estimate::{Estimate, estimate, runs_take};

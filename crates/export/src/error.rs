@@ -139,7 +139,7 @@ pub enum ExportError {
         cpus: CpuSet,
     },
     /// A table of a histogram that the run does not have.
-    #[error("{}: this run has no histogram '{tag}', only {}", path.display(), told(known))]
+    #[error("{}: this run has no histogram '{tag}', only {}", path.display(), listed(known))]
     NoSuchHistogram {
         /// The file.
         path: PathBuf,
@@ -189,7 +189,7 @@ impl From<ExportError> for SinkError {
 }
 
 /// Tags in a line.
-fn told(known: &[String]) -> String {
+fn listed(known: &[String]) -> String {
     if known.is_empty() { "those of its intervals".into() } else { known.join(", ") }
 }
 

@@ -175,7 +175,7 @@ fn closed() -> std::io::Error {
 impl Drop for Output {
     fn drop(&mut self) {
         if let (true, Some(place)) = (self.remove, &self.place) {
-            // Nobody is left to be told.
+            // Nobody is left to report it to.
             let _ = place.folder().remove_file(self.partial.as_deref().unwrap_or(place.name()));
         }
     }

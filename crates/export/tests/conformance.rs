@@ -1,9 +1,9 @@
-//! Whoever takes a recording's rows keeps the same promises: every exporter, the store and a summary are told
+//! Whoever takes a recording's rows keeps the same promises: every exporter, the store and a summary are given
 //! the same rows, in batches of any size, and each counts what it says that it takes.
 
 mod common;
 
-use common::told::{Rows, tell};
+use common::stored_rows::{StoredRows, feed};
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_export::{Destination, Pace, export_run};
 use jitterscope_model::{Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError, Stall};
@@ -30,7 +30,7 @@ fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Destinati
 fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
-    let rows = Rows::of(&run);
+    let rows = StoredRows::of(&run);
     let rows = rows.rows();
     let stored = dir.path().join("stored");
     fs::create_dir(&stored).unwrap();
@@ -42,7 +42,7 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
         fs::create_dir(&folder).unwrap();
         for (n, kind) in KINDS.into_iter().enumerate() {
             let mut sink = target(&folder, n, kind).open(Pace::Live).unwrap();
-            let delivery = tell(sink.as_mut(), &rows, at_once, run.manifest()).unwrap();
+            let delivery = feed(sink.as_mut(), &rows, at_once, run.manifest()).unwrap();
             assert_eq!(delivery, delivered[n], "{kind:?}");
             let read = |folder: &Path| fs::read_to_string(folder.join(n.to_string())).unwrap();
             assert!(read(&folder).lines().count() > 5, "{kind:?}");
@@ -55,20 +55,20 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
 fn the_store_gives_back_what_it_was_told() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
-    let told = Rows::of(&run);
+    let stored = StoredRows::of(&run);
     for at_once in [1, 1000] {
         let runs = dir.path().join(format!("again-{at_once}"));
         let mut sink = StoreSink::new(RunWriter::create(&runs, "golden", common::EPOCH).unwrap());
         let facts = RunFacts::of(run.manifest());
         sink.begin(&facts).unwrap();
-        told.rows().chunks(at_once).for_each(|batch| sink.rows(batch).unwrap());
+        stored.rows().chunks(at_once).for_each(|batch| sink.rows(batch).unwrap());
         let path = sink.finish(run.manifest().clone()).unwrap();
         let again = RunReader::open(&path).unwrap();
         let stalls: Vec<Stall> = again.stalls().unwrap().map(Result::unwrap).collect();
         let attributions: Vec<Attribution> = again.attributions().unwrap().map(Result::unwrap).collect();
-        assert!(stalls.iter().eq(told.stalls.iter().map(|(stall, _)| stall)));
-        assert!(attributions.iter().eq(told.stalls.iter().map(|(_, own)| own)));
-        let (before, after) = (Rows::of(&run), Rows::of(&again));
+        assert!(stalls.iter().eq(stored.stalls.iter().map(|(stall, _)| stall)));
+        assert!(attributions.iter().eq(stored.stalls.iter().map(|(_, own)| own)));
+        let (before, after) = (StoredRows::of(&run), StoredRows::of(&again));
         assert_eq!(before.intervals, after.intervals);
     }
 }
@@ -77,22 +77,22 @@ fn the_store_gives_back_what_it_was_told() {
 fn a_summary_takes_rows_as_it_takes_tables() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
-    let told = Rows::of(&run);
+    let stored = StoredRows::of(&run);
     let manifest = run.manifest();
     let mut by_rows = SummaryBuilder::new(manifest);
     by_rows.begin(&RunFacts::of(manifest)).unwrap();
-    told.rows().chunks(7).for_each(|batch| by_rows.rows(batch).unwrap());
+    stored.rows().chunks(7).for_each(|batch| by_rows.rows(batch).unwrap());
     let mut by_tables = SummaryBuilder::new(manifest);
-    for (stall, own) in &told.stalls {
+    for (stall, own) in &stored.stalls {
         by_tables.stall(stall);
         by_tables.attribution(own);
     }
-    told.intervals.iter().for_each(|(row, _)| by_tables.interval(row));
+    stored.intervals.iter().for_each(|(row, _)| by_tables.interval(row));
     let json = |builder: SummaryBuilder<'_>| serde_json::to_value(builder.finish()).unwrap();
     assert_eq!(json(by_rows), json(by_tables));
 }
 
-/// Notes what it is told.
+/// Notes what it is given.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -119,12 +119,12 @@ impl Sink for Notes {
 fn a_sink_behind_a_reference_is_told_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
-    let told = Rows::of(&run);
+    let stored = StoredRows::of(&run);
     let (mut notes, mut behind) = (Notes::default(), Notes::default());
-    told.rows().chunks(3).for_each(|batch| notes.rows(batch).unwrap());
+    stored.rows().chunks(3).for_each(|batch| notes.rows(batch).unwrap());
     let mut reference: &mut dyn Sink = &mut behind;
     Sink::begin(&mut reference, &RunFacts::of(run.manifest())).unwrap();
-    told.rows().chunks(100).for_each(|batch| Sink::rows(&mut reference, batch).unwrap());
+    stored.rows().chunks(100).for_each(|batch| Sink::rows(&mut reference, batch).unwrap());
     assert_eq!(notes.0, behind.0);
-    assert_eq!(notes.0.len(), told.stalls.len() + told.intervals.len());
+    assert_eq!(notes.0.len(), stored.stalls.len() + stored.intervals.len());
 }

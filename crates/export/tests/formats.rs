@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::told::{Rows, tell};
+use common::stored_rows::{StoredRows, feed};
 use jitterscope_export::{Destination, FORMATS, Format, Pace, export_redacted, export_run, help};
 use jitterscope_model::RunFacts;
 use std::fs;
@@ -134,7 +134,7 @@ fn a_usage_is_a_destination_and_a_wrong_option_of_it_is_named() {
 fn each_usage_writes_a_stored_run_and_the_same_while_it_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
-    let rows = Rows::of(&run);
+    let rows = StoredRows::of(&run);
     let server = Server::start();
     for (n, (_, usage, _)) in usages().enumerate() {
         let place = |of: &str| dir.path().join(format!("{of}-{n}"));
@@ -162,7 +162,7 @@ fn each_usage_writes_a_stored_run_and_the_same_while_it_is_recorded() {
             assert_eq!((live.delivered, live.lost), (delivered.delivered, 0), "{usage}: {live:?}");
             assert!(server.taken() > 0, "{usage}");
         } else {
-            assert_eq!(tell(sink.as_mut(), &rows.rows(), 7, run.manifest()).unwrap(), delivered, "{usage}");
+            assert_eq!(feed(sink.as_mut(), &rows.rows(), 7, run.manifest()).unwrap(), delivered, "{usage}");
             assert_eq!(written(&place("live")), written(&place("stored")), "{usage}");
         }
     }

@@ -26,7 +26,7 @@ pub enum DisturbError {
     /// The notes of what is changed cannot be kept safely.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The parent could not be told, or heard.
+    /// The parent could not be written to, or read from.
     #[error("talking to the parent process failed: {0}")]
     Parent(#[source] io::Error),
     /// Whoever started us is gone.

@@ -69,7 +69,7 @@ impl DisturbKind {
         self == DisturbKind::Membarrier
     }
 
-    /// Whether it can be told for sure only where no other thread has the CPU meanwhile.
+    /// Whether it can be recognised for sure only where no other thread has the CPU meanwhile.
     #[must_use]
     pub fn needs_idle_cpu(self) -> bool {
         self == DisturbKind::Quota

@@ -41,7 +41,7 @@ pub(super) fn tie_to_parent(parent: u32, orphaned: OnOrphaned) -> Result<(), Dis
         OnOrphaned::Asked => Signal::TERM,
     };
     set_parent_process_death_signal(Some(signal))
-        .map_err(DisturbError::refused("asking to be told of the parent's death"))?;
+        .map_err(DisturbError::refused("asking for a signal at the parent's death"))?;
     // The parent may have died before the kernel was asked.
     let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
     if actual == parent { Ok(()) } else { Err(DisturbError::Orphaned(parent)) }

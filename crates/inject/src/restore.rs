@@ -113,7 +113,7 @@ impl Drop for TemporaryValue {
 pub struct Leftover {
     /// The control file; the note itself where it cannot be understood.
     pub file: PathBuf,
-    /// What it held before the child changed it; empty where that cannot be told.
+    /// What it held before the child changed it; empty where that is not known.
     pub original: String,
     /// How it stands, or what was done about it.
     pub state: LeftoverState,

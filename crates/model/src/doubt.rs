@@ -42,7 +42,7 @@ pub enum Doubt {
 /// A proof holds if no more than one in so many fails it.
 ///
 /// That goes for lost records, too. What is lost does not spread: a stall that touches a loss has no verdict but
-/// that ([`crate::Verdict::TraceDataLost`]), no sender of before a loss is told for what came after it, a followed
+/// that ([`crate::Verdict::TraceDataLost`]), no sender from before a loss is named for what came after it, a followed
 /// thread is in no known state until it is seen again, and gates take whatever was lost as perhaps somebody's. So
 /// few of them leave every other verdict as it was and cannot turn the order of culprits that matter. The loss itself
 /// is said on the first screen, however small.

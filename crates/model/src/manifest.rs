@@ -58,7 +58,7 @@ impl ProbeSettings {
     }
 }
 
-/// What a spinning probe's own doing takes, on the worst of its CPUs: nothing as short as that can be told
+/// What a spinning probe's own doing takes, on the worst of its CPUs: nothing as short as that can be told apart
 /// from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockCosts {

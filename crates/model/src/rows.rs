@@ -1,7 +1,7 @@
 //! What a recording says as it goes, and who takes it.
 //!
 //! A recording begins, hands over its rows in batches, and ends. The store keeps them, a summary adds them up,
-//! an exporter writes them in another tool's format: each is a [`Sink`], and each is told the same rows in the
+//! an exporter writes them in another tool's format: each is a [`Sink`], and each is given the same rows in the
 //! same order, whether they come from a measurement or from a stored run.
 
 use crate::{
@@ -119,7 +119,7 @@ pub enum Row<'a> {
     Turn(&'a DrainTurn),
 }
 
-/// Takes what a recording says. Told by a recording, it is called on the thread that drains the probes: a call
+/// Takes what a recording says. While recording, it is called on the thread that drains the probes: a call
 /// must not wait for anything slower than a local disk.
 pub trait Sink {
     /// Whether [`Sink::begin`] can be refused for what the run is, or by somebody else. A file, once open,
@@ -215,7 +215,7 @@ pub fn begin_all<S: Sink + ?Sized>(sinks: &mut [&mut S], facts: &RunFacts) -> Re
     Ok(())
 }
 
-/// What became of the rows that a sink was told.
+/// What became of the rows that a sink was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
     /// Rows written or accepted.

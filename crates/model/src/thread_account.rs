@@ -124,10 +124,10 @@ impl RanInstead {
                 },
             });
         }
-        let told = |row: SumRow<(), Option<RanInstead>>| {
+        let ran = |row: SumRow<(), Option<RanInstead>>| {
             row.value.map(|sum| RanInstead { subject: row.subject, ..sum })
         };
-        let mut rows: Vec<RanInstead> = sums.into_rows().into_iter().filter_map(told).collect();
+        let mut rows: Vec<RanInstead> = sums.into_rows().into_iter().filter_map(ran).collect();
         rows.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
         rows
     }

@@ -101,6 +101,6 @@ pub enum TimelineItem {
         /// Whether its end was seen within the stall.
         ended: bool,
     },
-    /// Not to be told.
+    /// Not known.
     LeftOut,
 }

@@ -92,7 +92,7 @@ impl ThrottledGroup {
     }
 }
 
-/// A thread's name as something else than a record told it: it says what lies beyond the records.
+/// A thread's name from a source other than a record: it says what lies beyond the records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameRead {
     /// So many records of the turn had been decoded.
@@ -152,7 +152,7 @@ impl IdentityRead {
     }
 }
 
-/// What one CPU's probe told before its measurement began.
+/// What one CPU's probe reported before its measurement began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUpTurn {
     /// Which CPU.

@@ -248,7 +248,7 @@ pub enum Warning {
         /// Stalls and attributions.
         rows: u64,
     },
-    /// What another version wrote, or what could be told only in words.
+    /// What another version wrote, or what exists only in words.
     #[serde(untagged)]
     Other(OtherWarning),
 }

@@ -30,7 +30,7 @@ pub struct CpuClaim {
 pub struct CpuClaimed {
     /// Which.
     pub cpu: CpuId,
-    /// Its process, where that can be told.
+    /// Its process, where that is known.
     pub holder: Option<i32>,
 }
 

@@ -211,7 +211,7 @@ impl GrowingFile {
 impl Drop for GrowingFile {
     fn drop(&mut self) {
         if !self.finished {
-            // Nobody is left to be told; at worst the zeros stay, and readers take them for unused room.
+            // Nobody is left to report it to; at worst the zeros stay, and readers take them for unused room.
             let _ = self.file.set_len(0);
             if let Some(place) = &self.made {
                 let _ = place.folder().remove_file(place.name());

@@ -30,7 +30,7 @@ pub enum Owner {
     Living,
     /// Nobody does, and nobody can take it as long as this is held: what its owner left can be removed.
     Gone(OwnerLock),
-    /// It cannot be told: it cannot be opened, or its file system has no locks. Leave it alone.
+    /// Not known: it cannot be opened, or its file system has no locks. Leave it alone.
     Unknown(io::Error),
 }
 

@@ -153,11 +153,11 @@ mod tests {
             ("sys/fs/cgroup/pod/one/cpu.max", "50000 100000\n"),
             ("sys/fs/cgroup/cpu.max", "max 100000\n"),
         ]);
-        let told = |text: &str| -> Vec<String> {
+        let groups = |text: &str| -> Vec<String> {
             cpu_quotas(&machine, text).into_iter().map(|quota| quota.cgroup).collect()
         };
-        assert_eq!(told("0::/pod/one\n"), ["/pod/one", "/pod"]);
-        assert_eq!(told("0::/../../pod/one\n1:cpuset:/pod\nnonsense"), Vec::<String>::new());
+        assert_eq!(groups("0::/pod/one\n"), ["/pod/one", "/pod"]);
+        assert_eq!(groups("0::/../../pod/one\n1:cpuset:/pod\nnonsense"), Vec::<String>::new());
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod bench {
     use jitterscope_clock::{Clock, Tsc};
     use jitterscope_model::{CpuList, Ticks};
     use jitterscope_platform::{self as platform, Machine, Topology};
-    use jitterscope_probe::{Control, SpinProbe, SpinSettings};
+    use jitterscope_probe::{ProbeControl, SpinProbe, SpinSettings};
     use std::hint::black_box;
     use std::sync::Arc;
     use std::time::Duration;
@@ -57,7 +57,7 @@ mod bench {
 
     fn probe(settings: SpinSettings, length: u64) -> Measured {
         let (probe, mut output) = SpinProbe::new(Tsc, settings).expect("the settings are valid");
-        let control = Arc::new(Control::new());
+        let control = Arc::new(ProbeControl::new());
         let start = Tsc.now() + length / 10;
         control.measure(Ticks(start), Ticks(start + length));
         let result = probe.run(&control).expect("the CPU was chosen from the allowed ones");

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Shared by the controller and all probes of a recording. Probes look at it every few milliseconds at
 /// most, so that its cache line stays theirs.
 #[derive(Debug)]
-pub struct Control {
+pub struct ProbeControl {
     ready: AtomicU32,
     start: AtomicU64,
     end: AtomicU64,
     stop: AtomicBool,
 }
 
-impl Default for Control {
-    fn default() -> Control {
-        Control {
+impl Default for ProbeControl {
+    fn default() -> ProbeControl {
+        ProbeControl {
             ready: AtomicU32::new(0),
             start: AtomicU64::new(u64::MAX),
             end: AtomicU64::new(u64::MAX),
@@ -24,11 +24,11 @@ impl Default for Control {
     }
 }
 
-impl Control {
+impl ProbeControl {
     /// No probe ready, no start set.
     #[must_use]
-    pub fn new() -> Control {
-        Control::default()
+    pub fn new() -> ProbeControl {
+        ProbeControl::default()
     }
 
     /// A probe has faulted in its memory and spins.
@@ -53,7 +53,7 @@ impl Control {
         self.stop.store(true, Ordering::Release);
     }
 
-    /// Whether [`Control::stop`] was called.
+    /// Whether [`ProbeControl::stop`] was called.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
@@ -76,7 +76,7 @@ mod tests {
     /// Also for Miri, which tries other orders of the threads.
     #[test]
     fn who_sees_the_start_sees_the_end() {
-        let control = Arc::new(Control::new());
+        let control = Arc::new(ProbeControl::new());
         let theirs = Arc::clone(&control);
         let probe = std::thread::spawn(move || {
             theirs.report_ready();

@@ -14,6 +14,6 @@ pub mod pipeline;
 mod spin;
 mod wakeup;
 
-pub use control::Control;
+pub use control::ProbeControl;
 pub use spin::{ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings, clock_costs};
 pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

@@ -3,7 +3,7 @@
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{ClockKind, Nanos, TickRate, Ticks};
 use jitterscope_platform::{clock, current_affinity};
-use jitterscope_probe::{Control, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
+use jitterscope_probe::{ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,11 @@ const INTERVAL: Ticks = Ticks(100_000);
 
 /// Runs a probe, takes nothing until it has measured, then everything: start and end of the measurement,
 /// and its stalls.
-fn held_up(mut output: SpinOutput, run: impl FnOnce(&Arc<Control>) -> (Ticks, Ticks, u64) + Send + 'static) {
-    let control = Arc::new(Control::new());
+fn held_up(
+    mut output: SpinOutput,
+    run: impl FnOnce(&Arc<ProbeControl>) -> (Ticks, Ticks, u64) + Send + 'static,
+) {
+    let control = Arc::new(ProbeControl::new());
     let of_probe = Arc::clone(&control);
     let thread = std::thread::spawn(move || run(&of_probe));
     while control.ready() == 0 {

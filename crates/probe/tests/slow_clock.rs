@@ -3,7 +3,7 @@
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{Gap, ProbeResult, Ticks};
 use jitterscope_platform::current_affinity;
-use jitterscope_probe::{Control, SpinProbe, SpinSettings};
+use jitterscope_probe::{ProbeControl, SpinProbe, SpinSettings};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn settings(threshold: u64, own: u64) -> SpinSettings {
 /// Measures from `start` to `end` on a thread of its own; what came of it, and what of it is in the queue.
 fn measured<C: Clock>(clock: C, settings: SpinSettings, start: u64, end: u64) -> (ProbeResult, Vec<Gap>) {
     let (probe, mut output) = SpinProbe::new(clock, settings).unwrap();
-    let control = Arc::new(Control::new());
+    let control = Arc::new(ProbeControl::new());
     control.measure(Ticks(start), Ticks(end));
     let result = std::thread::spawn(move || probe.run(&control).unwrap()).join().unwrap();
     let sent: Vec<Gap> = std::iter::from_fn(|| output.gaps.pop().ok()).collect();

@@ -3,7 +3,7 @@
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{ClockKind, Gap, Nanos, TickRate, WakeupResult};
 use jitterscope_platform::{clock, current_affinity};
-use jitterscope_probe::{Control, WakeupError, WakeupProbe, WakeupSettings};
+use jitterscope_probe::{ProbeControl, WakeupError, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn count(rows: &[(u64, u64)]) -> u64 {
 fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
     let settings = settings(500);
     let (probe, mut output) = WakeupProbe::new(MonotonicRaw, settings).unwrap();
-    let control = Arc::new(Control::new());
+    let control = Arc::new(ProbeControl::new());
     let of_probe = Arc::clone(&control);
     let thread = std::thread::spawn(move || probe.run(&of_probe));
     while control.ready() == 0 {
@@ -69,7 +69,7 @@ fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
 #[test]
 fn a_probe_that_is_stopped_before_it_begins_has_counted_nothing() {
     let (probe, _output) = WakeupProbe::new(MonotonicRaw, settings(1000)).unwrap();
-    let control = Arc::new(Control::new());
+    let control = Arc::new(ProbeControl::new());
     control.stop();
     let result = std::thread::spawn(move || probe.run(&control)).join().unwrap().unwrap();
     assert_eq!((result.wakeups, result.missed, result.stalls), (0, 0, 0));

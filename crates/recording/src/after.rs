@@ -26,7 +26,7 @@ pub(crate) fn warnings(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Wa
 }
 
 /// Warnings of the kernel events.
-pub(crate) fn of_evidence(sources: &[SourceReport], attributed: bool) -> Option<Warning> {
+pub(crate) fn of_sources(sources: &[SourceReport], attributed: bool) -> Option<Warning> {
     let lost: u64 = sources.iter().map(|source| source.lost).sum();
     (attributed && lost > 0).then_some(Warning::TraceLost { lost })
 }

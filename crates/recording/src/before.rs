@@ -67,9 +67,9 @@ mod tests {
         fs::create_dir_all(&kernel).unwrap();
         let machine = Machine::at(dir.path());
         fs::write(kernel.join("sched_rt_period_us"), "1000000\n").unwrap();
-        for (runtime, told) in [("950000", true), ("-1", false), ("1000000", false), ("0", true)] {
+        for (runtime, warns) in [("950000", true), ("-1", false), ("1000000", false), ("0", true)] {
             fs::write(kernel.join("sched_rt_runtime_us"), runtime).unwrap();
-            assert_eq!(throttling(&machine).is_some(), told, "{runtime}");
+            assert_eq!(throttling(&machine).is_some(), warns, "{runtime}");
         }
     }
 }

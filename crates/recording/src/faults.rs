@@ -12,7 +12,7 @@ struct Victim {
     at_start: u64,
     counted: u64,
     recorded: u64,
-    told: u64,
+    reported: u64,
 }
 
 /// Counts them.
@@ -30,7 +30,7 @@ impl FaultWatch {
     pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
         let mut stat = KeptFile::of(&self.machine, format!("/proc/self/task/{tid}/stat"));
         if let Some(at_start) = count(&mut stat) {
-            self.victims.insert(tid, Victim { cpu, stat, at_start, counted: 0, recorded: 0, told: 0 });
+            self.victims.insert(tid, Victim { cpu, stat, at_start, counted: 0, recorded: 0, reported: 0 });
         }
     }
 
@@ -56,9 +56,9 @@ impl FaultWatch {
         let mut found = Vec::new();
         for victim in self.victims.values_mut() {
             let unrecorded = victim.counted.saturating_sub(victim.recorded);
-            if unrecorded > victim.told {
-                found.push((victim.cpu, unrecorded - victim.told));
-                victim.told = unrecorded;
+            if unrecorded > victim.reported {
+                found.push((victim.cpu, unrecorded - victim.reported));
+                victim.reported = unrecorded;
             }
         }
         found

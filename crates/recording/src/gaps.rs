@@ -7,7 +7,7 @@ use jitterscope_model::{
 use rustc_hash::FxHashMap;
 
 /// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
-/// the worst of outages, of which only the end is then told.
+/// the worst of outages, of which only the end is then reported.
 const KEPT_FOR_WAKEUPS: Nanos = Nanos(3_000_000_000);
 
 /// Attributes the stalls of probes that spin, or that sleep and wake.

@@ -40,12 +40,12 @@ struct Known {
     asked: Instant,
 }
 
-/// What was said of threads, in the same words while recording and in a replay: within a turn a thread is told
-/// the same each time.
+/// The identity last given for each thread, kept alike while recording and in a replay: within a turn the answer
+/// for a thread does not change.
 #[derive(Default)]
-pub(crate) struct Told(KeyedMap<(i32, Comm), TaskIdentity>);
+pub(crate) struct LastIdentities(KeyedMap<(i32, Comm), TaskIdentity>);
 
-impl Told {
+impl LastIdentities {
     /// A turn begins.
     pub(crate) fn turn(&mut self) {
         if self.0.len() >= CAPACITY {
@@ -53,13 +53,13 @@ impl Told {
         }
     }
 
-    /// What was said last; nothing is known of whom nobody asked for.
+    /// The last one given; empty where none was.
     pub(crate) fn of(&self, tid: i32, comm: Comm) -> TaskIdentity {
         self.0.get(&(tid, comm)).cloned().unwrap_or_default()
     }
 
-    /// Says something else from now on.
-    pub(crate) fn say(&mut self, tid: i32, comm: Comm, identity: TaskIdentity) {
+    /// The answer from now on.
+    pub(crate) fn set(&mut self, tid: i32, comm: Comm, identity: TaskIdentity) {
         self.0.insert((tid, comm), identity);
     }
 }

@@ -188,7 +188,7 @@ impl KernelEvents {
 
     /// What was recorded, and what each record cost.
     pub(crate) fn price(&self) -> EventPrice {
-        EventPrice { graph: self.graph.as_ref().map(FunctionGraph::price), ..self.price.told() }
+        EventPrice { graph: self.graph.as_ref().map(FunctionGraph::price), ..self.price.so_far() }
     }
 
     /// The state of the sources, with their losses. After the last drain.

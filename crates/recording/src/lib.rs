@@ -1,7 +1,7 @@
 //! A recording, from start to end.
 //!
 //! One engine records whatever there is to record: probes that spin or sleep ([`record`]), the pipeline
-//! ([`pipeline::record_pipeline`]), the threads of others ([`attach()`]). It starts the subject and its
+//! ([`pipeline::record_pipeline`]), the threads of others ([`attach()`]). It starts the target and its
 //! sources, drains both on CPUs that are not measured, hands rows to the store and to every other
 //! [`Output`], and ends everything whatever happens. It prints nothing: progress goes to an [`Observer`],
 //! the result is the run directory.

@@ -1,6 +1,6 @@
 //! Names of kernel functions and threads, live and stored.
 
-use crate::identities::{Identities, Told};
+use crate::identities::{Identities, LastIdentities};
 use jitterscope_attribute::Lexicon;
 use jitterscope_model::{
     Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, KeyedMap, KeyedSet, Name, NameRead, TaskIdentity,
@@ -70,7 +70,7 @@ pub(crate) struct LiveNames {
     tasks: RefCell<Tasks>,
     asked: RefCell<FxHashMap<i32, (Instant, usize)>>,
     identities: RefCell<Identities>,
-    told: RefCell<Told>,
+    last_identities: RefCell<LastIdentities>,
     functions: FunctionCache,
     texts: CommTexts,
     /// Whether every function that a record tells of is named at once.
@@ -111,7 +111,7 @@ impl LiveNames {
     pub(crate) fn new(machine: Machine, symbols: Symbols) -> LiveNames {
         LiveNames {
             identities: RefCell::new(Identities::new(machine.clone())),
-            told: RefCell::default(),
+            last_identities: RefCell::default(),
             machine,
             symbols,
             tasks: RefCell::default(),
@@ -134,7 +134,7 @@ impl LiveNames {
     /// What was read beside the records since the last call: while they were learnt from, and since.
     pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
         let Reads { names, asked, identities, .. } = self.reads.take();
-        self.told.borrow_mut().turn();
+        self.last_identities.borrow_mut().turn();
         self.said.borrow_mut().fill(None);
         self.turn.set(Instant::now());
         (names, asked, identities)
@@ -263,16 +263,16 @@ impl Lexicon for LiveNames {
 impl LiveNames {
     /// What a thread belongs to: within a turn the same each time, as a replay says it.
     fn say(&self, tid: i32, comm: Comm) -> TaskIdentity {
-        let mut told = self.told.borrow_mut();
+        let mut last = self.last_identities.borrow_mut();
         let mut reads = self.reads.borrow_mut();
-        let before = told.of(tid, comm);
+        let before = last.of(tid, comm);
         if !reads.said.insert((tid, comm)) {
             return before;
         }
         let now = self.identities.borrow_mut().of(tid, comm);
         if now != before {
             reads.identities.push(IdentityRead::new(tid, comm, &now));
-            told.say(tid, comm, now.clone());
+            last.set(tid, comm, now.clone());
         }
         now
     }
@@ -329,7 +329,7 @@ pub(crate) struct ReplayedNames {
     /// Threads whose names were read in the turn so far.
     read: KeyedSet<i32>,
     asked: KeyedMap<i32, Comm>,
-    told: Told,
+    last_identities: LastIdentities,
     /// All that was known in the end, for a trace of which parts are missing.
     known_in_the_end: Option<Tasks>,
 }
@@ -345,7 +345,7 @@ impl ReplayedNames {
             reads: VecDeque::new(),
             read: KeyedSet::default(),
             asked: KeyedMap::default(),
-            told: Told::default(),
+            last_identities: LastIdentities::default(),
             known_in_the_end: None,
         }
     }
@@ -362,9 +362,9 @@ impl ReplayedNames {
         asked: Vec<(i32, String)>,
         identities: Vec<IdentityRead>,
     ) {
-        self.told.turn();
+        self.last_identities.turn();
         for read in identities {
-            self.told.say(read.tid, Comm::new(&read.comm), read.identity());
+            self.last_identities.set(read.tid, Comm::new(&read.comm), read.identity());
         }
         self.records = 0;
         self.read.clear();
@@ -422,7 +422,7 @@ impl Lexicon for ReplayedNames {
     }
 
     fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
-        self.told.of(tid, comm)
+        self.last_identities.of(tid, comm)
     }
 }
 

@@ -144,7 +144,7 @@ impl PriceTally {
         self.on_measured += u64::from(self.last.1);
     }
 
-    pub(crate) fn told(&self) -> EventPrice {
+    pub(crate) fn so_far(&self) -> EventPrice {
         let all = EventClass::KNOWN.iter().cloned().zip(self.counts);
         EventPrice {
             events: all.filter(|(_, count)| *count > 0).collect(),
@@ -170,16 +170,16 @@ mod tests {
         };
         let softirq = |time, cpu| event(time, cpu, EventKind::SoftirqExit { vec: 1 });
         tally.event(&softirq(5, 1));
-        assert_eq!(tally.told().records(), 0, "nothing is measured yet");
+        assert_eq!(tally.so_far().records(), 0, "nothing is measured yet");
         tally.measure(Ticks(10), Ticks(20));
         let idle = event(15, 1, EventKind::CpuIdle { state: None });
         [softirq(9, 1), softirq(10, 1), softirq(20, 0), idle, softirq(21, 1)]
             .iter()
             .for_each(|event| tally.event(event));
-        let told = tally.told();
-        let events: Vec<_> = told.events.iter().map(|(class, count)| (class.as_str(), *count)).collect();
+        let price = tally.so_far();
+        let events: Vec<_> = price.events.iter().map(|(class, count)| (class.as_str(), *count)).collect();
         assert_eq!(events, [("softirqs", 2), ("power", 1)]);
-        assert_eq!(told.on_measured, 2);
+        assert_eq!(price.on_measured, 2);
     }
 
     #[test]

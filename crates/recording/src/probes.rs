@@ -4,7 +4,7 @@ use crate::error::RecordError;
 use crate::probe_error::ProbeError;
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
-use jitterscope_probe::{Control, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
+use jitterscope_probe::{ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -54,7 +54,7 @@ type Outcome = Result<Saw, ProbeError>;
 
 /// Running probes, one thread each. Dropping them stops and joins all.
 pub(crate) struct Probes {
-    control: Arc<Control>,
+    control: Arc<ProbeControl>,
     threads: Vec<(CpuId, JoinHandle<Outcome>)>,
     tids: Vec<(CpuId, Arc<AtomicI32>)>,
     names: Vec<(CpuId, String)>,
@@ -68,7 +68,7 @@ impl Probes {
         jobs: impl IntoIterator<Item = Job>,
     ) -> Result<(Probes, Vec<SpinOutput>), RecordError> {
         let mut probes = Probes {
-            control: Arc::new(Control::new()),
+            control: Arc::new(ProbeControl::new()),
             threads: Vec::new(),
             tids: Vec::new(),
             names: Vec::new(),
@@ -90,7 +90,7 @@ impl Probes {
     fn spawn<C: Clock>(&mut self, clock: C, job: Job) -> Result<SpinOutput, RecordError> {
         let cpu = job.cpu();
         let failed = |source: ProbeError| RecordError::Probe { cpu, source };
-        type Run = Box<dyn FnOnce(&Arc<Control>) -> Outcome + Send>;
+        type Run = Box<dyn FnOnce(&Arc<ProbeControl>) -> Outcome + Send>;
         let (run, output): (Run, SpinOutput) = match job {
             Job::Spin(settings) => {
                 let (probe, output) = SpinProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
@@ -126,7 +126,7 @@ impl Probes {
                 let outcome = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
                 return match outcome {
                     Err(source) => Err(RecordError::Probe { cpu, source }),
-                    // A probe only ends by itself when told to, which nobody did yet.
+                    // A probe ends without an error only when it is asked to, which nobody did yet.
                     Ok(_) => Err(RecordError::ProbePanicked(cpu)),
                 };
             }

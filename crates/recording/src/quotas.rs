@@ -47,7 +47,7 @@ pub(crate) struct QuotaWatch {
     /// a quota did that, and a thread may join a group at any time.
     doubted: BTreeSet<i32>,
     looked: Instant,
-    /// Not yet told.
+    /// Not yet reported.
     members: Vec<(i32, Vec<Name>)>,
 }
 

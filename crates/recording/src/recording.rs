@@ -3,7 +3,8 @@
 use crate::counters::CounterWatch;
 use crate::drain::{Drain, Found};
 use crate::engine::{
-    Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
+    Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
+    choose_clock, run,
 };
 use crate::error::RecordError;
 use crate::graph::{GraphChoice, GraphError};
@@ -91,7 +92,7 @@ struct Probing<'a> {
     clock: Option<(ClockKind, TickRate)>,
 }
 
-impl<'a> Subject for Probing<'a> {
+impl<'a> Target for Probing<'a> {
     type Error = RecordError;
     type Running = Probed<'a>;
 
@@ -107,7 +108,7 @@ impl<'a> Subject for Probing<'a> {
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
             probe: probe_settings(settings, self.threshold),
-            keep: Keep {
+            store: StoreSettings {
                 label: settings.label.clone(),
                 runs_dir: settings.runs_dir.clone(),
                 command_line: settings.command_line.clone(),
@@ -300,7 +301,7 @@ impl Running for Probed<'_> {
         stage.sources.extend(found.sources);
         let warnings = &mut stage.warnings;
         warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
-        warnings.extend(after::of_evidence(&stage.sources, found.attributed));
+        warnings.extend(after::of_sources(&stage.sources, found.attributed));
         warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));
         warnings.extend(crate::warnings::of_folded(found.folded));
         warnings.extend(found.throttled.iter().map(crate::warnings::of_throttled));

@@ -44,13 +44,13 @@ pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
 pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warning> {
     let mut cpus: Vec<_> = of.iter().collect();
     cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));
-    let told = cpus.into_iter().take(MOST_FREQUENCIES).map(|(cpu, changes)| Warning::FrequencyChanged {
+    let warnings = cpus.into_iter().take(MOST_FREQUENCIES).map(|(cpu, changes)| Warning::FrequencyChanged {
         cpu: *cpu,
         times: changes.times,
         lowest_khz: changes.lowest_khz,
         highest_khz: changes.highest_khz,
     });
-    told.collect()
+    warnings.collect()
 }
 
 #[cfg(test)]
@@ -61,14 +61,14 @@ mod tests {
     fn the_cpus_that_changed_most_often_are_told() {
         let changes = |times| FrequencyChanges { times, lowest_khz: 1_200_000, highest_khz: 3_400_000 };
         let of = (0..20).map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1))).collect();
-        let told = of_frequencies(&of);
-        assert_eq!(told.len(), MOST_FREQUENCIES);
+        let warnings = of_frequencies(&of);
+        assert_eq!(warnings.len(), MOST_FREQUENCIES);
         let first = Warning::FrequencyChanged {
             cpu: CpuId(19),
             times: 20,
             lowest_khz: 1_200_000,
             highest_khz: 3_400_000,
         };
-        assert_eq!(told[0], first);
+        assert_eq!(warnings[0], first);
     }
 }

@@ -1,5 +1,5 @@
 //! Pages that the kernel lost, out of the middle of recorded runs of each kind: what touches the loss gets no
-//! verdict but that, what lies before it is told as it was, and nothing is told of time that nobody saw.
+//! verdict but that, what lies before it is reported as it was, and nothing is reported of time that nobody saw.
 //! `replay.rs` has the same of losses that happen while recording.
 
 use jitterscope_model::{Attribution, CpuId, Evidence, RunManifest, Stall, Ticks, TraceRole};
@@ -195,7 +195,7 @@ fn nothing_is_told_of_a_wait_where_its_cpus_records_were_lost() {
             let rows = rows.iter().filter(|(stall, _)| stall.end < loss.from);
             let mut told: Vec<_> =
                 rows.map(|(stall, told)| (stall.start, stall.cpu, stall.victim.tid, &told.parts)).collect();
-            // They are told when they are known to be over, which a loss can bring about.
+            // They are reported when they are known to be over, which a loss can bring about.
             told.sort_by_key(|(start, cpu, tid, _)| (*start, *cpu, *tid));
             told.into_iter().map(|(start, .., parts)| (start, parts.clone())).collect()
         };

@@ -1,7 +1,7 @@
 //! Golden verdicts: pages of a recorded run of each kind go through attribution into a run that is stored
 //! anew, and what is read back from that is held against `verdicts.json`.
 //!
-//! No sentence is compared. [`told`] says what a verdict is: it is the one place to change when its types do,
+//! No sentence is compared. [`as_json`] says what a verdict is: it is the one place to change when its types do,
 //! and what it tells should stay as it is then. After a change of verdicts that is meant:
 //! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test verdicts`, and read the difference.
 //! `tests/fixtures/README.md` says how the runs were recorded.
@@ -20,7 +20,7 @@ fn fixture(kind: &str) -> PathBuf {
 }
 
 /// What a stall and its verdict say, as data: ticks, nanoseconds, kinds and names.
-mod told {
+mod as_json {
     use super::*;
 
     /// `kind`: of the recording, which decides what a part of a verdict said in the words of version 1.
@@ -135,12 +135,12 @@ fn verdicts(kind: &str) -> Value {
     let stalls = again.stalls().unwrap().map(|stall| {
         let stall = stall.unwrap();
         let attribution = attributions.next_if(|attribution| attribution.stall == stall.id);
-        told::stall(&stall, attribution.as_ref(), kind)
+        as_json::stall(&stall, attribution.as_ref(), kind)
     });
     let stalls: Vec<Value> = stalls.collect();
     let mut told = json!({
         "stalls": stalls,
-        "threads": again.manifest().threads.iter().map(told::thread).collect::<Vec<_>>(),
+        "threads": again.manifest().threads.iter().map(as_json::thread).collect::<Vec<_>>(),
         "events_in_gaps": again.manifest().events_in_gaps,
     });
     if !again.manifest().passive.is_empty() {
@@ -249,7 +249,7 @@ fn not_the_hosts(told: &mut Value) {
 }
 
 /// Time before an interrupt was all the host's for these recorders. It is only from when the interrupt is known to
-/// have been due: the two parts are told as one.
+/// have been due: the two parts are reported as one.
 fn whole_lead(told: &mut Value) {
     let Some(parts) = told["parts"].as_array_mut() else { return };
     let is_lead =
@@ -280,9 +280,9 @@ fn the_fixtures_replay_as_they_were_recorded() {
         let mut stalls = run.stalls().unwrap().map(Result::unwrap);
         replay(&run, &mut |stall, attribution| {
             // The recorder of these runs described culprits in words, which say less than a replay does today.
-            let mut recorded = told::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            let mut recorded = as_json::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
             not_the_hosts(&mut recorded);
-            let mut replayed = told::stall(stall, attribution.as_ref(), kind);
+            let mut replayed = as_json::stall(stall, attribution.as_ref(), kind);
             [&mut recorded, &mut replayed].into_iter().for_each(whole_lead);
             match changed(kind, stall.id.0) {
                 Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),

@@ -1,5 +1,5 @@
 //! Runs of version 1, whose culprits were described in words. The only place that reads those words. They are
-//! told by their columns and fields, not by their number.
+//! recognised by their columns and fields, not by their number.
 
 use jitterscope_model::{
     About, CpuId, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Name, Nanos, Part, Phase,
@@ -257,7 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// What today's form keeps of a description, as JSON.
-    fn told(kind: &str, name: &str, detail: &str) -> String {
+    fn read_as(kind: &str, name: &str, detail: &str) -> String {
         serde_json::to_string(&subject(kind, name, detail)).unwrap()
     }
 
@@ -309,10 +309,10 @@ mod tests {
             ("gremlin", "x", "y", r#""detail":"y""#),
         ] {
             let expected = format!(r#"{{"kind":"{kind}","name":"{name}",{expected}}}"#);
-            assert_eq!(told(kind, name, detail), expected);
+            assert_eq!(read_as(kind, name, detail), expected);
         }
         assert_eq!(
-            told("hypervisor", "before first event", "the CPU stood still before the kernel was entered"),
+            read_as("hypervisor", "before first event", "the CPU stood still before the kernel was entered"),
             r#"{"kind":"hypervisor","name":"before first event"}"#
         );
         assert_eq!(subject("irq", "(others)", ""), Subject::Others(CulpritKind::Irq));

@@ -275,12 +275,12 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 
 /// The library reads a footer whole, however long it says it is.
 fn check_footer(file: &File) -> Result<(), String> {
-    let told = |e: io::Error| e.to_string();
+    let text = |e: io::Error| e.to_string();
     let mut tail = [0; 8];
-    let Some(at) = file.metadata().map_err(told)?.len().checked_sub(tail.len() as u64) else {
+    let Some(at) = file.metadata().map_err(text)?.len().checked_sub(tail.len() as u64) else {
         return Err("it is too short for a table".into());
     };
-    file.read_exact_at(&mut tail, at).map_err(told)?;
+    file.read_exact_at(&mut tail, at).map_err(text)?;
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
     if length > LARGEST_FOOTER { Err("its footer claims an impossible length".into()) } else { Ok(()) }
 }

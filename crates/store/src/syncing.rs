@@ -63,7 +63,7 @@ impl Syncing {
 
 impl Drop for Syncing {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Nobody is left to report it to.
         let _ = self.finish();
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         syncing.add(File::from(std::os::fd::OwnedFd::from(socket)), "socket".into()).unwrap();
         assert!(syncing.finish().is_err());
-        assert!(syncing.finish().is_ok(), "it was told");
+        assert!(syncing.finish().is_ok(), "it was reported");
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn the_warm_up_is_given_up_first_and_the_run_is_whole_without_it() {
     let run = RunReader::open(&writer.finish(manifest()).unwrap()).unwrap();
     assert!(run.manifest().trace.complete && run.manifest().trace.bytes <= limit);
     let told = told(&run);
-    assert_eq!(told[0], None, "the beginning is missing, and that is told");
+    assert_eq!(told[0], None, "the beginning is missing, and that is reported");
     assert!(told.ends_with(&(6..12).map(Some).collect::<Vec<_>>()), "{told:?}");
     assert_eq!(told.iter().filter(|piece| piece.is_none()).count(), 1, "{told:?}");
 }

@@ -2,10 +2,10 @@
 
 use crate::answer::Effect;
 use crate::catalogue;
-use crate::evidence::{MeasuredCulprit, RunEvidence, Win};
 use crate::examine::{Inspection, KnobState, Left};
 use crate::goal::Goal;
 use crate::knob::{Group, Knob, Mechanism, Profile, Risk, Weight};
+use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
 use crate::threads;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -42,7 +42,7 @@ pub struct AuditEntry {
     pub risk: Risk,
     /// What it usually costs to leave it.
     pub weight: Weight,
-    /// What it could win back of what was measured, with evidence.
+    /// What it could win back of what was measured, where a run is given.
     pub win: Option<Win>,
     /// Profiles that include it.
     pub profiles: &'static [Profile],
@@ -103,17 +103,17 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
         .collect()
 }
 
-/// Looks at every knob; with `evidence`, ranks them by what was measured.
+/// Looks at every knob; ranks them by what a run `measured`, where one is given.
 #[must_use]
-pub fn audit(machine: &Machine, goal: &Goal, evidence: Option<&RunEvidence>) -> Audit {
-    audit_of(&Inspection::new(machine, goal), evidence)
+pub fn audit(machine: &Machine, goal: &Goal, measured: Option<&RunCulprits>) -> Audit {
+    audit_of(&Inspection::new(machine, goal), measured)
 }
 
 /// The same of a machine that is inspected for more than this.
 #[must_use]
-pub fn audit_of(inspection: &Inspection<'_>, evidence: Option<&RunEvidence>) -> Audit {
+pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> Audit {
     let Inspection { machine, goal, .. } = *inspection;
-    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(inspection, knob, evidence)).collect();
+    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(inspection, knob, measured)).collect();
     // Stable: equals stay in the order of the catalogue.
     knobs.sort_by_key(|k| {
         let state = match k.state {
@@ -129,7 +129,7 @@ pub fn audit_of(inspection: &Inspection<'_>, evidence: Option<&RunEvidence>) -> 
         let effect = k.win.as_ref().map(|w| w.effect);
         (state, guess, Reverse(total), effect, k.weight, k.risk)
     });
-    let unanswered = evidence.map_or_else(Vec::new, |e| {
+    let unanswered = measured.map_or_else(Vec::new, |e| {
         let mut left = e.unanswered();
         left.sort_by_key(|c| Reverse(c.total_ns));
         left.into_iter().map(MeasuredCulprit::label).collect()
@@ -137,14 +137,14 @@ pub fn audit_of(inspection: &Inspection<'_>, evidence: Option<&RunEvidence>) -> 
     Audit {
         schema_version: SCHEMA_VERSION,
         goal: goal.clone(),
-        run: evidence.map(|e| e.run.clone()),
+        run: measured.map(|e| e.run.clone()),
         knobs,
         competitors: competitors(machine),
         unanswered,
     }
 }
 
-fn entry(inspection: &Inspection<'_>, knob: &'static Knob, evidence: Option<&RunEvidence>) -> AuditEntry {
+fn entry(inspection: &Inspection<'_>, knob: &'static Knob, measured: Option<&RunCulprits>) -> AuditEntry {
     let found = inspection.examine(knob);
     AuditEntry {
         id: knob.id,
@@ -160,7 +160,7 @@ fn entry(inspection: &Inspection<'_>, knob: &'static Knob, evidence: Option<&Run
         how: how(knob),
         risk: knob.risk,
         weight: knob.weight,
-        win: evidence.and_then(|e| e.win(knob)),
+        win: measured.and_then(|e| e.win(knob)),
         profiles: knob.profiles,
         verified: knob.fact.is_verified(),
     }

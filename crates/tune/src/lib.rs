@@ -13,7 +13,6 @@ mod apply;
 mod audit;
 pub mod catalogue;
 mod cmdline;
-mod evidence;
 mod examine;
 pub mod glob;
 mod goal;
@@ -32,6 +31,7 @@ mod permit;
 mod persist;
 mod plan;
 mod rollback;
+mod run_culprits;
 mod settings;
 mod settles;
 mod state_dir;
@@ -45,7 +45,6 @@ pub use answer::{Answer, CulpritPattern, Effect};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
 pub use audit::{Audit, AuditEntry, Competitor, audit, audit_of, competitors, how};
 pub use cmdline::{BootParam, BootValue, Cmdline};
-pub use evidence::{MeasuredCulprit, RunEvidence, Win};
 pub use examine::{Examination, Inspection, KnobState, Left};
 pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
@@ -63,6 +62,7 @@ pub use rollback::{
     Drift, Lasts, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean, rollback,
     rollback_only,
 };
+pub use run_culprits::{MeasuredCulprit, RunCulprits, Win};
 pub use settles::{InForce, Settles, Sign};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Settling, Status, StatusApply, StatusEntry, status};

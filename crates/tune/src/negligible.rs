@@ -1,6 +1,6 @@
 //! What is too little to be worth a change.
 
-use crate::evidence::RunEvidence;
+use crate::run_culprits::RunCulprits;
 use jitterscope_model::Nanos;
 
 /// Under one part in this many of the stolen time,
@@ -11,7 +11,7 @@ const OF_MEASURED: u128 = 10_000;
 /// In words.
 pub const NEGLIGIBLE: &str = "under 1 % of the stolen time and under 0.01 % of the measured time";
 
-impl RunEvidence {
+impl RunCulprits {
     /// The time that all culprits took.
     #[must_use]
     pub fn stolen(&self) -> Nanos {
@@ -30,28 +30,28 @@ impl RunEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::MeasuredCulprit;
+    use crate::run_culprits::MeasuredCulprit;
     use jitterscope_model::{Subject, Work};
 
-    fn evidence(times: &[u64]) -> RunEvidence {
+    fn measured(times: &[u64]) -> RunCulprits {
         let culprit = |ns: &u64| MeasuredCulprit {
             subject: Subject::Work(Work { function: Some("some_work".into()), ..Work::default() }),
             total_ns: Nanos(*ns),
             count: 1,
         };
         let culprits = times.iter().map(culprit).collect();
-        RunEvidence { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits, together: Vec::new() }
+        RunCulprits { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits, together: Vec::new() }
     }
 
     #[test]
     fn little_of_both_is_negligible_and_much_of_either_is_not() {
-        let busy = evidence(&[6_670, 40_000_000]);
+        let busy = measured(&[6_670, 40_000_000]);
         assert!(busy.is_negligible(Nanos(6_670)));
         assert!(!busy.is_negligible(Nanos(40_000_000)));
         // A hundredth of what was stolen, though little of the whole.
-        assert!(!evidence(&[6_670, 600_000]).is_negligible(Nanos(6_670)));
+        assert!(!measured(&[6_670, 600_000]).is_negligible(Nanos(6_670)));
         // A ten-thousandth of the whole, though little of what was stolen.
-        assert!(!evidence(&[1_000_000, 400_000_000]).is_negligible(Nanos(1_000_000)));
-        assert!(!evidence(&[]).is_negligible(Nanos(0)));
+        assert!(!measured(&[1_000_000, 400_000_000]).is_negligible(Nanos(1_000_000)));
+        assert!(!measured(&[]).is_negligible(Nanos(0)));
     }
 }

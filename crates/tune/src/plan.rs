@@ -3,12 +3,12 @@
 use crate::answer::Effect;
 use crate::audit::{Competitor, competitors};
 use crate::catalogue;
-use crate::evidence::RunEvidence;
 use crate::examine::{Examination, Inspection, KnobState, Left};
 use crate::goal::Goal;
 use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
+use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
 use serde::ser::SerializeStruct;
@@ -25,7 +25,7 @@ pub enum Select {
     /// These, by id, whatever their risk.
     Only(Vec<String>),
     /// Those that answer what was measured.
-    RunEvidence(RunEvidence),
+    RunCulprits(RunCulprits),
 }
 
 /// One change of a plan.
@@ -235,10 +235,10 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
         Select::Only(ids) => {
             ids.iter().map(|id| known(id).map(|k| (k, k.removes.to_owned()))).collect::<Result<_, _>>()?
         }
-        Select::RunEvidence(evidence) => {
+        Select::RunCulprits(measured) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {
-                let Some(win) = evidence.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
+                let Some(win) = measured.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
                 let why = format!(
                     "measured: {} took {}{}",
                     win.culprits.iter().take(3).cloned().collect::<Vec<_>>().join(", "),
@@ -250,7 +250,7 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
                         n => format!(", {n} times"),
                     }
                 );
-                if evidence.is_negligible(win.total_ns) {
+                if measured.is_negligible(win.total_ns) {
                     skipped.push(Skipped { knob: knob.id, because: Because::Negligible, why });
                 } else if knob.is_tame() {
                     out.push((knob, why));

@@ -10,7 +10,7 @@ use jitterscope_recording::{RecordSettings, record};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
-    Effect, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, RunEvidence, Select, StateDir,
+    Effect, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, RunCulprits, Select, StateDir,
     apply, audit, catalogue, online_cpus, plan, rollback,
 };
 use std::fs::File;
@@ -112,7 +112,7 @@ impl Drop for Rollback<'_> {
 }
 
 /// Records the CPUs, and sums up who stalled them.
-fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunEvidence {
+fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCulprits {
     let settings = RecordSettings {
         cpus: CpuChoice { cpus: cpus.clone(), because: None },
         wakeup: None,
@@ -133,11 +133,11 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunEvi
     };
     let outcome = record(machine, &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
-    RunEvidence::gather(run.manifest(), || run.attributions()).unwrap()
+    RunCulprits::gather(run.manifest(), || run.attributions()).unwrap()
 }
 
-fn count(evidence: &RunEvidence, kind: CulpritKind, name: &str) -> u64 {
-    evidence
+fn count(measured: &RunCulprits, kind: CulpritKind, name: &str) -> u64 {
+    measured
         .culprits
         .iter()
         .filter(|c| c.subject.kind() == kind && c.subject.name() == name)
@@ -183,7 +183,7 @@ fn isolation_removes_what_a_recording_named() {
     let before = measure(&machine, &isolated, dir.path(), "BEFORE");
     let competed = count(&before, CulpritKind::Thread, COMPETITOR);
     assert!(competed > 10, "the competitor hardly ran: {:?}", before.culprits);
-    let interrupted = |e: &RunEvidence| device.as_ref().map(|(_, h)| count(e, CulpritKind::Irq, h));
+    let interrupted = |e: &RunCulprits| device.as_ref().map(|(_, h)| count(e, CulpritKind::Irq, h));
     assert!(interrupted(&before).is_none_or(|n| n > 10), "{:?}", before.culprits);
 
     // The audit ranks what answers it first.

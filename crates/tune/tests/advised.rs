@@ -4,7 +4,7 @@ mod support;
 
 use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, StallId, Subject, Work, Worker};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, Effect, MeasuredCulprit, RunEvidence, Select, catalogue, plan};
+use jitterscope_tune::{Because, Effect, MeasuredCulprit, RunCulprits, Select, catalogue, plan};
 use std::convert::Infallible;
 use std::path::Path;
 use support::{Cgroups, build, folder, goal};
@@ -44,13 +44,13 @@ fn what_is_negligible_is_left_out_and_named() {
     let dir = folder();
     let machine = build(dir.path(), Cgroups::V1);
     let culprits = vec![work("vmstat_update", 40_000_000), work("wb_workfn", 6_670)];
-    let evidence = RunEvidence {
+    let measured = RunCulprits {
         run: "r".into(),
         measured_ns: Nanos(10_000_000_000),
         culprits,
-        ..RunEvidence::default()
+        ..RunCulprits::default()
     };
-    let plan = plan(&machine, &goal(&machine), &Select::RunEvidence(evidence), &[], false).unwrap();
+    let plan = plan(&machine, &goal(&machine), &Select::RunCulprits(measured), &[], false).unwrap();
     assert!(plan.changes.iter().all(|c| c.knob == "vmstat"), "{:?}", plan.changes);
     assert!(!plan.changes.is_empty());
     let left: Vec<&str> =
@@ -71,9 +71,9 @@ fn a_culprit_with_several_parts_of_a_stall_caused_it_once() {
     ];
     let rows =
         rows.into_iter().enumerate().map(|(n, parts)| Ok(Attribution { stall: StallId(n as u64), parts }));
-    let evidence = RunEvidence::gather::<Infallible, _>(run.manifest(), || Ok(rows)).unwrap();
+    let measured = RunCulprits::gather::<Infallible, _>(run.manifest(), || Ok(rows)).unwrap();
     let told = |name: &str| {
-        let of = evidence.culprits.iter().find(|of| of.subject.name() == name).unwrap();
+        let of = measured.culprits.iter().find(|of| of.subject.name() == name).unwrap();
         (of.total_ns, of.count)
     };
     assert_eq!((told("vmstat_update"), told("other")), ((Nanos(342), 2), (Nanos(5), 1)));

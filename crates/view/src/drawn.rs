@@ -1,6 +1,6 @@
 //! From a stored run to what is drawn of it.
 
-use crate::load::{self, Row};
+use crate::load::{self, StoredRow};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::{Picture, PictureBuilder};
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
@@ -64,15 +64,15 @@ pub fn load_drawn_with(
     }
     let mut picture = PictureBuilder::new(&manifest, stalls, wanted.stalls);
     load::rows(reader, redactor, |row| match row {
-        Row::Stall(stall) => {
+        StoredRow::Stall(stall) => {
             summary.stall(stall);
             picture.stall(stall);
         }
-        Row::Attribution(attribution) => {
+        StoredRow::Attribution(attribution) => {
             summary.attribution(attribution);
             picture.attribution(attribution);
         }
-        Row::Interval(interval) => summary.interval(interval),
+        StoredRow::Interval(interval) => summary.interval(interval),
     })?;
     let (summary, picture) = (summary.finish(), picture.finish());
     Ok(Drawn { manifest, summary, picture })

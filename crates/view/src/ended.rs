@@ -33,18 +33,18 @@ mod tests {
 
     #[test]
     fn who_had_the_probe_moved_is_told_and_an_online_cpu_did_not_go_offline() {
-        let told = |offline, by: Option<&str>| {
+        let text = |offline, by: Option<&str>| {
             let by = by.map(|comm| Mover { comm: comm.into(), tid: 812 });
             let because = Some(MovedBecause { offline, by });
             ended_early(&EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because })
         };
         let moved = "CPU 1 was taken away: the probe was moved to CPU 0";
         assert_eq!(
-            told(false, Some("taskset")),
+            text(false, Some("taskset")),
             format!("{moved} by taskset (pid 812), which changed where it may run")
         );
-        assert_eq!(told(false, None), format!("{moved} by a change of where it may run (taskset, a cpuset)"));
-        assert_eq!(told(true, None), format!("{moved}, for the CPU went offline"));
-        assert_eq!(told(true, Some("sh")), format!("{moved} by sh (pid 812), for the CPU went offline"));
+        assert_eq!(text(false, None), format!("{moved} by a change of where it may run (taskset, a cpuset)"));
+        assert_eq!(text(true, None), format!("{moved}, for the CPU went offline"));
+        assert_eq!(text(true, Some("sh")), format!("{moved} by sh (pid 812), for the CPU went offline"));
     }
 }

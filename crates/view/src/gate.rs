@@ -86,7 +86,7 @@ fn missing(source: GateSource, why: &SourceDoubt) -> String {
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
 }
 
-/// What is told with a condition that is kept, as part of a sentence.
+/// What is said with a condition that is kept, as part of a sentence.
 #[must_use]
 pub fn gate_note(of: &GateNote) -> String {
     match of {
@@ -105,18 +105,18 @@ mod tests {
 
     #[test]
     fn who_was_seen_is_told_where_nobody_has_the_name() {
-        let told = gate_note(&GateNote::Others(vec!["thread java".into(), "thread postgres".into()]));
-        assert_eq!(told, "nobody of this name was seen; most was taken by thread java, thread postgres");
-        let told = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
-        assert_eq!(told, "nobody of this name was seen; thread postgres was");
+        let text = gate_note(&GateNote::Others(vec!["thread java".into(), "thread postgres".into()]));
+        assert_eq!(text, "nobody of this name was seen; most was taken by thread java, thread postgres");
+        let text = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
+        assert_eq!(text, "nobody of this name was seen; thread postgres was");
     }
 
     #[test]
     fn what_would_decide_is_told() {
-        let told = |open, all, help| gate_reason(&GateReason::MayBeWorse { open, all, help });
-        assert_eq!(told(1, 1, MoreRuns::Unknown), "it may be worse");
+        let text = |open, all, help| gate_reason(&GateReason::MayBeWorse { open, all, help });
+        assert_eq!(text(1, 1, MoreRuns::Unknown), "it may be worse");
         assert_eq!(
-            told(2, 5, MoreRuns::Some(3)),
+            text(2, 5, MoreRuns::Some(3)),
             "2 of 5 figures may be worse: 3 more runs of each might decide"
         );
         let few = GateReason::RestsOnFew { of: Counted::Waits, above: 2.04, needed: 10 };

@@ -23,7 +23,7 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// A source with what is told of it in words beside its data.
+/// A source with what is said of it in words beside its data.
 #[must_use]
 pub fn with_words(source: SourceSummary) -> SourceSummary {
     SourceSummary { words: source_words(&source.problems, &source.losses), ..source }

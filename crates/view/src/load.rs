@@ -84,7 +84,7 @@ pub fn load_stall(
         let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
         builder.stall(&stall);
         if let Some(attribution) = attribution {
-            builder.attribution(&told(attribution, &mut redactor));
+            builder.attribution(&redacted(attribution, &mut redactor));
         }
     }
     let summary = builder.finish();
@@ -122,7 +122,7 @@ fn load_stored(
     Ok((manifest, summary))
 }
 
-fn told(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
+fn redacted(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
     match redactor {
         Some(redactor) => redactor.attribution(&attribution),
         None => attribution,
@@ -142,16 +142,16 @@ fn load_with(
         builder = builder.path(path);
     }
     rows(&reader, &mut redactor, |row| match row {
-        Row::Stall(stall) => builder.stall(stall),
-        Row::Attribution(attribution) => builder.attribution(attribution),
-        Row::Interval(interval) => builder.interval(interval),
+        StoredRow::Stall(stall) => builder.stall(stall),
+        StoredRow::Attribution(attribution) => builder.attribution(attribution),
+        StoredRow::Interval(interval) => builder.interval(interval),
     })?;
     let summary = builder.finish();
     Ok((manifest, summary))
 }
 
 /// A row of a run.
-pub(crate) enum Row<'r> {
+pub(crate) enum StoredRow<'r> {
     Stall(&'r Stall),
     /// Of a stall that came before.
     Attribution(&'r Attribution),
@@ -176,26 +176,26 @@ pub(crate) fn facts(
 pub(crate) fn rows(
     reader: &RunReader,
     redactor: &mut Option<Redactor>,
-    mut each: impl FnMut(Row<'_>),
+    mut each: impl FnMut(StoredRow<'_>),
 ) -> Result<(), StoreError> {
     let mut attributions = reader.attributions()?.peekable();
     for stall in reader.stalls()? {
         let stall = stall?;
         let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
-        each(Row::Stall(&stall));
+        each(StoredRow::Stall(&stall));
         // In step, so that no table is ever in memory. An error is taken out to be returned.
         let due = |next: &Result<Attribution, StoreError>| {
             next.as_ref().map_or(true, |attribution| attribution.stall <= stall.id)
         };
         while let Some(attribution) = attributions.next_if(due) {
-            each(Row::Attribution(&told(attribution?, redactor)));
+            each(StoredRow::Attribution(&redacted(attribution?, redactor)));
         }
     }
     for attribution in attributions {
-        each(Row::Attribution(&told(attribution?, redactor)));
+        each(StoredRow::Attribution(&redacted(attribution?, redactor)));
     }
     for row in reader.intervals()? {
-        each(Row::Interval(&row?));
+        each(StoredRow::Interval(&row?));
     }
     Ok(())
 }

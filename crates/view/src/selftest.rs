@@ -95,10 +95,10 @@ fn shortfall(row: &SelftestRow) -> String {
             format!("found {found} of {injected}, {PASS_PERCENT} % are needed")
         }
         Some(Shortfall::TooFewNamed) => {
-            let told = row.wrong.first().map_or_else(String::new, |wrong| {
+            let wrong_text = row.wrong.first().map_or_else(String::new, |wrong| {
                 format!("; most often instead: {}, {} times", instead(&wrong.instead), wrong.count)
             });
-            format!("named {named} of {injected}, {PASS_PERCENT} % are needed{told}")
+            format!("named {named} of {injected}, {PASS_PERCENT} % are needed{wrong_text}")
         }
         Some(Shortfall::Broken { error }) => error.clone(),
     }
@@ -269,8 +269,8 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
         let wrong = &json["rows"][0]["wrong"][0];
         assert_eq!([&wrong["instead"]["id"], &wrong["said"]], ["no-stall", "no stall"]);
         assert_eq!(json["skipped"][0]["cause"]["out_of_reach"], 90);
-        let told = "another thread ran on the CPU during 90 of 100 injections: too busy to test";
-        assert_eq!(json["skipped"][0]["reason"], told);
+        let reason = "another thread ran on the CPU during 90 of 100 injections: too busy to test";
+        assert_eq!(json["skipped"][0]["reason"], reason);
     }
 
     #[test]

@@ -7,12 +7,12 @@ use jitterscope_recording::RecordError;
 const BE_ROOT: &str =
     "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing";
 
-/// All that is told of a source, each a part of a sentence.
+/// All that is said of a source, each a part of a sentence.
 #[must_use]
 pub fn source_words(problems: &[SourceProblem], losses: &[SourceLoss]) -> SourceWords {
     let join = |parts: Vec<String>| {
-        let told: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        told.join("; ")
+        let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        known.join("; ")
     };
     SourceWords {
         reason: join(problems.iter().map(problem).collect()),
@@ -315,11 +315,11 @@ mod tests {
 
     #[test]
     fn an_error_says_what_stands_in_the_way_and_what_to_do() {
-        let told = record_error(&RecordError::Graph { problem: SourceProblem::GraphForOne });
-        assert!(told.starts_with("kernel functions cannot be looked into: this kernel's function_graph"));
-        assert!(told.ends_with("; to have it: use Linux 6.11 or later"), "{told}");
-        let told = record_error(&RecordError::Blind { problem: SourceProblem::LockedDown });
-        assert!(told.ends_with(
+        let text = record_error(&RecordError::Graph { problem: SourceProblem::GraphForOne });
+        assert!(text.starts_with("kernel functions cannot be looked into: this kernel's function_graph"));
+        assert!(text.ends_with("; to have it: use Linux 6.11 or later"), "{text}");
+        let text = record_error(&RecordError::Blind { problem: SourceProblem::LockedDown });
+        assert!(text.ends_with(
             "to root too; boot without lockdown=confidentiality; lockdown=integrity allows tracing"
         ));
     }

@@ -249,23 +249,23 @@ mod tests {
 
     #[test]
     fn what_to_do_is_a_sentence() {
-        let told = |fix: &str| {
+        let text = |fix: &str| {
             let problem = SourceProblem::Worded { reason: "it is denied".into(), fix: fix.into() };
             warning(&Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) }))
         };
-        assert!(told("run as root").ends_with("it is denied. Run as root."));
-        assert!(told("").ends_with("it is denied."));
+        assert!(text("run as root").ends_with("it is denied. Run as root."));
+        assert!(text("").ends_with("it is denied."));
     }
 
     #[test]
     fn a_changed_frequency_is_told_in_megahertz() {
-        let told = |times, lowest_khz| {
+        let text = |times, lowest_khz| {
             warning(&Warning::FrequencyChanged { cpu: CpuId(3), times, lowest_khz, highest_khz: 3_400_000 })
         };
         assert!(
-            told(20, 1_199_999)
+            text(20, 1_199_999)
                 .starts_with("CPU 3 changed its frequency 20 times, between 1200 MHz and 3400 MHz")
         );
-        assert!(told(1, 3_400_000).starts_with("CPU 3 changed its frequency once, to 3400 MHz:"));
+        assert!(text(1, 3_400_000).starts_with("CPU 3 changed its frequency once, to 3400 MHz:"));
     }
 }

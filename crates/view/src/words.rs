@@ -191,7 +191,7 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
 /// From this share of the stalled time on the report says what a stall without any event may have been.
 const TELLING_SHARE: f64 = 0.001;
 
-/// What stalls without any kernel event may have been beside what their verdict says, told once a report; `None`
+/// What stalls without any kernel event may have been beside what their verdict says, said once a report; `None`
 /// where there are none to speak of. What the kernel counts of it is reported as counted.
 pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let eventless = |verdict: Option<Verdict>| {
@@ -262,29 +262,29 @@ pub(crate) fn phase_and_name(phase: Option<&Phase>, subject: &Subject) -> String
 
 /// What a line of a timeline is, and what else is known of it.
 pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
-    let told = |label: &str, note: String| (label.to_owned(), tame(&note));
+    let labelled = |label: &str, note: String| (label.to_owned(), tame(&note));
     match item {
         TimelineItem::Frame { culprit, ended, named_inside } => {
             (kind_and_name(&culprit.subject), tame(&frame_note(culprit, *ended, *named_inside)))
         }
         TimelineItem::Wakes { comm, tid, target_cpu } => {
-            told("wakes", format!("{comm} (tid {tid}) for CPU {target_cpu}"))
+            labelled("wakes", format!("{comm} (tid {tid}) for CPU {target_cpu}"))
         }
         TimelineItem::Migrates { comm, tid, from_cpu, to_cpu } => {
-            told("migrates", format!("{comm} (tid {tid}) from CPU {from_cpu} to CPU {to_cpu}"))
+            labelled("migrates", format!("{comm} (tid {tid}) from CPU {from_cpu} to CPU {to_cpu}"))
         }
         TimelineItem::QueuesWork { function, workqueue } => {
-            told("queues work", format!("{function} on workqueue {workqueue}"))
+            labelled("queues work", format!("{function} on workqueue {workqueue}"))
         }
-        TimelineItem::TlbFlush { pages: None } => told("TLB flush", "all pages".into()),
-        TimelineItem::TlbFlush { pages: Some(pages) } => told("TLB flush", format!("{pages} pages")),
-        TimelineItem::TickStopped => told("tick stopped", String::new()),
-        TimelineItem::TickKept { dependency } => told("tick kept", format!("dependency {dependency:#x}")),
+        TimelineItem::TlbFlush { pages: None } => labelled("TLB flush", "all pages".into()),
+        TimelineItem::TlbFlush { pages: Some(pages) } => labelled("TLB flush", format!("{pages} pages")),
+        TimelineItem::TickStopped => labelled("tick stopped", String::new()),
+        TimelineItem::TickKept { dependency } => labelled("tick kept", format!("dependency {dependency:#x}")),
         TimelineItem::Frequency { target_cpu, khz } => {
-            told("frequency", format!("CPU {target_cpu} to {khz} kHz"))
+            labelled("frequency", format!("CPU {target_cpu} to {khz} kHz"))
         }
-        TimelineItem::Idle { state } => told("idle", format!("state {state}")),
-        TimelineItem::IdleEnds => told("idle ends", String::new()),
+        TimelineItem::Idle { state } => labelled("idle", format!("state {state}")),
+        TimelineItem::IdleEnds => labelled("idle ends", String::new()),
         TimelineItem::Call { function, self_ns, began_before, ended } => {
             let before = began_before.then_some("began before");
             let goes_on = (!ended).then_some("its end was not seen");
@@ -292,7 +292,7 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
             let note = [Some(&*own), before, goes_on].into_iter().flatten().collect::<Vec<_>>().join("; ");
             (tame(&format!("{function}()")), note)
         }
-        TimelineItem::LeftOut => told("left out", String::new()),
+        TimelineItem::LeftOut => labelled("left out", String::new()),
     }
 }
 

@@ -120,7 +120,7 @@ fn a_quiet_machine_without_any_stall() {
     insta::assert_snapshot!(shown(&quiet));
 }
 
-/// As earlier versions told it.
+/// As earlier versions wrote it.
 fn worded(reason: &str, fix: &str) -> SourceProblem {
     SourceProblem::Worded { reason: reason.into(), fix: fix.into() }
 }

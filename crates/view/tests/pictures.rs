@@ -419,7 +419,7 @@ fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
         with_commas(recorded + 1_234_567)
     );
     for shown in told(&run) {
-        assert!(shown.contains(&wanted), "{wanted} is not told");
+        assert!(shown.contains(&wanted), "{wanted} is not shown");
         assert!(!shown.contains(">Every stall") && !shown.contains(">The longest stall of each moment"));
     }
     let section = |page: &str| {

@@ -1,4 +1,4 @@
-//! A stored run gives the report that its rows gave, and unreadable runs are told.
+//! A stored run gives the report that its rows gave, and unreadable runs are reported.
 
 mod common;
 

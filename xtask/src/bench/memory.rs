@@ -24,7 +24,9 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         let details = std::fs::read_to_string(Runs::path(&report)?.join("details.json"))?;
         let details: Value = serde_json::from_str(&details).context("details.json is no JSON")?;
         let peak = number(&details["self_noise"], "peak_rss_bytes")? / f64::from(1 << 20);
-        println!("a recorder of one CPU for {duration}: {peak:.1} MiB told, {whole:.1} MiB with its report");
+        println!(
+            "a recorder of one CPU for {duration}: {peak:.1} MiB reported, {whole:.1} MiB with its report"
+        );
         peaks.push(peak.max(whole));
         told.push(peak / whole);
     }
@@ -44,7 +46,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         Claim::at_most("peak memory, one CPU, 5 s, MiB", peaks[0], MOST),
         Claim::at_most("peak memory, one CPU, 40 s, MiB", peaks[1], MOST),
         Claim::at_most("peak memory of 40 s, to that of 5 s", peaks[1] / peaks[0], GROWTH),
-        Claim::at_least("what the run tells of it, to the kernel's figure", told, TOLD),
+        Claim::at_least("what the run reports of it, to the kernel's figure", told, TOLD),
         Claim::at_most("memory of an hour over that of 10 s, MiB", hours - short, MOST_OF_ROWS),
     ])
 }

@@ -21,7 +21,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let claims: Vec<Claim> = said.lines().filter_map(claim).collect();
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(!claims.is_empty(), "the calibration told nothing ({}):\n{said}{errors}", output.status);
+    ensure!(!claims.is_empty(), "the calibration printed nothing ({}):\n{said}{errors}", output.status);
     Ok(claims)
 }
 

@@ -24,7 +24,7 @@ const RECORDS: u64 = 10_000;
 const RING: u64 = 16_384;
 const INTERVAL_NS: u64 = 10_000;
 const PAUSE_NS: u64 = 200_000_000;
-/// The ring of perf-workshop where it is not told otherwise, for the memory that it takes then.
+/// The ring of perf-workshop where nothing else is asked for, for the memory that it takes then.
 const ANCESTORS_RING: u64 = 524_288;
 /// Our memory may be this part of that of perf-workshop's pipeline, with its ring and its heap.
 const MEMORY_PART: f64 = 7.0;

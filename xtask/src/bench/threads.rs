@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A thread of 20,000 takes no more than so many times what one of 1,000 takes.
 const MOST_RATIO: f64 = 2.0;
-/// Slices told of 20,000 waits.
+/// Slices reported of 20,000 waits.
 const MOST_SLICES: f64 = 400_000.0;
 /// Threads wake so often in all, of any number of them.
 const WAKE_UPS: u32 = 10_000;
@@ -172,6 +172,6 @@ fn of_waits() -> anyhow::Result<Vec<Claim>> {
     let ratio = each / (of("seconds_1000")? / 1000.0);
     Ok(vec![
         Claim::at_most("a waiting thread's end, one of 20,000 to 1,000", ratio, MOST_RATIO),
-        Claim::at_most("slices told of 20,000 waits", of("slices_20000")?, MOST_SLICES),
+        Claim::at_most("slices reported of 20,000 waits", of("slices_20000")?, MOST_SLICES),
     ])
 }

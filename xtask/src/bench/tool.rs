@@ -60,7 +60,7 @@ impl Runs {
         });
         let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
         let ended = loop {
-            // Nothing is told of one that has ended: the last look counts.
+            // The kernel reports nothing of one that has ended: the last look counts.
             let text = std::fs::read_to_string(&status).unwrap_or_default();
             peak = peak.max(peak_kib(&text).unwrap_or(0));
             if let Some(ended) = child.try_wait()? {

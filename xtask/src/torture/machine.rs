@@ -1,4 +1,4 @@
-//! The machine as far as any command could change it, told by the kernel and not by the program.
+//! The machine as far as any command could change it, as the kernel shows it and not as the program says.
 
 use anyhow::{Context, ensure};
 use jitterscope_platform::Machine;

@@ -24,7 +24,7 @@ pub struct TortureArgs {
     /// How many to kill
     #[arg(long, default_value_t = 100)]
     kills: u32,
-    /// Repeats the choices of an earlier run; they are told at its start
+    /// Repeats the choices of an earlier run; they are printed at its start
     #[arg(long)]
     seed: Option<u64>,
     /// Only commands whose name has this in it

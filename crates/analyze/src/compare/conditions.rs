@@ -74,7 +74,7 @@ impl Conditions {
             all.push(("what belongs there", whose, true));
         }
         if probe.kind() == Some(ProbeKind::Attach) {
-            // What one program waits for says nothing of another one; the same with other arguments is told only.
+            // What one program waits for says nothing of another one; the same with other arguments is only reported.
             let first = manifest.threads.iter().min_by_key(|thread| (thread.from, thread.tid));
             all.push(("program followed", first.map_or("none".into(), |of| of.comm.clone()), true));
             let (_, command) = split_at_dashes(&manifest.command_line);

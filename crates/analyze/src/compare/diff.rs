@@ -88,7 +88,7 @@ pub struct Against {
 }
 
 impl Against {
-    /// Of the conditions those that have to be told: another probe has other pacing, thresholds and priorities, and
+    /// Of the conditions those that have to be shown: another probe has other pacing, thresholds and priorities, and
     /// says all of it.
     pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
         let other_probe = self.conditions.iter().any(|difference| difference.what == PROBE);

@@ -69,7 +69,7 @@ impl Grain {
     /// counts (Clopper and Pearson), of a difference from the exact bounds of each count (Garwood) put together as
     /// Zou and Donner do. `None` where runs tell by themselves.
     pub(super) fn interval(self, scale: Scale, first: f64, second: f64, level: f64) -> Option<Interval> {
-        let told = match (self, scale) {
+        let bounds = match (self, scale) {
             (Grain::Fine, _) => return None,
             (Grain::Counted([a, b]), Scale::Ratio) => {
                 let ratio = rate_ratio(a, b, level)?;
@@ -87,11 +87,11 @@ impl Grain {
                 (change - step, change + step)
             }
         };
-        let (low, high) = told;
+        let (low, high) = bounds;
         (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
     }
 
-    /// Whether two arms that are alike could be told to be so by counts that are this many times as large.
+    /// Whether two arms that are alike could be shown to be so by counts that are this many times as large.
     pub(super) fn could_hold(self, times: f64, margin: Margin, scale: Scale, middle: f64) -> bool {
         let larger = |count: Count| Count {
             events: (count.events as f64 * times).round() as u64,
@@ -119,7 +119,7 @@ impl Grain {
     }
 }
 
-/// The level at which equivalence is told.
+/// The level at which equivalence is decided.
 const EQUIVALENCE: f64 = 0.9;
 
 /// The bounds of the difference of two figures, each with the count that it rests on.

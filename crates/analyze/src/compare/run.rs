@@ -224,8 +224,8 @@ impl<'m> ComparedRunBuilder<'m> {
         let culprits: Vec<CulpritFigures> =
             rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
         let mut unseen = Unseen::of(&summary);
-        let told = culprits.iter().filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
-        if told.into_iter().any(|verdict| verdict == Verdict::TraceDataLost) {
+        let verdicts = culprits.iter().filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
+        if verdicts.into_iter().any(|verdict| verdict == Verdict::TraceDataLost) {
             unseen.lost.get_or_insert(GateReason::LostWithinStalls);
         }
         let control = manifest.idle_control();

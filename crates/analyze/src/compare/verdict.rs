@@ -16,13 +16,13 @@ pub enum Verdict {
     Worse,
     /// It differs by less than what matters.
     Equivalent,
-    /// It cannot be told.
+    /// It is undecided.
     Inconclusive,
     /// It was there in neither.
     NotSeen,
 }
 
-/// Why it cannot be told.
+/// Why it is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "because")]
 pub enum Undecided {
@@ -149,8 +149,8 @@ impl Comparison {
         found.probability = Some(probability);
         let runs = first.len().min(second.len());
         if let Some(effect) = &effect {
-            let told = |level: f64| effect.change_interval(level).and(least(level));
-            (found.interval, found.interval_90) = (Some(told(level)), Some(told(0.9)));
+            let interval = |level: f64| effect.change_interval(level).and(least(level));
+            (found.interval, found.interval_90) = (Some(interval(level)), Some(interval(0.9)));
         }
         let least = fewest(design, alpha);
         // What the test could not tell apart whatever it is, is not alike for that either.
@@ -210,15 +210,15 @@ impl Comparison {
             Some(_) => {}
         }
         found.probability = Some(probability);
-        // A ratio has bounds even where one of the counts is zero; they are told on the scale of the change.
+        // A ratio has bounds even where one of the counts is zero; they are given on the scale of the change.
         let bounds = |level: f64| {
             let ratio = rate_ratio(first, second, level)?;
             let of = |ratio: f64| match found.scale {
                 Scale::Ratio => ratio - 1.0,
                 Scale::Difference => (ratio - 1.0) * first.rate(),
             };
-            let told = Interval { low: of(ratio.low), high: of(ratio.high), level };
-            (told.low.is_finite() && told.high.is_finite()).then_some(told)
+            let interval = Interval { low: of(ratio.low), high: of(ratio.high), level };
+            (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
         };
         (found.interval, found.interval_90) = (bounds(1.0 - alpha), bounds(0.9));
         let alike =

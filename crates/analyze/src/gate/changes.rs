@@ -76,12 +76,12 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
         None => (verdict, why),
     };
     let note = if verdict == GateVerdict::Kept { note_of_change(change, culprits) } else { None };
-    let told = match verdict {
+    let value = match verdict {
         GateVerdict::Exceeded => Some("worse".into()),
         GateVerdict::Kept => Some("not worse".into()),
         GateVerdict::Undecided => None,
     };
-    GateResult { condition: condition.to_string(), verdict, value: told, why, note }
+    GateResult { condition: condition.to_string(), verdict, value, why, note }
 }
 
 /// The quantity of a single run whose sources a change rests on.

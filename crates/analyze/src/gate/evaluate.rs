@@ -13,7 +13,7 @@ use serde::Serialize;
 pub enum GateVerdict {
     /// It is not met.
     Kept,
-    /// It cannot be told whether it is met.
+    /// Whether it is met is not known.
     Undecided,
     /// It is met.
     Exceeded,

@@ -12,7 +12,7 @@ use jitterscope_model::{CulpritKind, Subject, Verdict};
 
 /// Shorter words than this are a letter away from too much that is meant.
 const LONG_ENOUGH: usize = 5;
-/// Names that are told of those that were seen.
+/// Names that are listed of those that were seen.
 const TOLD: usize = 3;
 
 /// The words that culprits go by whatever runs on a machine.
@@ -55,7 +55,7 @@ pub fn check_name(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// What a condition that is kept is to be told with: that nobody was seen who has its name.
+/// What is to be said with a condition that is kept: that nobody was seen who has its name.
 pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> {
     let Quantity::Culprit(pattern) = &condition.quantity else { return None };
     not_seen(pattern, &subjects(run))

@@ -33,7 +33,7 @@ fn least(value: f64, at_least: Option<GateReason>) -> Answer {
     Ok(Measured { value, at_least, at_most })
 }
 
-/// Refuses a name that only threads bear which go by their process: how much of that is theirs is not told.
+/// Refuses a name that only threads bear which go by their process: how much of that is theirs is not known.
 fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), GateReason> {
     let rows = run
         .attribution
@@ -55,25 +55,25 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
     let total = &run.probe.total;
     match quantity {
         Quantity::Wait(percentile) => {
-            let wait = told(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
+            let wait = percentile_of(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
             // The time that lies above it holds this many such waits.
-            let told = supported(wait, total.waits_above(percentile.above(), wait), Counted::Waits);
+            let supported_wait = supported(wait, total.waits_above(percentile.above(), wait), Counted::Waits);
             // Where it rests on too few, it is no shorter than a lower one that does not.
             let lower = OF_TIME.iter().take_while(|(name, _)| *name != percentile.name());
             let lower = lower.filter_map(|(name, _)| total.supported_wait(name)).reduce(f64::max);
-            match (told, lower) {
+            match (supported_wait, lower) {
                 (Err(why), Some(lower)) => least(lower, Some(why)),
-                (told, _) => told,
+                (supported_wait, _) => supported_wait,
             }
         }
         Quantity::Stall(percentile) => {
             let few = GateReason::FewAbove(Counted::Stalls);
-            told(&total.stall_percentiles_ns, *percentile, few).and_then(whole)
+            percentile_of(&total.stall_percentiles_ns, *percentile, few).and_then(whole)
         }
         Quantity::Late(percentile) => {
             let wakeup = run.wakeup.as_ref().ok_or(GateReason::NoProbeSlept)?;
             let few = GateReason::FewAbove(Counted::WakeUps);
-            told(&wakeup.total.corrected_percentiles_ns, *percentile, few).and_then(whole)
+            percentile_of(&wakeup.total.corrected_percentiles_ns, *percentile, few).and_then(whole)
         }
         Quantity::Message(percentile) => {
             let pipeline = run.pipeline.as_ref().ok_or(GateReason::NoMessages)?;
@@ -127,7 +127,11 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
     }
 }
 
-fn told(percentiles: &Percentiles, percentile: Percentile, without: GateReason) -> Result<f64, GateReason> {
+fn percentile_of(
+    percentiles: &Percentiles,
+    percentile: Percentile,
+    without: GateReason,
+) -> Result<f64, GateReason> {
     percentiles.get(percentile.name()).copied().flatten().map(|ns| ns.0).ok_or(without)
 }
 

@@ -47,11 +47,11 @@ pub enum GateReason {
         /// So many it takes.
         needed: u128,
     },
-    /// A name that only threads bear which are told together with their process.
+    /// A name that only threads bear which are reported together with their process.
     GoesByProcess {
         /// The thread's name.
         thread: String,
-        /// The name that it is told by.
+        /// The name that it is reported by.
         program: String,
     },
     /// What a hypervisor takes from a thread that runs is seen by probes alone.
@@ -87,7 +87,7 @@ pub enum GateReason {
 /// A source without which some quantities read lower than they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateSource {
-    /// Kernel events: all that is told of culprits, threads and watched CPUs.
+    /// Kernel events: all that is known of culprits, threads and watched CPUs.
     Events,
     /// Names of functions.
     Symbols,

@@ -9,7 +9,7 @@
 const WIDTH: f64 = 0.05;
 /// Share of intervals within it that a process without memory can have: 4 · WIDTH / e is 0.074.
 const BY_CHANCE: f64 = 0.1;
-/// Share that must lie within it for the events to be told as regular, however many they are.
+/// Share that must lie within it for the events to be reported as regular, however many they are.
 const MOST: f64 = 0.5;
 
 /// The length (seconds) that most intervals have, and ln of the probability of so many by chance, all

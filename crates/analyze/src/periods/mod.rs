@@ -18,15 +18,15 @@ mod gather;
 mod htest;
 mod intervals;
 mod regularity;
-mod rows;
 mod search;
 mod spectrum;
+mod summary;
 
 pub use dictionary::{Known, TickOf, known};
 pub use gather::{Effort, Found, GroupPeriods, PeriodGroup, PeriodSearch};
 pub use regularity::Regularity;
-pub use rows::{PeriodRow, PeriodSummary};
 pub use search::{Period, SearchSettings, find};
+pub use summary::{PeriodRow, PeriodSummary};
 
 /// Probability of naming a period where there is none, over a whole measurement.
 pub const FALSE_ALARM: f64 = 0.001;

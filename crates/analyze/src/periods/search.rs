@@ -52,7 +52,7 @@ const CANDIDATES: usize = 24;
 /// The pulse's share of the period.
 const PULSE: f64 = 0.1;
 /// A pulse in fewer of the periods than this is in step with something periodic, but does not come
-/// periodically itself; it is taken out and not told.
+/// periodically itself; it is taken out and not reported.
 const LEAST_HIT: f64 = 0.2;
 /// What is named comes in this share of its periods at least; less may be a fraction or a multiple of
 /// something else that happens to be as long.

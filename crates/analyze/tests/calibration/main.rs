@@ -132,7 +132,7 @@ fn intervals_hold_what_they_say() {
                     for ((figure, _, _, scale), found) in asked.iter().zip(&mut found) {
                         let [first, second] = figures(&arms, *figure);
                         for (runs, found) in taken.iter().zip(found) {
-                            // What neither arm saw is told as such, with a bound in place of an interval.
+                            // What neither arm saw is reported as such, with a bound in place of an interval.
                             if first[..*runs].iter().chain(&second[..*runs]).all(|figure| *figure == 0.0) {
                                 continue;
                             }

@@ -56,7 +56,7 @@ pub(crate) struct Naming<'a> {
     pub(crate) senders: &'a Senders,
     pub(crate) lexicon: &'a dyn Lexicon,
     pub(crate) bandwidth: &'a Bandwidth,
-    /// The frame stands for many of its kind: one sender would be told for all.
+    /// The frame stands for many of its kind: one sender would be named for all.
     pub(crate) folded: bool,
 }
 

@@ -24,9 +24,9 @@ pub(crate) struct OutsideQuestion<'a> {
     pub(crate) smi: Option<u64>,
     /// Interrupt vectors without a tracepoint that counted up around the stall.
     pub(crate) untraced: &'a [String],
-    /// Time that the host gave to others, as counted around the stall and not yet told of another.
+    /// Time that the host gave to others, as counted around the stall and not yet charged to another.
     pub(crate) stolen: Nanos,
-    /// Page faults of the victim that were counted around the stall, left no record, and were not yet told.
+    /// Page faults of the victim that were counted around the stall, left no record, and were not yet charged.
     pub(crate) faults: u64,
     /// A change of CPU frequency was recorded nearby.
     pub(crate) frequency_change: bool,
@@ -107,7 +107,7 @@ pub(crate) struct EdgeVerdict {
 pub(crate) struct Host {
     /// Whether there is one.
     pub(crate) present: bool,
-    /// Time that it gave to others, as counted around the stall and not yet told of another.
+    /// Time that it gave to others, as counted around the stall and not yet charged to another.
     pub(crate) stolen: Nanos,
     /// Since when the interrupt was due that is the stall's first event, at the latest; `None` where that is not
     /// known.
@@ -155,7 +155,7 @@ pub(crate) fn left_open(records: &Evidence) -> Culprit {
 mod tests {
     use super::*;
 
-    fn told(question: &OutsideQuestion<'_>) -> (Verdict, Confidence, Evidence) {
+    fn verdict_of(question: &OutsideQuestion<'_>) -> (Verdict, Confidence, Evidence) {
         let part = unseen(question);
         assert_eq!((part.net, part.gross), (question.length, question.length));
         let among =
@@ -190,36 +190,42 @@ mod tests {
             (&behind, Verdict::OwnBookkeeping, Confidence::Medium, Evidence::AdjacentStall),
             (&smi, Verdict::Smi, Confidence::Medium, Evidence::SmiCount),
         ] {
-            assert_eq!(told(question), (verdict, sure, evidence));
+            assert_eq!(verdict_of(question), (verdict, sure, evidence));
         }
         let both = OutsideQuestion { simultaneous: 1, ..smi };
-        assert_eq!(told(&both).1, Confidence::High);
+        assert_eq!(verdict_of(&both).1, Confidence::High);
         // Interrupts that were counted and are none.
-        assert_eq!(told(&OutsideQuestion { smi: Some(0), ..nothing.clone() }).0, Verdict::OutsideThisKernel);
+        assert_eq!(
+            verdict_of(&OutsideQuestion { smi: Some(0), ..nothing.clone() }).0,
+            Verdict::OutsideThisKernel
+        );
         // Bookkeeping takes less than a microsecond.
         let long = OutsideQuestion { adjacent: true, ..nothing };
-        assert_eq!(told(&long).0, Verdict::OutsideThisKernel);
+        assert_eq!(verdict_of(&long).0, Verdict::OutsideThisKernel);
     }
 
     #[test]
     fn under_a_microsecond_there_is_no_telling() {
         for virtual_machine in [false, true] {
             let short = OutsideQuestion { length: Nanos(999), virtual_machine, simultaneous: 1, ..plain() };
-            assert_eq!(told(&short), (Verdict::UnderOneMicrosecond, Confidence::Low, Evidence::TooShort));
+            assert_eq!(
+                verdict_of(&short),
+                (Verdict::UnderOneMicrosecond, Confidence::Low, Evidence::TooShort)
+            );
         }
     }
 
     #[test]
     fn all_measured_cpus_at_once_is_firmware_where_its_interrupts_cannot_be_counted() {
         let all = OutsideQuestion { simultaneous: 2, measured: 3, ..plain() };
-        assert_eq!(told(&all), (Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled));
+        assert_eq!(verdict_of(&all), (Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled));
         for other in [
             OutsideQuestion { simultaneous: 1, ..all.clone() },
             OutsideQuestion { smi: Some(0), ..all.clone() },
             // One CPU is all of them whenever it stalls.
             OutsideQuestion { simultaneous: 0, measured: 1, ..all },
         ] {
-            assert_eq!(told(&other).0, Verdict::OutsideThisKernel);
+            assert_eq!(verdict_of(&other).0, Verdict::OutsideThisKernel);
         }
     }
 
@@ -227,7 +233,7 @@ mod tests {
     fn the_host_took_what_it_counted_and_nothing_that_is_short_beside_it() {
         let vm = OutsideQuestion { virtual_machine: true, ..plain() };
         let with = |length: u64, stolen: u64| {
-            told(&OutsideQuestion { length: Nanos(length), stolen: Nanos(stolen), ..vm.clone() })
+            verdict_of(&OutsideQuestion { length: Nanos(length), stolen: Nanos(stolen), ..vm.clone() })
         };
         assert_eq!(with(50_000, 0), (Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent));
         let ms = 1_000_000;
@@ -244,7 +250,7 @@ mod tests {
         assert_eq!(with(30 * ms, 20 * ms - 1).1, Confidence::Medium);
         let paused = OutsideQuestion { simultaneous: 1, stolen: Nanos(ms), ..vm };
         assert_eq!(
-            told(&paused),
+            verdict_of(&paused),
             (Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent)
         );
     }
@@ -253,29 +259,29 @@ mod tests {
     fn an_edge_is_told_by_where_it_lies() {
         for virtual_machine in [false, true] {
             let lead = if virtual_machine { Evidence::LeadInVm } else { Evidence::Lead };
-            let told = |of| {
+            let verdict_of = |of| {
                 let host = Host { present: virtual_machine, ..Host::default() };
                 let found = edge(of, Nanos(20_000_000), host);
                 let Subject::Verdict(verdict, _) = found.culprit.subject else { panic!() };
                 (verdict, found.confidence, found.evidence)
             };
             for of in [Edge::LeadSwitch, Edge::LeadOther] {
-                assert_eq!(told(of), (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone()));
+                assert_eq!(verdict_of(of), (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone()));
             }
             for of in [Edge::HoleSwitch, Edge::HoleSoftirq, Edge::HoleOther] {
-                assert_eq!(told(of), (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole));
+                assert_eq!(verdict_of(of), (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole));
             }
             for of in [Edge::TrailInterrupt, Edge::TrailSwitch, Edge::TrailOther] {
-                assert_eq!(told(of), (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail));
+                assert_eq!(verdict_of(of), (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail));
             }
             let before = if virtual_machine { Evidence::LeadInterruptInVm } else { Evidence::Lead };
-            assert_eq!(told(Edge::LeadInterrupt), (Verdict::BeforeFirstEvent, Confidence::Low, before));
+            assert_eq!(verdict_of(Edge::LeadInterrupt), (Verdict::BeforeFirstEvent, Confidence::Low, before));
         }
     }
 
     #[test]
     fn time_before_an_interrupt_is_the_hosts_as_far_as_stolen_time_was_counted() {
-        let told = |of, length, stolen| {
+        let verdict_of = |of, length, stolen| {
             let host = Host { present: true, stolen: Nanos(stolen), due: None };
             let found = edge(of, Nanos(length), host);
             (found.culprit.subject, found.confidence, found.evidence)
@@ -284,14 +290,17 @@ mod tests {
         let counted = Evidence::StealCountBeforeInterrupt;
         let host = Subject::verdict(Verdict::HostBeforeFirstEvent);
         assert_eq!(
-            told(Edge::LeadInterrupt, ms, 10 * ms),
+            verdict_of(Edge::LeadInterrupt, ms, 10 * ms),
             (host.clone(), Confidence::Medium, counted.clone())
         );
-        assert_eq!(told(Edge::LeadInterrupt, 12 * ms, 10 * ms), (host, Confidence::High, counted));
+        assert_eq!(verdict_of(Edge::LeadInterrupt, 12 * ms, 10 * ms), (host, Confidence::High, counted));
         let nobody = Subject::verdict(Verdict::BeforeFirstEvent);
         let uncounted = (nobody.clone(), Confidence::Low, Evidence::LeadInterruptInVm);
-        assert_eq!(told(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms), uncounted);
+        assert_eq!(verdict_of(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms), uncounted);
         // What no host delivers it takes no time from, whatever was counted.
-        assert_eq!(told(Edge::LeadOther, 12 * ms, 10 * ms), (nobody, Confidence::Low, Evidence::LeadInVm));
+        assert_eq!(
+            verdict_of(Edge::LeadOther, 12 * ms, 10 * ms),
+            (nobody, Confidence::Low, Evidence::LeadInVm)
+        );
     }
 }

@@ -16,11 +16,11 @@ fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
     let known = frame.priority() != Frame::NO_PRIORITY;
-    let told = naming.lexicon.task(&task);
+    let named = naming.lexicon.task(&task);
     // A thread may call itself anything; the kernel's own are known by their flags.
-    if !task.comm.as_bytes().starts_with(b"kworker/") || told.is_of_user() {
-        let class = told.class.clone().filter(|_| known || task.tid == 0);
-        return Subject::Thread(jitterscope_model::Task { class, ..told });
+    if !task.comm.as_bytes().starts_with(b"kworker/") || named.is_of_user() {
+        let class = named.class.clone().filter(|_| known || task.tid == 0);
+        return Subject::Thread(jitterscope_model::Task { class, ..named });
     }
     let worker = Worker {
         tid: Some(task.tid),

@@ -23,7 +23,7 @@ const TASK_STATES: u16 = 0xff;
 /// may have chosen without knowing.
 const ON_ITS_WAY: Nanos = Nanos(1_000_000);
 
-/// Since when the victim could run, as far as that is not told by the switches of its CPU.
+/// Since when the victim could run, as far as that is not known from the switches of its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Since when it is on its way to this CPU's run queue.
@@ -78,7 +78,7 @@ enum Victim {
     Asleep,
 }
 
-/// What kept the victim from running, by frame of the window; told at each turn. `waits`: when it began to wait
+/// What kept the victim from running, by frame of the window; found at each turn. `waits`: when it began to wait
 /// for this CPU, as wake-ups and moves to it tell, in order of time. `spins`: it only reads the clock.
 pub(crate) fn withheld(
     window: &Window,
@@ -128,14 +128,14 @@ pub(crate) fn withheld(
             Victim::Could { prio, .. } => by_class(prio, frame),
         }
     };
-    let mut told = Vec::new();
+    let mut turns = Vec::new();
     for (index, withheld) in window.frames.iter().map(of).enumerate() {
         if withheld != Withheld::No {
-            told.resize(index, Withheld::No);
-            told.push(withheld);
+            turns.resize(index, Withheld::No);
+            turns.push(withheld);
         }
     }
-    WithheldTurns(told)
+    WithheldTurns(turns)
 }
 
 /// Who can run by class, and who was given the CPU.

@@ -200,22 +200,22 @@ fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
     let mut longest: Vec<usize> = (0..sums.len()).collect();
     longest.select_nth_unstable_by_key(MOST_CULPRITS, |at| Reverse((sums[*at].length, Reverse(*at))));
     let named: HashSet<usize> = longest[..MOST_CULPRITS].iter().copied().collect();
-    let mut told: Vec<Sum> = Vec::with_capacity(MOST_CULPRITS);
+    let mut kept: Vec<Sum> = Vec::with_capacity(MOST_CULPRITS);
     let mut nameless: HashMap<Culprit, usize> = HashMap::new();
     for (at, sum) in sums.into_iter().enumerate() {
         if named.contains(&at) {
-            told.push(sum);
+            kept.push(sum);
             continue;
         }
         let key = sum.key.without_name();
         let index = *nameless.entry(key).or_insert_with(|| {
             let (root, leaf) = (key.root(&sum.root), key.leaf(&sum.leaf));
-            told.push(Sum { key, root, leaf, length: Ticks(0) });
-            told.len() - 1
+            kept.push(Sum { key, root, leaf, length: Ticks(0) });
+            kept.len() - 1
         });
-        told[index].length = told[index].length + sum.length;
+        kept[index].length = kept[index].length + sum.length;
     }
-    told
+    kept
 }
 
 impl Culprit {

@@ -13,7 +13,7 @@ pub(crate) enum Class {
     Turn,
     /// Between the last record of one thread and the first of another, with no switch recorded.
     Unrecorded,
-    /// No record has told yet who has the CPU.
+    /// No record has said yet who has the CPU.
     NotSeen,
     /// Records were lost.
     Lost,
@@ -111,7 +111,7 @@ pub(crate) struct Frame {
     pub(crate) comm: CommId,
     /// Of a turn: the thread's name when it was switched out; a program may have begun in between.
     pub(crate) end_comm: CommId,
-    /// Of a turn: the kernel's priority; [`Frame::NO_PRIORITY`] where no record told it.
+    /// Of a turn: the kernel's priority; [`Frame::NO_PRIORITY`] where no record had it.
     pub(crate) prio: i16,
     /// Of a turn: that of its end, where it is known; the thread may have taken another class in between.
     pub(crate) end_prio: i16,
@@ -133,7 +133,7 @@ pub(crate) struct Before {
 impl Frame {
     /// The kernel's priorities from here on are of the fair class; below 0 are those of the deadline class.
     pub(crate) const FIRST_FAIR: i16 = 100;
-    /// No record told the priority.
+    /// No record had the priority.
     pub(crate) const NO_PRIORITY: i16 = i16::MIN;
 
     fn root(class: Class, tid: i32, at: Ticks) -> Frame {
@@ -159,7 +159,7 @@ impl Frame {
         Frame::root(class, -1, at)
     }
 
-    /// A thread is known to have the CPU, and nothing told when it was given to it.
+    /// A thread is known to have the CPU, and no record says since when.
     pub(crate) fn inferred_turn(tid: i32, at: Ticks) -> Frame {
         Frame::root(Class::Turn, tid, at)
     }
@@ -186,7 +186,7 @@ impl Frame {
         Frame { key: record.key, subject: record.subject, ..Frame::root(class, record.tid, at) }
     }
 
-    /// Who had the CPU before this turn; `None` when no switch told.
+    /// Who had the CPU before this turn; `None` when no switch says.
     pub(crate) fn before(&self) -> Option<Before> {
         (self.class == Class::Turn && self.subject <= u64::from(u16::MAX)).then_some(Before {
             tid: self.key as u32 as i32,
@@ -197,8 +197,8 @@ impl Frame {
 
     /// The thread that had the CPU at the end of time without an owner; `None` of all other frames.
     pub(crate) fn seen_at_end(&self) -> Option<i32> {
-        let told = self.class == Class::Unrecorded && self.subject <= u64::from(u32::MAX);
-        told.then_some(self.subject as u32 as i32)
+        let is_known = self.class == Class::Unrecorded && self.subject <= u64::from(u32::MAX);
+        is_known.then_some(self.subject as u32 as i32)
     }
 
     /// The thread's name: at the end of its turn where that is known, for it may have begun another

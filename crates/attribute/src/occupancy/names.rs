@@ -12,7 +12,7 @@ const MOST: usize = 1 << 16;
 pub(crate) struct CommId(pub(crate) u32);
 
 impl CommId {
-    /// No record told the name.
+    /// No record had the name.
     pub(crate) const UNKNOWN: CommId = CommId(u32::MAX);
 }
 

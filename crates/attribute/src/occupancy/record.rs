@@ -184,9 +184,9 @@ mod tests {
         let context = ExecutionContext::Thread;
         let event = KernelEvent { time: Ticks(9), cpu: CpuId(1), tid: 5, context, kind };
         let record = Record::new(&event, &mut names);
-        let told = |task: Task| (task.tid, names.comm(task.comm), i32::from(task.prio));
-        assert_eq!(told(record.prev()), (prev.tid, Some(prev.comm), prev.prio));
-        assert_eq!(told(record.next()), (next.tid, Some(next.comm), next.prio));
+        let fields = |task: Task| (task.tid, names.comm(task.comm), i32::from(task.prio));
+        assert_eq!(fields(record.prev()), (prev.tid, Some(prev.comm), prev.prio));
+        assert_eq!(fields(record.next()), (next.tid, Some(next.comm), next.prio));
         assert_eq!(record.prev_state(), 0x102);
     }
 }

@@ -119,13 +119,13 @@ mod tests {
         }
         account.run_begins(thread(1));
         account.ran(ThreadRef { comm: Comm::new("renamed"), ..thread(1) }, Ticks(5));
-        let told = account.sum_up(CpuId(0), (Ticks(0), Ticks(9)), TickRate::NANOSECONDS);
-        assert_eq!(told.thread_count, MOST_THREADS as u64);
-        let first = &told.threads[0];
+        let summed = account.sum_up(CpuId(0), (Ticks(0), Ticks(9)), TickRate::NANOSECONDS);
+        assert_eq!(summed.thread_count, MOST_THREADS as u64);
+        let first = &summed.threads[0];
         assert_eq!((first.tid, first.runs, first.running_ns), (1, 2, Nanos(7)));
         assert_eq!(first.comm, "renamed");
-        assert_eq!(told.running_ns, Nanos(2 * (MOST_THREADS as u64 + 3) + 5));
+        assert_eq!(summed.running_ns, Nanos(2 * (MOST_THREADS as u64 + 3) + 5));
         // No stretch, no length.
-        assert_eq!((told.stretches, told.longest_ns), (0, Nanos::ZERO));
+        assert_eq!((summed.stretches, summed.longest_ns), (0, Nanos::ZERO));
     }
 }

@@ -54,7 +54,7 @@ impl Shares {
     }
 
     /// The threads that had a CPU until `until`, but for the idle thread: how long, most time first. A name is
-    /// empty where no record told it.
+    /// empty where no record had it.
     #[must_use]
     pub fn largest(&self, cpu: CpuId, until: Ticks) -> Vec<(ThreadRef, Ticks)> {
         let Some(cpu) = self.cpus.get(&cpu) else { return Vec::new() };
@@ -116,7 +116,7 @@ mod tests {
         shares
     }
 
-    fn told(shares: &Shares, until: u64) -> Vec<(i32, String, u64)> {
+    fn largest(shares: &Shares, until: u64) -> Vec<(i32, String, u64)> {
         let row = |(thread, ran): (ThreadRef, Ticks)| (thread.tid, thread.comm.to_string(), ran.0);
         shares.largest(CPU, Ticks(until)).into_iter().map(row).collect()
     }
@@ -127,24 +127,24 @@ mod tests {
         let events = [switch(200, 7, 8), tick(250, 8), switch(400, 8, 0), tick(420, 0), switch(450, 0, 7)];
         let all = shares(100, &events);
         // The idle thread has no share.
-        assert_eq!(told(&all, 500), [(8, "t8".into(), 200), (7, "t7".into(), 150)]);
-        assert_eq!(told(&all, 600), [(7, "t7".into(), 250), (8, "t8".into(), 200)]);
+        assert_eq!(largest(&all, 500), [(8, "t8".into(), 200), (7, "t7".into(), 150)]);
+        assert_eq!(largest(&all, 600), [(7, "t7".into(), 250), (8, "t8".into(), 200)]);
         // Of equals the smaller id is first.
-        assert_eq!(told(&all, 550).iter().map(|row| row.0).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(largest(&all, 550).iter().map(|row| row.0).collect::<Vec<_>>(), [7, 8]);
         assert!(all.largest(CpuId(2), Ticks(500)).is_empty());
         // What came before it was looked at does not count.
         let early = shares(300, &[switch(100, 6, 7), switch(350, 7, 8)]);
-        assert_eq!(told(&early, 360)[..2], [(7, "t7".into(), 50), (8, "t8".into(), 10)]);
+        assert_eq!(largest(&early, 360)[..2], [(7, "t7".into(), 50), (8, "t8".into(), 10)]);
     }
 
     #[test]
     fn a_record_of_the_middle_of_a_switch_tells_of_nobody() {
         let flush = |time, tid| on(time, tid, EventKind::TlbFlush { reason: 0, pages: -1 });
         let events = [switch(200, 7, 8), flush(300, 66), switch(400, 8, 9)];
-        assert_eq!(told(&shares(100, &events), 400)[..2], [(8, "t8".into(), 200), (7, "t7".into(), 100)]);
+        assert_eq!(largest(&shares(100, &events), 400)[..2], [(8, "t8".into(), 200), (7, "t7".into(), 100)]);
         // A switch that left no record: who writes the next record has had the CPU.
         let events = [switch(200, 7, 8), on(300, 5, EventKind::SoftirqEntry { vec: 1 })];
-        assert_eq!(told(&shares(100, &events), 350)[0], (5, String::new(), 150));
+        assert_eq!(largest(&shares(100, &events), 350)[0], (5, String::new(), 150));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             all.event(&switch(u64::try_from(tid).unwrap() * 10, tid, tid + 1));
         }
         all.event(&switch(1_000_000, last, 1));
-        let found = told(&all, 1_000_100);
+        let found = largest(&all, 1_000_100);
         assert_eq!(found.len(), MOST_THREADS);
         assert_eq!(found[0], (1, "t1".into(), 110));
         assert!(found.iter().all(|row| row.0 < last && row.2 > 0));

@@ -70,9 +70,9 @@ fn settings() -> PassiveSettings {
     }
 }
 
-type Told = (PassiveCpu, Vec<(Stall, Attribution)>);
+type Watched = (PassiveCpu, Vec<(Stall, Attribution)>);
 
-fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Told {
+fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Watched {
     let mut watch = PassiveWatch::new(settings);
     watch.measure(Ticks(0), Ticks(until));
     for event in events {
@@ -84,7 +84,7 @@ fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Tol
     (cpus.remove(0), stalls.collect())
 }
 
-fn watch(events: &[KernelEvent], until: u64) -> Told {
+fn watch(events: &[KernelEvent], until: u64) -> Watched {
     watched(settings(), events, until)
 }
 
@@ -95,7 +95,7 @@ fn times(cpu: &PassiveCpu) -> [u64; 6] {
 }
 
 /// Start, end, and each part's name, length and phase.
-fn told((stall, attribution): &(Stall, Attribution)) -> (u64, u64, Vec<(String, u64, Phase)>) {
+fn row((stall, attribution): &(Stall, Attribution)) -> (u64, u64, Vec<(String, u64, Phase)>) {
     let part = |part: &jitterscope_model::Part| {
         (part.culprit.subject.name().to_string(), part.net.0, part.phase.clone().unwrap())
     };
@@ -114,13 +114,13 @@ fn interrupts_steal_from_what_has_the_cpu() {
     // Before the first record nothing is known.
     assert_eq!(times(&cpu), [800 - 100 - 20, 120, 0, 0, 100, 100]);
     assert_eq!((cpu.stretches, cpu.longest_ns, cpu.threads[0].runs), (2, Nanos(100), 1));
-    let (start, end, parts) = told(&stalls[0]);
+    let (start, end, parts) = row(&stalls[0]);
     assert_eq!((start, end), (300, 400));
     let lengths: Vec<(&str, u64)> = parts.iter().map(|(name, net, _)| (name.as_str(), *net)).collect();
     assert_eq!(lengths[1..], [("between events", 5), ("TIMER", 45)], "{lengths:?}");
     assert!(parts.iter().all(|part| part.2 == Phase::Interrupted));
     assert_eq!(stalls[0].0.victim, ThreadRef { tid: OWN, comm: Comm::new("own") });
-    assert_eq!(told(&stalls[1]).0, 600);
+    assert_eq!(row(&stalls[1]).0, 600);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn who_has_the_cpu_while_it_waits_steals() {
     let (cpu, stalls) = watch(&events, 1000);
     let preempted = |name: &str, ns| (name.to_owned(), ns, Phase::Preempted);
     let woken = |name: &str, ns| (name.to_owned(), ns, Phase::WaitAfterWakeUp);
-    let all: Vec<_> = stalls.iter().map(told).collect();
+    let all: Vec<_> = stalls.iter().map(row).collect();
     assert_eq!(all[0], (200, 450, vec![preempted("task200", 100), preempted("task300", 150)]));
     assert_eq!(all[1], (700, 800, vec![woken("task200", 100)]));
     assert_eq!((all[2].0, all[2].1, all.len()), (950, 960, 3), "{all:?}");

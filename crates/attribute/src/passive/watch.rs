@@ -168,7 +168,7 @@ impl PassiveWatch {
             self.cpus.entry(id).and_modify(|cpu| cpu.account.page_faults += 1);
         }
         if own && self.members.get(turn.tid).is_some_and(|member| !is_running(member, id)) {
-            // No switch told that it was put on.
+            // No switch recorded that it was put on.
             self.put_on(id, turn.tid, at);
         }
         if ended && own {
@@ -360,7 +360,7 @@ impl PassiveWatch {
         self.cpus.get(&id).is_some_and(|cpu| cpu.gone.is_some())
     }
 
-    /// Stalls that are complete by now. One is when a record has told what came after it.
+    /// Stalls that are complete by now. One is when a record says what came after it.
     pub fn take_stalls(&mut self) -> Vec<PassiveStall> {
         std::mem::take(&mut self.finished)
     }

@@ -2,7 +2,7 @@
 
 use super::{Episode, EpisodeKind};
 use crate::instead::Instead;
-use crate::windows::{Tellers, Told};
+use crate::windows::{CulpritCache, SharedCulprit};
 use jitterscope_model::{CpuId, CpuShare, ThreadAccount, ThreadRef, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Account {
     }
 
     /// Something ran instead. Waiting itself is counted by state; this is about who.
-    pub(super) fn episode(&mut self, episode: &Episode, tellers: &mut Tellers) {
+    pub(super) fn episode(&mut self, episode: &Episode, cache: &mut CulpritCache) {
         let length = episode.length();
         match episode.kind {
             EpisodeKind::Interrupted => self.interrupted = self.interrupted + length,
@@ -56,7 +56,7 @@ impl Account {
         }
         // By number of the turn: where it is among those met so far.
         let mut places: FxHashMap<usize, usize> = FxHashMap::default();
-        let mut turns: Vec<(&Told, Ticks)> = Vec::with_capacity(episode.slices.len());
+        let mut turns: Vec<(&SharedCulprit, Ticks)> = Vec::with_capacity(episode.slices.len());
         for slice in &episode.slices {
             let place = *places.entry(slice.turn).or_insert(turns.len());
             if place == turns.len() {
@@ -64,8 +64,8 @@ impl Account {
             }
             turns[place].1 = turns[place].1 + slice.end.since(slice.start);
         }
-        for (told, length) in turns {
-            self.instead.add(&told.subject, tellers.number(told), length);
+        for (culprit, length) in turns {
+            self.instead.add(&culprit.subject, cache.number(culprit), length);
         }
     }
 

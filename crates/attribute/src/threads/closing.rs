@@ -42,7 +42,7 @@ pub(super) struct Tail {
 /// A part of a wait that others have in common with it.
 pub(super) struct Common {
     pub(super) slices: Vec<Slice>,
-    /// Whether the order of what happened is not told.
+    /// Whether the order of what happened is not reported.
     pub(super) summed: bool,
 }
 
@@ -55,7 +55,7 @@ impl Tail {
         let mut known: FxHashMap<(Culprit, Evidence), u32> = FxHashMap::default();
         let mut culprits = Vec::new();
         let number = |slice: &Slice| {
-            // One sender would be told for all.
+            // One sender would be named for all.
             let subject = slice.culprit.subject.clone();
             let key = (Culprit { subject, sender: None }, slice.evidence.clone());
             *known.entry(key).or_insert_with_key(|key| {

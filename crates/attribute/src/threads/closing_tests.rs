@@ -51,7 +51,7 @@ fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Tick
 }
 
 /// What an episode says, whatever numbers its turns have.
-fn told(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
+fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
     let before = std::iter::once(None).chain(episode.slices.iter().map(|slice| Some(slice.turn)));
     let slices = episode.slices.iter().zip(before);
     slices
@@ -70,7 +70,7 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
     let alone: BTreeMap<i32, Episode> =
         (1..=60).filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?))).collect();
     assert!(alone.len() > 50, "{}", alone.len());
-    // Waits that ended before may have been too many to be told in order.
+    // Waits that ended before may have been too many to be reported in order.
     let before = follower.folded();
     follower.finish(end, &Names);
     // Who had the CPU at last was interrupted in its turn; that is no wait.
@@ -81,7 +81,7 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
     for (tid, alone) in &alone {
         let together = &together[tid];
         assert_eq!((together.start, together.end, together.kind), (alone.start, alone.end, alone.kind));
-        assert_eq!(told(together), told(alone), "thread {tid}");
+        assert_eq!(slices_of(together), slices_of(alone), "thread {tid}");
     }
     assert_eq!(follower.folded(), before);
 }

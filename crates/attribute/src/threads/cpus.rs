@@ -5,7 +5,7 @@ use crate::culprits::{Naming, Waits};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
-use crate::windows::{Named, Slice, Tellers, wait};
+use crate::windows::{CulpritCache, Named, Slice, wait};
 use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ pub(super) struct Cpus {
     /// Memory of the last answer, for the next.
     window: Window,
     /// The slices that waits were given.
-    tellers: RefCell<Tellers>,
+    cache: RefCell<CulpritCache>,
     /// Time of which only sums were kept.
     folded: Ticks,
 }
@@ -59,7 +59,7 @@ impl Cpus {
             cpus: FxHashMap::default(),
             names: NameTable::default(),
             window: Window::default(),
-            tellers: RefCell::default(),
+            cache: RefCell::default(),
             folded: Ticks(0),
         }
     }
@@ -187,11 +187,11 @@ impl Cpus {
     }
 
     /// The slices that waits were given.
-    pub(super) fn tellers(&mut self) -> &mut Tellers {
-        self.tellers.get_mut()
+    pub(super) fn cache(&mut self) -> &mut CulpritCache {
+        self.cache.get_mut()
     }
 
-    /// Of this time only sums were kept, or told.
+    /// Of this time only sums were kept, or reported.
     pub(super) fn fold(&mut self, length: Ticks) {
         self.folded = self.folded + length;
     }
@@ -208,7 +208,7 @@ impl Cpus {
         let (names, victim) = (&self.names, thread.tid);
         let naming = Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false };
         let named = Named::new(window, naming, waits.as_slice(), self.rate);
-        let slices = wait::slices(&named, &mut self.tellers.borrow_mut()).into_iter();
+        let slices = wait::slices(&named, &mut self.cache.borrow_mut()).into_iter();
         slices
             .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
             .filter(|slice| slice.start < slice.end)

@@ -71,7 +71,7 @@ impl Episode {
         })
     }
 
-    /// Whether the next may be told as one with it: a stop is another matter than what others took.
+    /// Whether the next may be reported as one with it: a stop is another matter than what others took.
     pub(super) fn joins(&self, next: &Episode) -> bool {
         (self.kind == EpisodeKind::Stopped) == (next.kind == EpisodeKind::Stopped)
     }

@@ -234,7 +234,7 @@ impl ThreadFollower {
             .map(|(tid, _)| *tid)
             .collect();
         for tid in touched {
-            // Records of other CPUs may have told of it since.
+            // Records of other CPUs may have mentioned it since.
             let at = self.threads.get(&tid).map_or(at, |thread| thread.since.max(at));
             self.end_wait(tid, at, lexicon);
             self.account(tid, at);

@@ -31,7 +31,7 @@ impl Leg {
 /// What a thread is doing.
 #[derive(Debug)]
 pub(super) enum State {
-    /// No record has told yet. All records since are there, so that the first one tells what it did all
+    /// No record has said yet. All records since are there, so that the first one tells what it did all
     /// along; not so when `lossy`.
     Unknown { lossy: bool },
     /// It has this CPU.

@@ -15,22 +15,22 @@ const MOST_SLICES: usize = 1 << 15;
 /// A second of the records' own time, so that a replay tells the same.
 const SPAN: Nanos = Nanos(1_000_000_000);
 
-/// How much may still be told in order.
+/// How much may still be reported in order.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     /// Since when it is counted.
     since: Ticks,
-    told: usize,
+    reported: usize,
 }
 
 impl Room {
-    /// Whether a wait that ends now may be told in so many slices.
+    /// Whether a wait that ends now may be reported in so many slices.
     pub(super) fn takes(&mut self, at: Ticks, slices: usize, rate: TickRate) -> bool {
         if at.since(self.since) >= rate.ticks(SPAN) {
-            (self.since, self.told) = (at, 0);
+            (self.since, self.reported) = (at, 0);
         }
-        let takes = slices <= FEWEST_CULPRITS || self.told + slices <= MOST_SLICES;
-        self.told += if takes { slices } else { FEWEST_CULPRITS };
+        let takes = slices <= FEWEST_CULPRITS || self.reported + slices <= MOST_SLICES;
+        self.reported += if takes { slices } else { FEWEST_CULPRITS };
         takes
     }
 }
@@ -72,9 +72,9 @@ pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, mo
         threads.select_nth_unstable_by_key(most, larger);
     }
     let rest = threads.split_off(most.min(threads.len()));
-    let told = others.into_iter().chain(threads);
+    let all = others.into_iter().chain(threads);
     let mut found: Vec<(Culprit, Evidence, Ticks)> =
-        told.map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length)).collect();
+        all.map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length)).collect();
     let mut together: BTreeMap<Subject, Ticks> = BTreeMap::new();
     for (_, rest) in rest {
         let mut subject = several(&rest.culprit.subject);
@@ -122,12 +122,12 @@ mod tests {
         // Each of 100 threads has two turns, the later ones longer ones.
         let slices: Vec<Slice> =
             (0..200).map(|n| turn(n, n as i32 % 100, "worker", 1 + n as u64 % 100)).collect();
-        let told = summed(&slices);
-        assert!(told.len() <= 2 * FEWEST_CULPRITS + 1, "{}", told.len());
+        let result = summed(&slices);
+        assert!(result.len() <= 2 * FEWEST_CULPRITS + 1, "{}", result.len());
         let length = |slices: &[Slice]| -> u64 { slices.iter().map(|one| one.end.since(one.start).0).sum() };
-        assert_eq!(length(&told), length(&slices));
-        assert!(told.windows(2).all(|pair| pair[0].end == pair[1].start), "they touch");
-        let of = |tid| told.iter().find(|one| one.culprit.subject.task().and_then(|task| task.tid) == tid);
+        assert_eq!(length(&result), length(&slices));
+        assert!(result.windows(2).all(|pair| pair[0].end == pair[1].start), "they touch");
+        let of = |tid| result.iter().find(|one| one.culprit.subject.task().and_then(|task| task.tid) == tid);
         assert_eq!(of(Some(99)).map(|one| one.end.since(one.start)), Some(Ticks(200)));
         assert!(of(Some(0)).is_none() && of(None).is_some(), "the others are one row of their process");
     }

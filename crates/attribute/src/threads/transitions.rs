@@ -204,13 +204,13 @@ impl ThreadFollower {
             State::Unknown { lossy } => lossy,
             State::Exited => false,
         };
-        // Not before what is already told.
-        let told = match &thread.state {
+        // Not before what is already reported.
+        let reported_until = match &thread.state {
             State::Runnable { leg, .. } => leg.from.max(thread.since),
             _ => thread.since,
         };
         if unseen && event.tid == tid {
-            self.put_on(event.cpu, tid, since.max(told), lexicon);
+            self.put_on(event.cpu, tid, since.max(reported_until), lexicon);
         }
         self.seen(event, [None, ended], lexicon);
     }
@@ -417,7 +417,7 @@ impl ThreadFollower {
         })
     }
 
-    /// `bounded`: whether what it is told is bounded by who tells it.
+    /// `bounded`: whether the caller bounds how much it reports.
     pub(super) fn suffered(&mut self, mut episode: Episode, bounded: bool) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };
@@ -435,7 +435,7 @@ impl ThreadFollower {
         if episode.start >= episode.end {
             return;
         }
-        thread.account.episode(&episode, self.cpus.tellers());
+        thread.account.episode(&episode, self.cpus.cache());
         if !bounded && !self.room.takes(episode.end, episode.slices.len(), self.settings.rate) {
             episode.slices = summed(&episode.slices);
             self.cpus.fold(episode.length());

@@ -194,6 +194,6 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
 }
 
 fn new_part(piece: &Piece, named: &Named<'_>) -> Part {
-    let part = Part::inside(named.told(piece.culprit), Nanos::ZERO, piece.evidence.clone());
+    let part = Part::inside(named.culprit_of(piece.culprit), Nanos::ZERO, piece.evidence.clone());
     Part { placement: piece.placement, confidence: piece.confidence, ..part }
 }

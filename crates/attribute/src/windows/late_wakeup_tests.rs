@@ -128,8 +128,8 @@ fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
         switch(2000, worker, victim()),
     ];
     let parts = attribute(&stall(1000, 2000), &events, TickRate::NANOSECONDS).parts;
-    let told = |part: &Part| (part.phase.clone().unwrap(), part.culprit.subject.clone(), part.net.0);
-    let told: Vec<_> = parts.iter().map(told).collect();
+    let parts_of = |part: &Part| (part.phase.clone().unwrap(), part.culprit.subject.clone(), part.net.0);
+    let parts_of: Vec<_> = parts.iter().map(parts_of).collect();
     let item = |function: &str| Work {
         function: Some(function.into()),
         worker: Some(Worker { tid: Some(60), ..Worker::default() }),
@@ -141,7 +141,7 @@ fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
     };
     // As in a spinning probe's stalls: what the worker does between items is the longest item's.
     assert_eq!(
-        told,
+        parts_of,
         [
             (Phase::LateTimer, late("0x20"), 50),
             (Phase::LateTimer, late("0x10"), 250),
@@ -265,9 +265,9 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     // Somebody leaves the CPU who was never put on it.
     let hog = task(77, "hog", 120);
     let left = KernelEvent { tid: 77, ..switch(1500, hog, victim()) };
-    let told =
+    let parts_of =
         split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), left.clone()]);
-    assert_eq!(told[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
+    assert_eq!(parts_of[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
     // Its name is that of the record, and the scheduler's charge says since when it ran.
     let events = [switch(100, victim(), idle()), waking(1100), left.clone()];
     let part = attribute(&stall(1000, 1650), &events, TickRate::NANOSECONDS).parts.remove(1);
@@ -277,10 +277,10 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     assert_eq!((&*seen.comm, seen.tid), ("hog", Some(77)));
     let charge = EventKind::StatRuntime { tid: 77, runtime_ns: 350 };
     let charged = KernelEvent { tid: 77, ..at(1499, charge) };
-    let told =
+    let parts_of =
         split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), charged, left]);
     assert_eq!(
-        told[1..3],
+        parts_of[1..3],
         [(Phase::RunQueue, "unrecorded switch".into(), 49), (Phase::RunQueue, "hog".into(), 351),]
     );
 }
@@ -302,7 +302,7 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
             ..jitterscope_model::DrainTurn::default()
         }
     };
-    let told = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
+    let parts_of = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
         let rate = TickRate::NANOSECONDS;
         let mut attributor = Attributor::new(AttributorSettings { rate, virtual_machine: true, measured: 1 });
         attributor.quotas(&counted(1, 0), true);
@@ -312,20 +312,20 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
         parts.into_iter().map(row).collect()
     };
     let woken = [switch(100, victim(), idle()), waking(2000), switch(49_999_000, idle(), victim())];
-    assert_eq!(told(1, &woken)[1].1, "CPU quota");
-    assert_eq!(told(1, &woken)[1].0, Phase::Withheld);
-    assert_eq!(told(0, &woken)[1].1, "leaving idle");
+    assert_eq!(parts_of(1, &woken)[1].1, "CPU quota");
+    assert_eq!(parts_of(1, &woken)[1].0, Phase::Withheld);
+    assert_eq!(parts_of(0, &woken)[1].1, "leaving idle");
     // It could run when idle took over.
     let runnable = |time, prev, next| at(time, EventKind::SchedSwitch { prev, prev_state: 0, next });
     let set_aside = [
         KernelEvent { tid: VICTIM, ..runnable(1500, victim(), idle()) },
         switch(49_999_000, idle(), victim()),
     ];
-    assert_eq!(told(0, &set_aside)[1], (Phase::Withheld, "runnable but idle".into(), 49_997_500));
+    assert_eq!(parts_of(0, &set_aside)[1], (Phase::Withheld, "runnable but idle".into(), 49_997_500));
     // It was stopped.
     let stopped = at(1500, EventKind::SchedSwitch { prev: victim(), prev_state: 4, next: idle() });
     let stopped = [KernelEvent { tid: VICTIM, ..stopped }, switch(49_999_000, idle(), victim())];
-    assert_eq!(told(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
+    assert_eq!(parts_of(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
 }
 
 /// What goes on around a wake-up that is 100 late: woken 40 after the deadline, by thread 60 that was there first.
@@ -371,11 +371,11 @@ fn wake_ups_that_are_handed_over_together_are_each_ones_own() {
 #[test]
 fn each_part_says_how_sure_it_is_what_it_rests_on_and_where_it_lies() {
     let found = attribute(&stall(1000, 1100), &whole(&waits_behind_another(1000)), TickRate::NANOSECONDS);
-    let told = |part: &Part| (part.confidence, part.placement, part.evidence.clone());
+    let parts_of = |part: &Part| (part.confidence, part.placement, part.evidence.clone());
     let (inside, behind) = (Placement::Inside, Placement::Trail);
     let records = || Evidence::WakeupRecords;
     assert_eq!(
-        found.parts.iter().map(told).collect::<Vec<_>>(),
+        found.parts.iter().map(parts_of).collect::<Vec<_>>(),
         [
             (Confidence::Medium, inside, records()),
             (Confidence::High, inside, records()),

@@ -1,6 +1,6 @@
 //! A slow message between two followed threads, split among what held it up.
 
-use super::Told;
+use super::SharedCulprit;
 use crate::part_sums::{PartKey, PartSums};
 use crate::threads::{Episode, EpisodeKind};
 use jitterscope_model::{
@@ -29,7 +29,7 @@ struct Piece {
     start: Ticks,
     end: Ticks,
     phase: Phase,
-    culprit: Arc<Told>,
+    culprit: Arc<SharedCulprit>,
     moved_from: Option<CpuId>,
     evidence: Evidence,
 }

@@ -8,11 +8,11 @@ pub(crate) mod late_wakeup;
 mod message;
 mod named;
 pub(crate) mod passive;
-mod told;
+mod shared_culprit;
 pub(crate) mod wait;
 
 pub use message::{MessageWindow, split_message};
 pub(crate) use named::{Named, Scratch};
-pub(crate) use told::Tellers;
-pub use told::Told;
+pub(crate) use shared_culprit::CulpritCache;
+pub use shared_culprit::SharedCulprit;
 pub use wait::Slice;

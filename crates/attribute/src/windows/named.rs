@@ -118,11 +118,11 @@ impl<'a> Named<'a> {
 
     /// Whom to blame for a frame.
     pub(crate) fn culprit(&self, index: u32) -> Arc<Culprit> {
-        self.told(self.culprit_no(index))
+        self.culprit_of(self.culprit_no(index))
     }
 
     /// The culprit of a number.
-    pub(crate) fn told(&self, number: CulpritNo) -> Arc<Culprit> {
+    pub(crate) fn culprit_of(&self, number: CulpritNo) -> Arc<Culprit> {
         Arc::clone(&self.met.borrow()[number.0])
     }
 

@@ -5,7 +5,7 @@
 //! CPU and none of its kind has it. What runs while all that belongs there sleeps takes nothing: it is beside,
 //! and idle time is idle, whoever interrupts it.
 //!
-//! What the records do not hold cannot be told: the way into the kernel before an entry's record and out of
+//! What the records do not hold is not known: the way into the kernel before an entry's record and out of
 //! it after an exit's counts as the thread's own, and so does a page fault, which has no exit.
 
 use super::{Named, holder, wait};
@@ -124,7 +124,8 @@ impl Pieces<'_> {
             return;
         }
         let none = self.named.window.frames.len();
-        let told = |owner: u32| (holder::culprit(owner, self.named), wait::turn(owner, self.named));
+        let culprit_and_turn =
+            |owner: u32| (holder::culprit(owner, self.named), wait::turn(owner, self.named));
         let stolen = |waiting: &Waiting, culprit| Fate::Stolen {
             victim: waiting.thread,
             phase: waiting.phase.clone(),
@@ -133,16 +134,16 @@ impl Pieces<'_> {
         let (fate, turn) = match (has, waiting) {
             (Has::Own(thread, None), _) => (Fate::Own(*thread), none),
             (Has::Own(thread, Some(owner)), _) => {
-                let (culprit, turn) = told(*owner);
+                let (culprit, turn) = culprit_and_turn(*owner);
                 (Fate::Stolen { victim: *thread, phase: Phase::Interrupted, culprit }, turn)
             }
             (Has::Other(owner) | Has::Unrecorded(owner), Some(waiting)) => {
-                let (culprit, turn) = told(*owner);
+                let (culprit, turn) = culprit_and_turn(*owner);
                 (stolen(waiting, culprit), turn)
             }
             (Has::Idle(root), Some(waiting)) => (stolen(waiting, holder::culprit(*root, self.named)), none),
             (Has::Other(owner), None) => {
-                let (culprit, turn) = told(*owner);
+                let (culprit, turn) = culprit_and_turn(*owner);
                 (Fate::Beside(culprit), turn)
             }
             (Has::Idle(_), None) => (Fate::Idle, none),

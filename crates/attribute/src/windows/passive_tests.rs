@@ -58,7 +58,7 @@ fn waits_no_more(at: u64) -> Change {
 
 /// (start, end, fate in short, turn), after it was seen that pieces touch, fill the window, and that no two
 /// neighbours are the same.
-fn told(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)> {
+fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)> {
     let (names, senders) = (NameTable::default(), Senders::new(TickRate::NANOSECONDS));
     let bandwidth = &Bandwidth::default();
     let (cpu, lexicon) = (CpuId(1), &ByNumber);
@@ -98,7 +98,7 @@ fn what_belongs_loses_only_what_interrupts_take() {
     let interrupted = format!("{} of {OWN} by", Phase::Interrupted);
     // Another that belongs and waits loses nothing to it.
     for changes in [vec![], vec![waits(10, 101)]] {
-        let found = told(&turn_of(OWN), &changes);
+        let found = rows_of(&turn_of(OWN), &changes);
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(
             (found[0].clone(), found[2].clone()),
@@ -111,7 +111,7 @@ fn what_belongs_loses_only_what_interrupts_take() {
 
 #[test]
 fn others_are_beside_until_somebody_waits_and_from_then_on_they_steal() {
-    let found = told(&turn_of(OTHER), &[]);
+    let found = rows_of(&turn_of(OTHER), &[]);
     assert_eq!(
         (found[0].clone(), found[2].clone()),
         (row(0, 20, "beside t200", 0), row(30, 100, "beside t200", 0))
@@ -120,17 +120,17 @@ fn others_are_beside_until_somebody_waits_and_from_then_on_they_steal() {
     let stolen = format!("{} of {OWN} by t200", Phase::WaitAfterWakeUp);
     // In the middle of a slice, where one begins, and from before the window.
     for at in [70, 60] {
-        let found = told(&turn_of(OTHER), &[waits(at, OWN)]);
+        let found = rows_of(&turn_of(OTHER), &[waits(at, OWN)]);
         assert_eq!(found[2..], [row(30, at, "beside t200", 0), row(at, 100, &stolen, 0)]);
     }
-    let found = told(&turn_of(OTHER), &[waits(0, OWN), waits_no_more(80)]);
+    let found = rows_of(&turn_of(OTHER), &[waits(0, OWN), waits_no_more(80)]);
     assert_eq!(found[0], row(0, 20, &stolen, 0));
     assert_eq!(found[2..], [row(30, 80, &stolen, 0), row(80, 100, "beside t200", 0)]);
     // Of several changes at one moment the last counts; one at the end changes nothing.
-    let found = told(&turn_of(OTHER), &[waits(40, OWN), waits_no_more(40), waits(100, OWN)]);
+    let found = rows_of(&turn_of(OTHER), &[waits(40, OWN), waits_no_more(40), waits(100, OWN)]);
     assert_eq!(found[2..], [row(30, 100, "beside t200", 0)]);
     // Another victim is another piece.
-    let found = told(&turn_of(OTHER), &[waits(40, OWN), waits(50, 101)]);
+    let found = rows_of(&turn_of(OTHER), &[waits(40, OWN), waits(50, 101)]);
     assert_eq!(found[3].2, stolen);
     assert_eq!(found[4].2, format!("{} of 101 by t200", Phase::WaitAfterWakeUp));
 }
@@ -138,7 +138,7 @@ fn others_are_beside_until_somebody_waits_and_from_then_on_they_steal() {
 #[test]
 fn two_turns_of_one_thread_are_two() {
     let turns = [(0, 50), (50, 100)].map(|time| frame(Class::Turn, OTHER, NONE, time));
-    let found = told(&window(turns.to_vec(), &[(0, 0), (50, 1)], 100), &[]);
+    let found = rows_of(&window(turns.to_vec(), &[(0, 0), (50, 1)], 100), &[]);
     assert_eq!(found, [row(0, 50, "beside t200", 0), row(50, 100, "beside t200", 1)]);
 }
 
@@ -151,21 +151,21 @@ fn idle_states_and_faults_are_those_of_their_thread() {
         frame(Class::Fault, OTHER, 2, (60, 100)),
     ];
     let window = window(frames, &[(0, 0), (10, 1), (20, 0), (50, 2), (60, 3)], 100);
-    assert_eq!(told(&window, &[]), [row(0, 50, "idle", 4), row(50, 100, "beside t200", 2)]);
-    let found = told(&window, &[waits(0, OWN), waits_no_more(50)]);
+    assert_eq!(rows_of(&window, &[]), [row(0, 50, "idle", 4), row(50, 100, "beside t200", 2)]);
+    let found = rows_of(&window, &[waits(0, OWN), waits_no_more(50)]);
     assert!(found[0].2.starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp)), "{found:?}");
     assert_eq!((found.len(), found[0].1), (2, 50));
     let mut own = window;
     own.frames.iter_mut().for_each(|frame| frame.tid = OWN);
-    assert_eq!(told(&own, &[]), [row(0, 100, "own 100", 4)]);
+    assert_eq!(rows_of(&own, &[]), [row(0, 100, "own 100", 4)]);
 }
 
 #[test]
 fn time_that_no_record_tells_of_is_unknown_and_an_unrecorded_switch_can_steal() {
     for (class, steals) in [(Class::NotSeen, false), (Class::Lost, false), (Class::Unrecorded, true)] {
         let window = window(vec![frame(class, -1, NONE, (0, 100))], &[(0, 0)], 100);
-        assert_eq!(told(&window, &[]), [row(0, 100, "unknown", 1)]);
-        let waited = told(&window, &[waits(0, OWN)]);
+        assert_eq!(rows_of(&window, &[]), [row(0, 100, "unknown", 1)]);
+        let waited = rows_of(&window, &[waits(0, OWN)]);
         let stolen = waited[0].2.starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp));
         assert_eq!((stolen, waited.len()), (steals, 1), "{waited:?}");
     }

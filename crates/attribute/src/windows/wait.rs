@@ -2,7 +2,7 @@
 
 use super::Named;
 use super::holder::culprit;
-use super::told::{Tellers, Told};
+use super::shared_culprit::{CulpritCache, SharedCulprit};
 use crate::culprits;
 use jitterscope_model::{Evidence, Subject, Ticks};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Slice {
     /// To.
     pub end: Ticks,
     /// Who had the CPU.
-    pub culprit: Arc<Told>,
+    pub culprit: Arc<SharedCulprit>,
     /// What that rests on.
     pub evidence: Evidence,
     /// Number of the turn on the CPU within its episode: slices that an interrupt parts belong to one turn.
@@ -25,13 +25,13 @@ pub struct Slice {
 /// What a frame is to a wait.
 #[derive(Clone)]
 struct Owner {
-    culprit: Arc<Told>,
+    culprit: Arc<SharedCulprit>,
     evidence: Evidence,
     turn: usize,
 }
 
 /// Who had a CPU while the victim did not get on. The slices are in order, touch, and fill the window.
-pub(crate) fn slices(named: &Named<'_>, tellers: &mut Tellers) -> Vec<Slice> {
+pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> {
     let mut found: Vec<Slice> = Vec::with_capacity(named.window.slices.len());
     // By frame.
     let mut owners: Vec<Option<Owner>> = vec![None; named.window.frames.len()];
@@ -39,7 +39,7 @@ pub(crate) fn slices(named: &Named<'_>, tellers: &mut Tellers) -> Vec<Slice> {
         let Owner { culprit, evidence, turn } = match named.owner(slice) {
             Some(owner) => match &owners[owner as usize] {
                 Some(known) => known.clone(),
-                None => owners[owner as usize].insert(told(owner, named, tellers)).clone(),
+                None => owners[owner as usize].insert(owner_of(owner, named, cache)).clone(),
             },
             // The scheduler's own time, beside the victim's.
             None => Owner {
@@ -56,10 +56,10 @@ pub(crate) fn slices(named: &Named<'_>, tellers: &mut Tellers) -> Vec<Slice> {
     found
 }
 
-fn told(owner: u32, named: &Named<'_>, tellers: &mut Tellers) -> Owner {
-    let own = tellers.told(owner, named);
+fn owner_of(owner: u32, named: &Named<'_>, cache: &mut CulpritCache) -> Owner {
+    let own = cache.culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
-    let turn = around.filter(|outer| tellers.told(*outer, named) == own).last().unwrap_or(owner) as usize;
+    let turn = around.filter(|outer| cache.culprit(*outer, named) == own).last().unwrap_or(owner) as usize;
     let evidence = match named.basis(owner) {
         Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
         _ if matches!(own.subject, Subject::Quota(_)) => Evidence::QuotaCount,

@@ -1,4 +1,4 @@
-//! What a followed thread goes through, and what is told of it.
+//! What a followed thread goes through, and what is reported of it.
 
 use crate::common::*;
 use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};

@@ -1,6 +1,6 @@
 //! Which settings of this machine answer what a run measured.
 
-use super::scope::{evidence_of, of_interest};
+use super::scope::{culprits_of, of_interest};
 use crate::output;
 use crate::places::{program, program_as_root};
 use crate::signals;
@@ -66,10 +66,10 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
     let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
-    let evidence = evidence_of(&run)?;
+    let measured = culprits_of(&run)?;
     // One look at the machine for both: it may have very many threads.
     let inspection = Inspection::new(&machine, &goal);
-    let audit = audit_of(&inspection, Some(&evidence));
-    let plan = plan_of(&inspection, &Select::RunEvidence(evidence), &[], false)?;
+    let audit = audit_of(&inspection, Some(&measured));
+    let plan = plan_of(&inspection, &Select::RunCulprits(measured), &[], false)?;
     Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
 }

@@ -38,8 +38,8 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
 /// No such knob, run or CPU; the run or the machine cannot be read.
 pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
-    let evidence = args.scope.evidence(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|m| &m.cpus))?;
+    let measured = args.scope.measured(places)?;
+    let (cpus, why) = args.scope.cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
     if let Some(id) = &args.explain {
         let Some(knob) = catalogue::find(id) else {
@@ -62,14 +62,14 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(why) = why.filter(|_| !args.json) {
         output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
     }
-    let audit = audit(&machine, &goal, evidence.as_ref().map(|m| &m.evidence));
+    let audit = audit(&machine, &goal, measured.as_ref().map(|m| &m.culprits));
     if args.json {
         output::json(&audit)?;
     } else {
         output::result(&tuning::audit(
             &audit,
             args.all,
-            evidence.as_ref().map(|m| m.run.as_str()),
+            measured.as_ref().map(|m| m.run.as_str()),
             output::style(),
         ))?;
     }

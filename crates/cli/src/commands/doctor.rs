@@ -61,7 +61,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let tuned = status(&machine, &StateDir::at(&args.state_dir));
     if let Err(error) = &tuned {
-        failed.push(format!("what tune changed cannot be told: {error}"));
+        failed.push(format!("what tune changed is not known: {error}"));
     }
     let sources = sources(&machine);
     if args.json {

@@ -6,8 +6,8 @@ use super::experiment_args::ExperimentArgs;
 use super::experiment_earlier::earlier;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe;
+use super::experiment_runner::runner;
 use super::experiment_session::{SESSIONS, asked, rules, session};
-use super::experiment_subject::subject;
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
@@ -85,7 +85,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let asked = if interleaved { asked } else { format!("{asked}; not interleaved") };
     let mut session =
         session(args, &machine, &runs.join(SESSIONS), asked, &|session| made(session, interleaved))?;
-    let mut subject = subject(args, machine, measured, places)?;
+    let mut runner = runner(args, machine, measured, places)?;
     // Nothing on the machine is changed by an environment variable.
     let mut guard = match args.env.is_empty() {
         true => Some(Guard::start(&args.state_dir, &args.knob, revert, places)?),
@@ -95,7 +95,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut guarded = Guarded { change: &mut *change, guard: guard.as_mut() };
     let made = jitterscope_experiment::run(Experiment {
         change: &mut guarded,
-        subject: &mut *subject,
+        runner: &mut *runner,
         session: &mut session,
         rules,
         answers: &answers,

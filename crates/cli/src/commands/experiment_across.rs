@@ -3,8 +3,8 @@
 
 use super::audit::goal_error;
 use super::experiment_args::ExperimentArgs;
+use super::experiment_runner::runner;
 use super::experiment_session::{SESSIONS, asked, begin, last};
-use super::experiment_subject::subject;
 use super::experiment_watcher::Watcher;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -38,11 +38,11 @@ pub(super) fn run(
     let folder = places.runs()?.join(SESSIONS);
     let mut session = open(args, &machine, &folder, asked, &change)?;
     let cpus = measured.cpus.clone();
-    let mut subject = subject(args, machine, measured, places)?;
+    let mut runner = runner(args, machine, measured, places)?;
     let mut watcher = Watcher::new(args.quiet, rules.looks);
     let outcome = jitterscope_experiment::run(Experiment {
         change: &mut change,
-        subject: &mut *subject,
+        runner: &mut *runner,
         session: &mut session,
         rules,
         answers: &super::compare_with::answers,

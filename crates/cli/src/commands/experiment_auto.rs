@@ -4,11 +4,11 @@ use super::audit::goal_error;
 use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_guard::{Guard, Guarded, Revert};
-use super::experiment_lab::ProbeLab;
-use super::experiment_probe::probe_lab;
+use super::experiment_probe::probe_runner;
+use super::experiment_runners::ProbeRunner;
 use super::experiment_session::{SESSIONS, asked, begin, last, rules, session};
 use super::experiment_watcher::Watcher;
-use super::scope::evidence_of;
+use super::scope::culprits_of;
 use super::tune::who;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -16,13 +16,13 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, Observer, Outcome, Screened,
-    Session, Subject, estimate, runs_take, screen,
+    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, Observer, Outcome, Runner,
+    Screened, Session, estimate, runs_take, screen,
 };
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, Goal, InForce, Op, Plan, RunEvidence, Select, Settles, StateDir, plan};
+use jitterscope_tune::{Because, Goal, InForce, Op, Plan, RunCulprits, Select, Settles, StateDir, plan};
 use jitterscope_view::experiment as view;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -87,10 +87,10 @@ pub fn run(
     }
     let budget = Budget::of(args.budget);
     let goal = Goal::to_apply(machine, measured.cpus.clone()).map_err(goal_error)?;
-    let mut lab = probe_lab(args, machine, &measured, places)?;
+    let mut runner = probe_runner(args, machine, &measured, places)?;
     let mut session = trial(args, machine, &measured, places)?;
     let bound = Bound { args, budget, stop };
-    let Some(before) = bound.runs(&mut lab, Arm::A, &mut session)? else {
+    let Some(before) = bound.runs(&mut runner, Arm::A, &mut session)? else {
         anyhow::ensure!(stop.load(Ordering::Relaxed), "{USED_UP}. {GOES_ON}");
         output::talk(format_args!("stopped before anything was tried. {GOES_ON}"));
         return Ok(Exit::Failed);
@@ -99,9 +99,9 @@ pub fn run(
         Some(chosen) => chosen,
         None => {
             // Of all of them: what comes once a second may be missing in any one.
-            let each = before.iter().map(|run| evidence_of(&RunReader::open(Path::new(&run.path))?));
-            let all = each.collect::<anyhow::Result<Vec<_>>>()?.into_iter().reduce(RunEvidence::and);
-            let select = Select::RunEvidence(all.unwrap_or_default());
+            let each = before.iter().map(|run| culprits_of(&RunReader::open(Path::new(&run.path))?));
+            let all = each.collect::<anyhow::Result<Vec<_>>>()?.into_iter().reduce(RunCulprits::and);
+            let select = Select::RunCulprits(all.unwrap_or_default());
             let found = plan(machine, &goal, &select, &args.except, false)?;
             let (candidates, not_tried) = candidates(&found, args.longest_wait, room(args, budget.left()));
             let needs_reboot = needs_reboot(&found).into_iter().map(str::to_owned).collect();
@@ -123,7 +123,7 @@ pub fn run(
             output::talk(format_args!("trying {}", knobs.join(", ")));
         }
         let mut guard = Guard::start(&args.state_dir, &knobs, Revert::Knobs, places)?;
-        let mut bench = Bench { bound, machine, goal: &goal, lab: &mut lab, guard: &mut guard };
+        let mut bench = Bench { bound, machine, goal: &goal, runner: &mut runner, guard: &mut guard };
         // A guard that is not told of the end undoes what is left.
         match bench.sift(&knobs, &before, &mut session)? {
             None => {
@@ -221,7 +221,7 @@ impl Bound<'_> {
     /// budget.
     fn runs(
         self,
-        lab: &mut dyn Subject,
+        runner: &mut dyn Runner,
         arm: Arm,
         session: &mut Session,
     ) -> anyhow::Result<Option<Vec<ComparedRun>>> {
@@ -229,14 +229,14 @@ impl Bound<'_> {
             session.block.iter().filter(|run| run.arm == arm).map(|run| run.run.clone()).collect();
         let mut made = Vec::with_capacity(RUNS);
         for path in earlier {
-            made.push(lab.load(&path)?);
+            made.push(runner.load(&path)?);
         }
         let mut watcher = Watcher::new(self.args.quiet, rules(self.args)?.looks);
         while made.len() < RUNS {
             if self.budget.left() < self.args.duration {
                 return Ok(None);
             }
-            let Some(run) = lab.measure(arm, self.stop)? else { return Ok(None) };
+            let Some(run) = runner.measure(arm, self.stop)? else { return Ok(None) };
             session.add_run(arm, PathBuf::from(&run.path), None)?;
             made.push(run);
             watcher.measured(arm, made.len(), RUNS);
@@ -296,7 +296,7 @@ struct Bench<'b> {
     bound: Bound<'b>,
     machine: &'b Machine,
     goal: &'b Goal,
-    lab: &'b mut ProbeLab,
+    runner: &'b mut ProbeRunner,
     guard: &'b mut Guard,
 }
 
@@ -319,7 +319,7 @@ impl Bench<'_> {
         let judge = |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
         if session.block.iter().filter(|run| run.arm == Arm::B).count() >= RUNS {
             // All of them were measured before a break, and nothing of them is applied.
-            return bound.runs(self.lab, Arm::B, session)?.map(judge).transpose();
+            return bound.runs(self.runner, Arm::B, session)?.map(judge).transpose();
         }
         let mut change = self.change(knobs)?;
         let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
@@ -327,7 +327,7 @@ impl Bench<'_> {
             if !settle(settles, stop) {
                 return Ok(None);
             }
-            bound.runs(self.lab, Arm::B, session)
+            bound.runs(self.runner, Arm::B, session)
         });
         let judged = measured.and_then(|after| after.map(judge).transpose());
         // What is not kept goes one by one, so that one that cannot be undone is named and keeps no other
@@ -393,7 +393,7 @@ impl Bench<'_> {
         let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
         let outcome = jitterscope_experiment::run(Experiment {
             change: &mut guarded,
-            subject: self.lab,
+            runner: self.runner,
             session: &mut session,
             rules,
             answers: &answers,

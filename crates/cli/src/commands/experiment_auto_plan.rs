@@ -5,7 +5,7 @@ use super::experiment_args::ExperimentArgs;
 use super::experiment_auto::{RUNS, candidates, longest_undoing, needs_reboot, room};
 use super::experiment_earlier::{earlier, of_probe};
 use super::experiment_session::rules;
-use super::scope::evidence_of;
+use super::scope::culprits_of;
 use super::tune::who;
 use crate::exit::Exit;
 use crate::output;
@@ -14,7 +14,7 @@ use jitterscope_experiment::{AutoPlan, Candidate, KnobChange, Step, estimate, ru
 use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Goal, RunEvidence, Select, StateDir, plan};
+use jitterscope_tune::{Goal, RunCulprits, Select, StateDir, plan};
 use jitterscope_view::experiment as view;
 use std::path::PathBuf;
 
@@ -26,9 +26,9 @@ pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &Cpu
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let runs = places.runs()?;
     let stored = jitterscope_store::list(&runs).map(|(all, _)| all).unwrap_or_default();
-    let evidence = evidence(of_probe(args, cpus, &stored));
-    let ranked_by = evidence.as_ref().map(|(run, _)| run.clone());
-    let select = evidence.map_or(Select::All, |(_, evidence)| Select::RunEvidence(evidence));
+    let measured = measured(of_probe(args, cpus, &stored));
+    let ranked_by = measured.as_ref().map(|(run, _)| run.clone());
+    let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
     let found = plan(machine, &goal, &select, &args.except, false)?;
     let left = Nanos(args.budget.0.saturating_sub(runs_take(args.duration, RUNS).0));
     let (knobs, not_tried) = candidates(&found, args.longest_wait, room(args, left));
@@ -73,11 +73,11 @@ pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &Cpu
 }
 
 /// What the newest run that names culprits says, and its id.
-fn evidence(runs: Vec<PathBuf>) -> Option<(String, RunEvidence)> {
+fn measured(runs: Vec<PathBuf>) -> Option<(String, RunCulprits)> {
     runs.iter().find_map(|path| {
         let reader = RunReader::open(path).ok()?;
         let manifest = reader.manifest();
         let names = manifest.attributed && manifest.doubts().is_empty();
-        names.then(|| Some((manifest.id.clone(), evidence_of(&reader).ok()?))).flatten()
+        names.then(|| Some((manifest.id.clone(), culprits_of(&reader).ok()?))).flatten()
     })
 }

@@ -1,8 +1,8 @@
 //! What earlier runs say of those that an experiment is to make: how long they are, and how they scatter.
 
 use super::experiment_args::{ExperimentArgs, ProbeArg};
-use super::experiment_lab::timed;
 use super::experiment_probe::{PERIOD, threshold};
+use super::experiment_runners::timed;
 use jitterscope_analyze::compare::{ComparedRun, Side};
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};

@@ -1,7 +1,7 @@
 //! What an experiment measures with, as its arguments say.
 
 use super::experiment_args::{ExperimentArgs, ProbeArg};
-use super::experiment_lab::{ProbeLab, Recorded};
+use super::experiment_runners::{ProbeRunner, Recorded};
 use super::passive;
 use crate::exit::UsageError;
 use crate::places::Places;
@@ -81,12 +81,12 @@ pub(super) fn asked(args: &ExperimentArgs, cpus: &CpuSet) -> String {
 ///
 /// # Errors
 /// There is no folder for runs, or nobody has the name of whom something is taken from.
-pub(super) fn probe_lab(
+pub(super) fn probe_runner(
     args: &ExperimentArgs,
     machine: &Machine,
     measured: &CpuChoice,
     places: &Places,
-) -> anyhow::Result<ProbeLab> {
+) -> anyhow::Result<ProbeRunner> {
     let threshold = threshold(args);
     let recorded = match args.probe {
         ProbeArg::Spin => Recorded::Probed(probed(args, measured, places, threshold, None)?),
@@ -114,7 +114,7 @@ pub(super) fn probe_lab(
         }
         ProbeArg::Pipeline => Recorded::Piped(piped(args, &measured.cpus, places, threshold)?),
     };
-    Ok(ProbeLab {
+    Ok(ProbeRunner {
         machine: machine.clone(),
         recorded,
         measured: measured.cpus.clone(),

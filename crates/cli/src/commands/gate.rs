@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// What makes a run fail.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Gates {
-    /// End with code 3 if one of these is met, with code 4 if that cannot be told:
+    /// End with code 3 if one of these is met, with code 4 if that cannot be decided:
     /// 'wait.p99.9>50us, max>1ms, culprit(kworker)>0.1%'; may be repeated
     #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
     fail_if: Vec<Conditions>,
@@ -66,9 +66,9 @@ impl Gates {
         if let Some(limit) = fail_above {
             let short =
                 Condition { quantity: Quantity::Max, limit: Some((Operator::Above, Limit::Time(limit))) };
-            let told = evaluate(&[short], summary).into_iter();
+            let above = evaluate(&[short], summary).into_iter();
             results.extend(
-                told.map(|result| GateResult { condition: format!("--fail-above {limit}"), ..result }),
+                above.map(|result| GateResult { condition: format!("--fail-above {limit}"), ..result }),
             );
         }
         let suite = format!("jitterscope {} {}", summary.run.label, summary.run.id);

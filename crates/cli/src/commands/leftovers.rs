@@ -1,4 +1,4 @@
-//! What killed processes of ours left on the machine: found, told and put right. Everything is attempted,
+//! What killed processes of ours left on the machine: found, reported and put right. Everything is attempted,
 //! whatever becomes of the rest.
 
 use super::experiment_undo::undo;
@@ -21,13 +21,13 @@ pub struct PutRight {
     pub failed: Vec<String>,
 }
 
-/// What is there to be put right, and what cannot be told, a phrase each; nothing is touched. `state`: the folder
+/// What is there to be put right, and what cannot be determined, a phrase each; nothing is touched. `state`: the folder
 /// of the journal.
 pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut found = PutRight::default();
     match Notes::left(state).and_then(|left| left.map_or(Ok(None), |notes| notes.read())) {
         Ok(note) => found.done.extend(note.iter().map(of_experiment)),
-        Err(error) => found.failed.push(format!("what a killed experiment changed cannot be told: {error}")),
+        Err(error) => found.failed.push(format!("what a killed experiment changed is not known: {error}")),
     }
     if let Ok(tracefs) = Tracefs::open(machine) {
         found.done.extend(tracefs.leftovers().iter().map(|l| instance(&l.name)));
@@ -109,7 +109,7 @@ impl PutRight {
                 )),
             },
             Err(error) => {
-                self.failed.push(format!("what a killed experiment changed cannot be told: {error}"));
+                self.failed.push(format!("what a killed experiment changed is not known: {error}"));
             }
         }
     }
@@ -131,7 +131,7 @@ impl PutRight {
                     list.push(setting(leftover));
                 }
             }
-            Err(why) => self.failed.push(format!("what a killed selftest changed cannot be told: {why}")),
+            Err(why) => self.failed.push(format!("what a killed selftest changed is not known: {why}")),
         }
     }
 

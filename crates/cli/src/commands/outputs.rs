@@ -49,7 +49,7 @@ pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Ex
             exit = Exit::Failed;
         }
         if lost || !quiet {
-            output::talk(told(target, delivery));
+            output::talk(delivered_text(target, delivery));
         }
     }
     exit
@@ -61,7 +61,7 @@ pub fn told_by_target(error: SinkError) -> anyhow::Error {
 }
 
 /// What became of a target's rows, in a line.
-pub fn told(target: &Destination, delivery: &Delivery) -> String {
+pub fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
     let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = match target {

@@ -1,6 +1,6 @@
 //! `report --chart` and `report --html`: a run's charts as files, and its page.
 
-use super::scope::evidence_of;
+use super::scope::culprits_of;
 use super::stall::redacted;
 use crate::exit::UsageError;
 use crate::output;
@@ -275,10 +275,10 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
     let machine = run.summary.machine.as_ref();
     let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else { return Ok(Vec::new()) };
     let named_anybody = run.summary.attribution.is_some() && reader.manifest().doubts().is_empty();
-    let evidence = named_anybody.then(|| evidence_of(reader)).transpose()?;
+    let measured = named_anybody.then(|| culprits_of(reader)).transpose()?;
     let gain = |finding: &KnobFinding| {
-        let Some(evidence) = &evidence else { return Gain::Unknown };
-        let win = find(&finding.knob).and_then(|knob| evidence.win(knob));
+        let Some(measured) = &measured else { return Gain::Unknown };
+        let win = find(&finding.knob).and_then(|knob| measured.win(knob));
         win.map_or(Gain::Nothing, |win| match redact.on {
             true => Gain::Of(tuning::won(&win)),
             false => Gain::Of(format!("{}: {}", tuning::won(&win), named(&win.culprits))),
@@ -303,7 +303,7 @@ fn named(culprits: &[String]) -> String {
 }
 
 fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec<u8>> {
-    let told = |error: ChartError| match error {
+    let to_error = |error: ChartError| match error {
         // The run is what it is, and another chart of it may be had.
         ChartError::Nothing { .. } | ChartError::NotAlike { .. } => {
             anyhow::Error::from(UsageError(error.to_string()))
@@ -311,9 +311,9 @@ fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec
         ChartError::Pixels(_) => error.into(),
     };
     match format {
-        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(told),
+        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(to_error),
         #[cfg(feature = "png")]
-        Format::Png => chart::png(kind, runs).map_err(told),
+        Format::Png => chart::png(kind, runs).map_err(to_error),
         #[cfg(not(feature = "png"))]
         Format::Png => unreachable!("no such format in this build"),
     }

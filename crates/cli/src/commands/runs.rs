@@ -145,7 +145,7 @@ fn folder_name(path: &Path) -> String {
 
 fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
     let sizes: Vec<u64> = runs.iter().map(|run| size_on_disk(&run.path)).collect();
-    let told = |done: &[bool]| -> Value {
+    let as_json = |done: &[bool]| -> Value {
         let rows = runs.iter().zip(&sizes).zip(done).map(|((run, bytes), removed)| {
             json!({ "id": run.head.id, "label": run.head.label, "bytes": bytes, "removed": removed })
         });
@@ -154,7 +154,7 @@ fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
     let all = format!("{} ({})", counted(runs.len()), size_text(sizes.iter().sum()));
     if how.dry_run || runs.is_empty() {
         if how.json {
-            output::json(&told(&vec![false; runs.len()]))?;
+            output::json(&as_json(&vec![false; runs.len()]))?;
         } else if runs.is_empty() {
             output::result("no run to remove")?;
         } else {
@@ -179,7 +179,7 @@ fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
     }
     let removed: u64 = sizes.iter().zip(&done).filter(|(_, done)| **done).map(|(size, _)| size).sum();
     if how.json {
-        output::json(&told(&done))?;
+        output::json(&as_json(&done))?;
     } else {
         let count = done.iter().filter(|done| **done).count();
         output::result(&format!("removed {} ({})", counted(count), size_text(removed)))?;

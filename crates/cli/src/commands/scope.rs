@@ -8,7 +8,7 @@ use clap::Args;
 use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, StoreError, resolve};
-use jitterscope_tune::{Goal, RunEvidence, online_cpus};
+use jitterscope_tune::{Goal, RunCulprits, online_cpus};
 use jitterscope_view::doubts_text;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub struct Measured {
     /// Its id.
     pub run: String,
     /// What it measured, by culprit.
-    pub evidence: RunEvidence,
+    pub culprits: RunCulprits,
     /// On which CPUs.
     pub cpus: CpuSet,
 }
@@ -48,7 +48,7 @@ impl Scope {
     ///
     /// # Errors
     /// There is no such run, it cannot be read, or what it says of culprits does not hold.
-    pub fn evidence(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
+    pub fn measured(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
         let Some(run) = &self.run else { return Ok(None) };
         let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
         let manifest = reader.manifest();
@@ -62,7 +62,7 @@ impl Scope {
             return Err(UnavailableError(text).into());
         }
         let (run, cpus) = (manifest.id.to_string(), of_interest(manifest));
-        Ok(Some(Measured { run, evidence: evidence_of(&reader)?, cpus }))
+        Ok(Some(Measured { run, culprits: culprits_of(&reader)?, cpus }))
     }
 
     /// The CPUs, and why these when nobody named them.
@@ -103,7 +103,7 @@ pub fn of_interest(manifest: &RunManifest) -> CpuSet {
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn evidence_of(reader: &RunReader) -> anyhow::Result<RunEvidence> {
+pub fn culprits_of(reader: &RunReader) -> anyhow::Result<RunCulprits> {
     let mut of_control: HashSet<StallId> = HashSet::new();
     if let Some(control) = reader.manifest().idle_control() {
         for stall in reader.stalls()? {
@@ -111,7 +111,7 @@ pub fn evidence_of(reader: &RunReader) -> anyhow::Result<RunEvidence> {
             of_control.extend(Some(stall.id).filter(|_| stall.cpu == control));
         }
     }
-    Ok(RunEvidence::gather(reader.manifest(), || {
+    Ok(RunCulprits::gather(reader.manifest(), || {
         let counts = move |row: &Attribution| !of_control.contains(&row.stall);
         Ok::<_, StoreError>(reader.attributions()?.filter(move |row| row.as_ref().map_or(true, &counts)))
     })?)

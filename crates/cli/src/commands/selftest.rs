@@ -61,7 +61,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if !args.only.is_empty() {
         plan.turns.retain(|turn| args.only.contains(&turn.kind));
     }
-    // Told before seconds are spent on a recording that names nobody. Kinds whose events this kernel lacks are
+    // Reported before seconds are spent on a recording that names nobody. Kinds whose events this kernel lacks are
     // skipped one by one.
     at_least_degraded(&jitterscope_source::sources(&machine), "tracefs")?;
     let runs_dir = places.runs()?;

@@ -177,19 +177,19 @@ fn shown(as_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> St
 
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
     let machine = args.scope.machine();
-    let evidence = args.scope.evidence(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, evidence.as_ref().map(|m| &m.cpus))?;
+    let measured = args.scope.measured(places)?;
+    let (cpus, why) = args.scope.cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
     if let Some(why) = why.filter(|_| !args.json) {
         output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
     }
-    let select = match (args.profile, args.only.is_empty(), evidence) {
+    let select = match (args.profile, args.only.is_empty(), measured) {
         (Some(ProfileName::Isolation), ..) => Select::Profile(Profile::Isolation),
         (Some(ProfileName::Network), ..) => Select::Profile(Profile::Network),
         (Some(ProfileName::Power), ..) => Select::Profile(Profile::Power),
         (Some(ProfileName::All), ..) => Select::All,
         (None, false, _) => Select::Only(args.only.clone()),
-        (None, true, Some(measured)) => Select::RunEvidence(measured.evidence),
+        (None, true, Some(measured)) => Select::RunCulprits(measured.culprits),
         (None, true, None) => {
             let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
             return Err(UsageError(text.into()).into());

@@ -175,7 +175,7 @@ fn walk(value: &mut Value, key: &str) {
         Value::Object(object) => object.iter_mut().for_each(|(key, value)| walk(value, key)),
         Value::Array(values) => values.iter_mut().for_each(|value| walk(value, key)),
         Value::String(text) if FREE.contains(&key) => *text = NAME.into(),
-        // What is missing is told where it can be.
+        // What is missing is reported where it can be.
         Value::Null if ["cpus_chosen_because", "hypervisor", "ended_early"].contains(&key) => {
             *value = NAME.into();
         }

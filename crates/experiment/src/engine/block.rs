@@ -39,7 +39,7 @@ impl Engine<'_> {
                     return Ok(self.outcome(Ended::Void, false, None));
                 }
                 self.of.observer.measuring(self.runs[arm as usize].len(), arm);
-                let Some(run) = self.of.subject.measure(arm, self.of.stop)? else {
+                let Some(run) = self.of.runner.measure(arm, self.of.stop)? else {
                     return Ok(self.outcome(Ended::Stopped, false, None));
                 };
                 let void = self.run_is_void(arm, &run);
@@ -76,7 +76,7 @@ impl Engine<'_> {
             match &made.void {
                 Some(why) => self.void.push(why.clone()),
                 None => {
-                    let run = self.of.subject.load(&made.run)?;
+                    let run = self.of.runner.load(&made.run)?;
                     self.runs[made.arm as usize].push(run);
                 }
             }

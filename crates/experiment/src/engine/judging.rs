@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::{Arm, Predicted, VoidReason};
 use jitterscope_analyze::compare::ComparedRun;
-use jitterscope_model::Subject as Culprit;
+use jitterscope_model::Subject;
 
 impl Engine<'_> {
     /// Why a run does not count: what it measured failed, or it cannot say what became of what is predicted. `None`
@@ -34,7 +34,7 @@ impl Engine<'_> {
 
     /// Whether a run has anything of what is predicted, if it can tell.
     fn has(&self, run: &ComparedRun, what: &Predicted) -> Option<bool> {
-        let meant = |culprit: &Culprit| what.removes(culprit, self.of.answers);
+        let meant = |culprit: &Subject| what.removes(culprit, self.of.answers);
         run.events_of(&meant).map(|events| events > 0)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{Arm, ExperimentError, InForceIn, VoidReason};
-use jitterscope_model::{Nanos, Subject as Culprit};
+use jitterscope_model::{Nanos, Subject};
 use std::time::{Duration, Instant};
 
 /// How often a wait looks whether it is to end.
@@ -115,12 +115,12 @@ impl Engine<'_> {
         }
         self.of.observer.settling(Arm::A, longest);
         let answers = self.of.answers;
-        let mut seen = |culprit: &Culprit| {
+        let mut seen = |culprit: &Subject| {
             missing.retain(|what| !what.removes(culprit, &answers));
             missing.is_empty()
         };
         let longest = Nanos(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
-        Ok(self.of.subject.look_for(&mut seen, longest, self.of.stop)? == Some(true))
+        Ok(self.of.runner.look_for(&mut seen, longest, self.of.stop)? == Some(true))
     }
 }
 

@@ -25,14 +25,14 @@ fn is_direction(verdict: Verdict) -> bool {
 
 /// How many of several experiments said of each family that something is better or worse.
 #[derive(Debug, Default)]
-struct Told {
+struct Claims {
     total: usize,
     figures: usize,
     predicted: usize,
     others: usize,
 }
 
-impl Told {
+impl Claims {
     fn add(&mut self, against: &Against, decided: &[(Asked, Verdict)]) {
         let figures = |total: bool| {
             let rows = against.figures.iter().filter(move |row| row.is_total == total);
@@ -65,27 +65,27 @@ fn decisions(outcome: &Outcome) -> Vec<(Asked, Verdict)> {
 
 fn equal_arms(process: Process) {
     for knobs in [&[KNOB][..], &[]] {
-        let (mut told, mut futile, mut pairs) = (Told::default(), 0, 0);
+        let (mut claims, mut futile, mut pairs) = (Claims::default(), 0, 0);
         for seed in 0..400 {
             let outcome = experiment(process, seed * 31 + 5, PLAIN, knobs);
             futile += usize::from(outcome.ended == Ended::Futile);
             pairs += outcome.pairs;
             let diff = outcome.diff.as_ref().expect("it was looked at");
-            told.add(&diff.against[0], &decisions(&outcome));
+            claims.add(&diff.against[0], &decisions(&outcome));
         }
         println!("{process:?}: {:.1} pairs, {futile} given up", pairs as f64 / 400.0);
-        told.hold(&format!("{process:?} pairs, {} predicted", knobs.len()));
+        claims.hold(&format!("{process:?} pairs, {} predicted", knobs.len()));
     }
 }
 
 fn equal_labels(process: Process) {
-    let mut told = Told::default();
+    let mut claims = Claims::default();
     for seed in 0..400 {
         let sides = labels(process, seed * 17 + 3, PLAIN);
         let rules = DiffRules { design: Design::Unpaired, ..DiffRules::default() };
-        told.add(&diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0], &[]);
+        claims.add(&diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0], &[]);
     }
-    told.hold(&format!("{process:?} labels"));
+    claims.hold(&format!("{process:?} labels"));
 }
 
 /// A culprit that one arm has, of a fifth of a percent of the time.

@@ -4,10 +4,10 @@ use crate::common::{RATE, Scenario, part};
 use crate::processes::{CULPRITS, Machine, PLAIN, Process, Run, Setting};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Margin, Side};
 use jitterscope_experiment::{
-    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted, Rules,
-    SESSION_VERSION, Session, Subject, run,
+    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted, Rules, Runner,
+    SESSION_VERSION, Session, run,
 };
-use jitterscope_model::{CulpritKind, Nanos, Part, Subject as Culprit};
+use jitterscope_model::{CulpritKind, Nanos, Part, Subject};
 use jitterscope_testing::SplitMix64;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ pub fn name(culprit: usize) -> String {
     format!("culprit-{culprit}")
 }
 
-pub fn answers(knob: &str, culprit: &Culprit) -> bool {
+pub fn answers(knob: &str, culprit: &Subject) -> bool {
     knob == KNOB && culprit.name() == name(0)
 }
 
@@ -72,7 +72,7 @@ impl Simulated {
     }
 }
 
-impl Subject for Simulated {
+impl Runner for Simulated {
     fn measure(&mut self, arm: Arm, _: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         Ok(Some(self.run(arm)))
     }
@@ -96,7 +96,7 @@ pub fn experiment(process: Process, seed: u64, second: Setting, knobs: &[&str]) 
     };
     run(Experiment {
         change: &mut change,
-        subject: &mut Simulated::new(process, seed, second),
+        runner: &mut Simulated::new(process, seed, second),
         session: &mut Session::in_memory(header),
         rules: Rules {
             looks: Looks::DEFAULT,

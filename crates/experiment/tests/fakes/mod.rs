@@ -4,10 +4,10 @@
 use crate::common::{Scenario, part};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks};
 use jitterscope_experiment::{
-    Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules,
-    SESSION_VERSION, Session, Subject, run,
+    Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules, Runner,
+    SESSION_VERSION, Session, run,
 };
-use jitterscope_model::{CulpritKind, Nanos, Subject as Culprit, Warning};
+use jitterscope_model::{CulpritKind, Nanos, Subject, Warning};
 use jitterscope_testing::SplitMix64;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl Bench {
     }
 }
 
-impl Subject for Bench {
+impl Runner for Bench {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         assert_eq!(self.machine.applied.get(), arm == Arm::B, "the change is there in B, and only there");
         self.arms.push(arm);
@@ -199,7 +199,7 @@ impl Subject for Bench {
 
     fn look_for(
         &mut self,
-        seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        seen: &mut (dyn FnMut(&Subject) -> bool + Send),
         at_most: Nanos,
         _: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
@@ -215,7 +215,7 @@ impl Subject for Bench {
     }
 }
 
-pub fn answers(knob: &str, culprit: &Culprit) -> bool {
+pub fn answers(knob: &str, culprit: &Subject) -> bool {
     (knob == "vmstat" && culprit.name() == "vmstat_update")
         || (knob == "drain" && culprit.name() == "lru_add_drain_per_cpu")
 }
@@ -254,7 +254,7 @@ pub fn experiment_by(
     let stop = AtomicBool::new(false);
     run(Experiment {
         change: machine,
-        subject: bench,
+        runner: bench,
         session,
         rules,
         answers: &answers,

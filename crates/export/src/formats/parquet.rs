@@ -72,7 +72,7 @@ impl CopyRun for Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Nobody is left to report it to.
         for (hidden, _) in &self.tables {
             let _ = self.folder.remove_file(&hidden.name);
         }

@@ -1,7 +1,7 @@
 //! A small stored run whose content is known.
 #![allow(dead_code)]
 
-pub mod told;
+pub mod stored_rows;
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{

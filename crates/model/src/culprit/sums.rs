@@ -53,6 +53,9 @@ impl<X, V> SumRow<X, V> {
     }
 }
 
+/// A culprit that was met, and its rows.
+type Met<X> = (Arc<Culprit>, Vec<(X, usize)>);
+
 /// Sums by [`CulpritKey`] and something else (a phase, or `()`). Beyond `cap` rows, further culprits share a
 /// row a kind: [`Subject::Others`].
 #[derive(Clone, Debug)]
@@ -64,7 +67,7 @@ pub struct CulpritSums<X, V> {
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
     remembered: KeyedMap<Subject, Vec<(X, usize)>>,
     /// The same by where a culprit lies that parts share, which it does as long as it is kept here.
-    met: FxHashMap<usize, (Arc<Culprit>, Vec<(X, usize)>)>,
+    met: FxHashMap<usize, Met<X>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
@@ -171,8 +174,8 @@ impl<X, V: Default> SumRow<X, V> {
     #[must_use]
     pub fn of(extra: X, subject: &Subject, level: KeyLevel) -> SumRow<X, V> {
         let (individuals, names) = (BTreeSet::new(), BTreeSet::new());
-        let told = shown(subject, level).into_owned();
-        let mut row = SumRow { extra, subject: told, individuals, names, value: V::default() };
+        let shown_subject = shown(subject, level).into_owned();
+        let mut row = SumRow { extra, subject: shown_subject, individuals, names, value: V::default() };
         row.take_in(subject, level);
         row
     }
@@ -181,11 +184,11 @@ impl<X, V: Default> SumRow<X, V> {
 impl<X, V> SumRow<X, V> {
     /// It is about this subject, too, which has the same key at `level`. Once more of the same adds nothing.
     pub fn take_in(&mut self, subject: &Subject, level: KeyLevel) {
-        let told = shown(subject, level);
-        if self.subject != *told {
-            self.subject.meet(&told);
+        let shown_subject = shown(subject, level);
+        if self.subject != *shown_subject {
+            self.subject.meet(&shown_subject);
         }
-        if let Cow::Owned(_) = told
+        if let Cow::Owned(_) = shown_subject
             && self.names.len() < MOST_INDIVIDUALS
             && let Some(task) = subject.task()
             && !self.names.contains(&task.comm)
@@ -242,7 +245,7 @@ mod tests {
             }
         }
         assert!(sums.remembered.len() <= MOST_REMEMBERED && plain.remembered.is_empty());
-        let told = |sums: &CulpritSums<u8, u64>| format!("{:?}", sums.rows);
-        assert_eq!(told(&sums), told(&plain));
+        let debug = |sums: &CulpritSums<u8, u64>| format!("{:?}", sums.rows);
+        assert_eq!(debug(&sums), debug(&plain));
     }
 }

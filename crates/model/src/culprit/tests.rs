@@ -141,7 +141,7 @@ fn a_program_is_one_row_however_many_threads_ran_it() {
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0].value, rows[0].threads()), (Nanos(7780), SumRow::<(), Nanos>::MOST_THREADS));
     let Subject::Thread(task) = &rows[0].subject else { panic!("{:?}", rows[0].subject) };
-    // What they all have in common is still told.
+    // What they all have in common is still shown.
     assert_eq!((task.tid, &task.class), (None, &Some(SchedClass::Fair(None))));
     assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
     assert_eq!(rows[1].threads(), 1);

@@ -33,7 +33,7 @@ pub use workqueues::{WorkqueueMask, Workqueues};
 
 use serde::{Deserialize, Serialize};
 
-/// Everything about the machine by which two runs can be told to be comparable, or not. Taken before the
+/// Everything about the machine that decides whether two runs are comparable. Taken before the
 /// measurement, but for `load`. What a kernel does not tell is a [`Reading`] that says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -62,7 +62,7 @@ pub enum KnobVerdict {
     /// This machine has no such thing.
     #[default]
     Unavailable,
-    /// It does not concern this machine or cannot be told by looking.
+    /// It does not concern this machine or cannot be determined by looking.
     NotApplicable,
     /// It is there, but not for this user.
     Unreadable,

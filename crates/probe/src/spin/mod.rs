@@ -17,7 +17,7 @@ use jitterscope_platform::PinError;
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 
-use crate::control::Control;
+use crate::control::ProbeControl;
 use crate::gap_queue::GapQueue;
 use counts::Stalls;
 use thread::Spinner;
@@ -121,12 +121,12 @@ impl<C: Clock> SpinProbe<C> {
         Ok((SpinProbe { clock, settings, spinner }, output))
     }
 
-    /// Runs on the calling thread, which it pins: warms up until [`Control::measure`]'s start, measures
-    /// until its end or until [`Control::stop`].
+    /// Runs on the calling thread, which it pins: warms up until [`ProbeControl::measure`]'s start, measures
+    /// until its end or until [`ProbeControl::stop`].
     ///
     /// # Errors
     /// The thread cannot be put on its CPU or in its scheduling class.
-    pub fn run(mut self, control: &Arc<Control>) -> Result<ProbeResult, SpinError> {
+    pub fn run(mut self, control: &Arc<ProbeControl>) -> Result<ProbeResult, SpinError> {
         jitterscope_platform::pin_current_thread(self.settings.cpu)?;
         if let Some(priority) = self.settings.fifo_priority {
             jitterscope_platform::set_fifo(priority)?;

@@ -2,7 +2,7 @@
 
 use super::counts::{ShortCounts, Stalls};
 use super::{IntervalMark, SpinSettings};
-use crate::control::Control;
+use crate::control::ProbeControl;
 use crate::gap_queue::{GapQueue, fault_in};
 use jitterscope_clock::{AtMark, Clock, Watcher, spin};
 use jitterscope_model::{CpuId, EndedEarly, Gap, ProbeResult, Ticks};
@@ -72,7 +72,7 @@ impl Spinner {
     }
 
     /// Spins as in the measurement, gaps sent and all, until its start; nothing of it counts.
-    pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &Control) {
+    pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
         let poll = self.events.settings.poll.0.max(1);
         let first = clock.now();
         let mut warm_up = WarmUp { events: &mut self.events, control, poll };
@@ -80,7 +80,7 @@ impl Spinner {
     }
 
     /// Measures until the planned end, until it is stopped, or until the CPU is taken away.
-    pub(super) fn measure<C: Clock>(&mut self, clock: C, control: &Control) {
+    pub(super) fn measure<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
         let events = &mut self.events;
         self.short.reset();
         events.stalls.reset();
@@ -151,7 +151,7 @@ impl Spinner {
 /// Until the measurement's start.
 struct WarmUp<'a> {
     events: &'a mut Events,
-    control: &'a Control,
+    control: &'a ProbeControl,
     poll: u64,
 }
 
@@ -173,7 +173,7 @@ impl Watcher for WarmUp<'_> {
 /// From then to the end.
 struct Measurement<'a> {
     events: &'a mut Events,
-    control: &'a Control,
+    control: &'a ProbeControl,
     poll: u64,
     planned_end: u64,
 }

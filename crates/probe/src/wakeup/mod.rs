@@ -8,7 +8,7 @@
 
 mod account;
 
-use crate::control::Control;
+use crate::control::ProbeControl;
 use crate::gap_queue::GapQueue;
 use crate::spin::{IntervalMark, SpinOutput};
 use account::Account;
@@ -91,12 +91,12 @@ impl<C: Clock> WakeupProbe<C> {
         Ok((WakeupProbe { clock, settings, account, gaps: gap_sender, intervals: interval_sender }, output))
     }
 
-    /// Runs on the calling thread, which it pins: sleeps and wakes until [`Control::measure`]'s start
-    /// without counting, and counts until its end or until [`Control::stop`].
+    /// Runs on the calling thread, which it pins: sleeps and wakes until [`ProbeControl::measure`]'s start
+    /// without counting, and counts until its end or until [`ProbeControl::stop`].
     ///
     /// # Errors
     /// The thread cannot be put on its CPU or in its scheduling class, or cannot sleep to a deadline.
-    pub fn run(mut self, control: &Arc<Control>) -> Result<WakeupResult, WakeupError> {
+    pub fn run(mut self, control: &Arc<ProbeControl>) -> Result<WakeupResult, WakeupError> {
         let settings = self.settings;
         jitterscope_platform::pin_current_thread(settings.cpu)?;
         if let Some(priority) = settings.fifo_priority {

@@ -1,9 +1,9 @@
 //! A recording from start to end, whatever it is of.
 //!
-//! What is measured is a [`Subject`]: it says what it needs, sets up its threads and sources, and hands over
+//! What is measured is a [`Target`]: it says what it needs, sets up its threads and sources, and hands over
 //! its rows turn by turn. Everything else is the same for all of them and stands here: our own threads leave
 //! the measured CPUs, outputs are opened and the run is made before anything is measured, rows go to all
-//! outputs, the end comes when the subject has ended, the user says so or nothing can be written any more,
+//! outputs, the end comes when the target has ended, the user says so or nothing can be written any more,
 //! and the run is closed with what was measured.
 
 mod batch;
@@ -13,7 +13,7 @@ mod stage;
 pub(crate) use batch::Batch;
 pub(crate) use outputs::Outputs;
 pub use outputs::{Delivered, Output};
-pub(crate) use stage::{Keep, NEVER, Plan, Stage, choose_clock};
+pub(crate) use stage::{NEVER, Plan, Stage, StoreSettings, choose_clock};
 
 use crate::error::RecordError;
 use crate::home::Home;
@@ -57,7 +57,7 @@ pub(crate) struct Context<'c, 'o> {
 }
 
 /// What can be recorded: a kind of victim, and how its stalls are noticed.
-pub(crate) trait Subject {
+pub(crate) trait Target {
     /// Why it may fail.
     type Error: From<RecordError> + From<StoreError> + From<SinkError>;
     /// Itself, set up.
@@ -75,7 +75,7 @@ pub(crate) trait Subject {
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Self::Running, Self::Error>;
 }
 
-/// A subject whose threads and sources run.
+/// A target whose threads and sources run.
 pub(crate) trait Running {
     /// Why it may fail.
     type Error: From<RecordError> + From<StoreError> + From<SinkError>;
@@ -127,18 +127,18 @@ pub(crate) trait Running {
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
 }
 
-/// Records. Ends early, keeping what was measured, when told to. The calling thread drains, and is confined
+/// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
 /// to CPUs that are not measured meanwhile.
-pub(crate) fn run<S: Subject>(mut subject: S, context: Context<'_, '_>) -> Result<Outcome, S::Error> {
+pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
     let Context { machine, outputs, stop, observer } = context;
     platform::keep_freed_memory();
     let topology = Topology::read(machine);
-    let plan = subject.plan(machine, &topology)?;
+    let plan = target.plan(machine, &topology)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
-    subject.check(&home)?;
+    target.check(&home)?;
     let mut stage = Stage::set(machine, topology, plan, home, outputs, (stop, observer))?;
-    let mut running = subject.set_up(&mut stage)?;
+    let mut running = target.set_up(&mut stage)?;
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
     }

@@ -60,7 +60,7 @@ struct Beside<'a> {
     out: u64,
     error: Option<SinkError>,
     /// Whether its failure was reported.
-    told: bool,
+    reported: bool,
 }
 
 impl Beside<'_> {
@@ -114,7 +114,7 @@ impl<'a> Outputs<'a> {
         let mut opened = Vec::new();
         for Output { name, open, essential } in outputs {
             let sink = open()?;
-            opened.push(Beside { name, sink, essential, taken: 0, out: 0, error: None, told: false });
+            opened.push(Beside { name, sink, essential, taken: 0, out: 0, error: None, reported: false });
         }
         Ok(Opened(opened))
     }
@@ -177,8 +177,8 @@ impl<'a> Outputs<'a> {
     /// Outputs that have failed since the last call, and why.
     pub(crate) fn failures(&mut self) -> impl Iterator<Item = (&str, &SinkError)> {
         self.beside.iter_mut().filter_map(|output| {
-            let error = output.error.as_ref().filter(|_| !output.told)?;
-            output.told = true;
+            let error = output.error.as_ref().filter(|_| !output.reported)?;
+            output.reported = true;
             Some((&*output.name, error))
         })
     }

@@ -20,7 +20,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// What a subject needs, said before anything is made.
+/// What a target needs, said before anything is made.
 pub(crate) struct Plan {
     /// The clock that is read.
     pub(crate) clock: ClockChoice,
@@ -34,13 +34,13 @@ pub(crate) struct Plan {
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
     pub(crate) probe: ProbeSettings,
-    /// How the run is kept.
-    pub(crate) keep: Keep,
+    /// How the run is stored.
+    pub(crate) store: StoreSettings,
 }
 
-/// How a run is kept, and what is known beside what is measured.
+/// Where and how a run is stored, and what it says of itself that is not measured.
 #[derive(Clone)]
-pub(crate) struct Keep {
+pub(crate) struct StoreSettings {
     pub(crate) label: String,
     pub(crate) runs_dir: PathBuf,
     pub(crate) command_line: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) stop: &'c AtomicBool,
     surroundings: Surroundings,
     pub(crate) probe: ProbeSettings,
-    keep: Keep,
+    store: StoreSettings,
     clocks: ClockReading,
     /// CPU time that our own thread had used when the measurement began.
     helper_before: Nanos,
@@ -109,14 +109,14 @@ impl<'c, 'o> Stage<'c, 'o> {
         outputs: Vec<Output<'o>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
-        let Plan { clock, measured, probe, keep, .. } = plan;
+        let Plan { clock, measured, probe, store, .. } = plan;
         let opened = Outputs::open(outputs).map_err(RecordError::Output)?;
         let clocks = clock::read_all(clock.kind);
-        let mut writer = RunWriter::create(&keep.runs_dir, &keep.label, clocks.realtime_ns)?;
-        writer.limit_trace(keep.trace_limit_bytes);
+        let mut writer = RunWriter::create(&store.runs_dir, &store.label, clocks.realtime_ns)?;
+        writer.limit_trace(store.trace_limit_bytes);
         observer.starting(&measured, &home.helpers);
         let host = platform::host_facts(machine, &topology);
-        let surroundings = Surroundings::take(machine, &topology, &host, keep.tuning.as_ref());
+        let surroundings = Surroundings::take(machine, &topology, &host, store.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
         Ok(Stage {
             machine,
@@ -134,7 +134,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             stop,
             surroundings,
             probe,
-            keep,
+            store,
             clocks,
             helper_before: Nanos::ZERO,
             helper_after: Nanos::ZERO,
@@ -179,7 +179,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     pub(crate) fn facts(&self) -> RunFacts {
         RunFacts {
             id: self.outputs.store.id().to_owned(),
-            label: self.keep.label.clone(),
+            label: self.store.label.clone(),
             hostname: self.host.hostname.clone(),
             probe: self.probe.kind.clone(),
             cpus: self.probe.cpus.clone(),
@@ -217,8 +217,8 @@ impl<'c, 'o> Stage<'c, 'o> {
             tool_version: env!("CARGO_PKG_VERSION").into(),
             recorder_pid: i32::try_from(std::process::id()).ok(),
             id: self.outputs.store.id().to_owned(),
-            label: self.keep.label.clone(),
-            command_line: self.keep.command_line.clone(),
+            label: self.store.label.clone(),
+            command_line: self.store.command_line.clone(),
             host: self.host.clone(),
             clock: self.clock.kind,
             rate: self.clock.rate,
@@ -332,7 +332,7 @@ mod tests {
             claimed: CpuSet::new(),
             measured: CpuSet::new(),
             probe,
-            keep: Keep {
+            store: StoreSettings {
                 label: "test".into(),
                 runs_dir: runs.path().to_owned(),
                 command_line: Vec::new(),

@@ -38,7 +38,7 @@ pub(super) fn largest(
         .find(|(thread, _)| !is_ours(thread.tid) && is_live_and_users(machine, thread.tid))?;
     let mut thread = thread;
     if thread.comm == Comm::default() {
-        // It had the CPU all along: no switch told its name.
+        // It had the CPU all along: no switch recorded its name.
         let name = machine.read_trimmed(format!("/proc/{}/comm", thread.tid)).unwrap_or_default();
         thread = ThreadRef { comm: Comm::new(&name), ..thread };
     }

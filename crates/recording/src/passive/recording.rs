@@ -4,8 +4,8 @@ use super::owners;
 use super::settings::{Owners, PassiveRecordSettings};
 use crate::after;
 use crate::engine::{
-    Context, DRAIN_EVERY, Keep, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock,
-    run,
+    Context, DRAIN_EVERY, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
+    choose_clock, run,
 };
 use crate::error::RecordError;
 use crate::kernel_events::{EventSettings, KernelEvents};
@@ -122,7 +122,7 @@ struct Watching<'a> {
     first: Vec<Belonging>,
 }
 
-impl<'a> Subject for Watching<'a> {
+impl<'a> Target for Watching<'a> {
     type Error = RecordError;
     type Running = Watch<'a>;
 
@@ -148,7 +148,7 @@ impl<'a> Subject for Watching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
-            keep: Keep {
+            store: StoreSettings {
                 label: settings.label.clone(),
                 runs_dir: settings.runs_dir.clone(),
                 command_line: settings.command_line.clone(),
@@ -350,7 +350,7 @@ impl Running for Watch<'_> {
         stage.sources = follow.events.reports();
         stage.price = Some(follow.events.price());
         stage.sources.retain(|source| source.name != "smi");
-        warnings.extend(after::of_evidence(&stage.sources, true));
+        warnings.extend(after::of_sources(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());
         let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };

@@ -13,7 +13,8 @@ use super::slow::SlowDrain;
 use super::threads::{Joined, Threads};
 use super::tracing::Tracing;
 use crate::engine::{
-    Context, DRAIN_EVERY, Keep, Outcome, Output, Outputs, Plan, Running, Stage, Subject, choose_clock, run,
+    Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
+    choose_clock, run,
 };
 use crate::error::RecordError;
 use crate::home::Home;
@@ -66,7 +67,7 @@ pub fn record_pipeline_to(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, PipelineRecordError> {
     let (pinned, measured) = (settings.pinned(), CpuSet::new());
-    let subject = Piping {
+    let target = Piping {
         settings,
         room: Room::default(),
         input: None,
@@ -76,7 +77,7 @@ pub fn record_pipeline_to(
         all_taken: false,
         remarks: Vec::new(),
     };
-    run(subject, Context { machine, outputs, stop, observer })
+    run(target, Context { machine, outputs, stop, observer })
 }
 
 /// A pipeline that was asked for.
@@ -93,7 +94,7 @@ struct Piping<'a> {
     remarks: Vec<Warning>,
 }
 
-impl<'a> Subject for Piping<'a> {
+impl<'a> Target for Piping<'a> {
     type Error = PipelineRecordError;
     type Running = Piped<'a>;
 
@@ -131,7 +132,7 @@ impl<'a> Subject for Piping<'a> {
             shared: None,
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
-            keep: Keep {
+            store: StoreSettings {
                 label: settings.label.clone(),
                 runs_dir: settings.runs_dir.clone(),
                 command_line: settings.command_line.clone(),
@@ -394,7 +395,7 @@ impl Running for Piped<'_> {
             warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));
             warnings.extend(crate::warnings::of_folded(rate.nanos(followed.folded)));
             warnings.extend(followed.throttled.iter().map(crate::warnings::of_throttled));
-            warnings.extend(after::of_evidence(&stage.sources, true));
+            warnings.extend(after::of_sources(&stage.sources, true));
         }
         for (tag, histogram) in tagged(&joined) {
             stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
@@ -484,7 +485,7 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
     }
 }
 
-/// What only the warm-up told: from where on a message is slow, and how long it took.
+/// What only the warm-up showed: from where on a message is slow, and how long it took.
 fn learnt(probe: &mut ProbeSettings, settings: &PipelineRecordSettings, result: &PipelineResult) {
     probe.threshold_ns = result.consumers.first().map(|first| first.slow_above_ns).unwrap_or_default();
     probe.warmup_ns = Nanos(result.setup.warm_up_messages.saturating_mul(settings.interval.0));

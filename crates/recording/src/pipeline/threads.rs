@@ -85,7 +85,7 @@ impl Threads {
                 let outcome = thread.join().map_err(|_| PipelineRecordError::Panicked(role))?;
                 return match outcome {
                     Err(error) => Err(error.into()),
-                    // A thread only ends by itself when told to, which nobody did yet.
+                    // A thread ends without an error only when it is asked to, which nobody did yet.
                     Ok(_) => Err(PipelineRecordError::Panicked(role)),
                 };
             }

@@ -58,7 +58,7 @@ impl Follower for Tracing {
         // After the rows were popped: everything up to their reception is on record.
         let now = clock::now(self.clock);
         self.follow.drain(now, keep)?;
-        // Told as episodes of their own nowhere; the threads' sums have them.
+        // Nothing reports them as episodes; the threads' sums have them.
         self.follow.follower_mut().take_episodes();
         let (follower, names) = (self.follow.follower(), &self.follow.events.names);
         let attributions = match self.producer {

@@ -11,9 +11,9 @@ use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
 use std::collections::BTreeMap;
 
-/// What one probe told in a turn.
+/// What one probe reported in a turn.
 #[derive(Default)]
-struct Told {
+struct ProbeTurn {
     warm_up: Option<WarmUpTurn>,
     stalls: Vec<Stall>,
 }
@@ -55,20 +55,20 @@ pub(super) fn probes(
         gaps.attributor.quotas(&turn, turn.measuring);
         gaps.pages_done(source.seen_until(), hints_of(measured.iter(), &turn));
         let DrainTurn { measuring, warm_up, stalls: until, .. } = *turn;
-        let mut told: BTreeMap<CpuId, Told> = BTreeMap::new();
+        let mut probes: BTreeMap<CpuId, ProbeTurn> = BTreeMap::new();
         for of in warm_up {
             let cpu = of.cpu;
-            told.entry(cpu).or_default().warm_up = Some(of);
+            probes.entry(cpu).or_default().warm_up = Some(of);
         }
         // A row that cannot be read ends the replay.
         while let Some(stall) = stalls.next_if(|row| row.as_ref().map_or(true, |stall| stall.id.0 < until)) {
             let stall = stall?;
-            told.entry(stall.cpu).or_default().stalls.push(stall);
+            probes.entry(stall.cpu).or_default().stalls.push(stall);
         }
-        announce(&mut gaps, &told);
+        announce(&mut gaps, &probes);
         // A recorder goes from probe to probe in order of their CPUs.
         let mut rows = Vec::new();
-        for (cpu, Told { warm_up, stalls }) in told {
+        for (cpu, ProbeTurn { warm_up, stalls }) in probes {
             for gap in warm_up.iter().flat_map(WarmUpTurn::gaps) {
                 let stall = warm_up_stall(manifest, cpu, gap);
                 if measuring || begun_late {
@@ -107,8 +107,8 @@ pub(super) fn probes(
 }
 
 /// All gaps of a turn are announced before any is attributed.
-fn announce(gaps: &mut GapAttribution, told: &BTreeMap<CpuId, Told>) {
-    for (cpu, Told { warm_up, stalls }) in told {
+fn announce(gaps: &mut GapAttribution, probes: &BTreeMap<CpuId, ProbeTurn>) {
+    for (cpu, ProbeTurn { warm_up, stalls }) in probes {
         for gap in warm_up.iter().flat_map(WarmUpTurn::gaps) {
             gaps.attributor.announce(*cpu, gap);
         }

@@ -100,7 +100,7 @@ impl<'a> StoredPages<'a> {
             (names, asked, std::mem::take(&mut turn.identities))
         });
         if in_part {
-            // Which record each came after cannot be told.
+            // Which record each came after is not known.
             reads.iter_mut().for_each(|read| read.after = u64::MAX);
         }
         self.names.turn(reads, asked, identities);

@@ -199,7 +199,7 @@ pub(super) fn pipeline(
         each(stall, attribution);
     };
     while let Some(turn) = followed.turn()? {
-        // Told as episodes of their own nowhere; the threads' sums have them.
+        // Nothing reports them as episodes; the threads' sums have them.
         followed.records.follower.take_episodes();
         for times in &turn.messages {
             for stall in stalls.by_ref() {

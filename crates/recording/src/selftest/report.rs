@@ -75,7 +75,7 @@ pub enum Shortfall {
 pub struct SelftestRow {
     /// What was injected.
     pub kind: DisturbKind,
-    /// The verdict that was expected; `None` when the child never told.
+    /// The verdict that was expected; `None` when the child never reported it.
     pub expected: Option<Expectation>,
     /// How many disturbances were injected.
     pub injected: u64,

@@ -29,7 +29,7 @@ pub struct Episode<'a> {
 /// these stalls is attributed, in part, to the expected culprit. Where the expectation has a sender, it
 /// must be the culprit's too. An injection that only a running victim can feel, made while another thread
 /// had the CPU all along, is out of reach and does not count; nor does a quota of which only the possibility can be
-/// told, for another thread had the CPU meanwhile.
+/// determined, for another thread had the CPU meanwhile.
 #[must_use]
 pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let header = episode.header;
@@ -45,7 +45,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         let met: Vec<_> = victims.meeting(injection).collect();
         let named = is_named(&met, header, injection);
         let shielded = || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
-        // Which of the two kept the victim from running cannot be told, and is told so.
+        // Which of the two kept the victim from running cannot be determined, and the report says so.
         let perhaps = || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
         if !named && (shielded() || perhaps()) {
             row.out_of_reach += 1;
@@ -77,7 +77,7 @@ fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injecti
     if !header.kind.leaves_no_record() {
         return met.iter().any(|(_, stall)| stall.names(&header.expected));
     }
-    // Of what happened in it without an event, most must be told as that, and not as somebody's doing.
+    // Of what happened in it without an event, most must be reported as that, and not as somebody's doing.
     let inside = met.iter().map(|(_, stall)| stall).filter(|stall| stall.lies_in(window));
     let alone: Vec<&Part> = inside.filter_map(|stall| stall.without_event()).collect();
     let unseen = alone.iter().filter(|part| is_unseen(part)).count();

@@ -1,12 +1,12 @@
 //! Following the threads of others for a while.
 
+use super::episode_rows::{EpisodeRows, INTERVAL};
 use super::follow::Follow;
 use super::followed::{self, FollowError, Started};
-use super::rows::{EpisodeRows, INTERVAL};
 use super::settings::{AttachSettings, Followed};
 use crate::after;
 use crate::engine::{
-    Context, Keep, NEVER, Outcome, Output, Plan, Running, Stage, Subject, choose_clock, run,
+    Context, NEVER, Outcome, Output, Plan, Running, Stage, StoreSettings, Target, choose_clock, run,
 };
 use crate::error::RecordError;
 use crate::kernel_events::{EventSettings, KernelEvents};
@@ -58,7 +58,7 @@ struct Attaching<'a> {
     settings: &'a AttachSettings,
 }
 
-impl<'a> Subject for Attaching<'a> {
+impl<'a> Target for Attaching<'a> {
     type Error = RecordError;
     type Running = Attached<'a>;
 
@@ -91,7 +91,7 @@ impl<'a> Subject for Attaching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
-            keep: Keep {
+            store: StoreSettings {
                 label: settings.label.clone(),
                 runs_dir: settings.runs_dir.clone(),
                 command_line: settings.command_line.clone(),
@@ -262,7 +262,7 @@ impl Running for Attached<'_> {
         stage.sources = follow.events.reports();
         stage.price = Some(follow.events.price());
         stage.sources.retain(|source| source.name != "smi");
-        warnings.extend(after::of_evidence(&stage.sources, true));
+        warnings.extend(after::of_sources(&stage.sources, true));
         stage.outputs.store.context(&follow.events.context());
         let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };

@@ -200,7 +200,7 @@ mod tests {
             (40, 40, "halted", "T (stopped)"),
             (40, 41, "halted", "t (tracing stop)"),
         ]);
-        let told = |target: Followed| -> Vec<(i32, Start)> {
+        let threads_of = |target: Followed| -> Vec<(i32, Start)> {
             let mut found: Vec<_> = threads(&machine, &target)
                 .unwrap()
                 .iter()
@@ -209,10 +209,10 @@ mod tests {
             found.sort_by_key(|(tid, _)| *tid);
             found
         };
-        assert_eq!(told(Followed::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
-        assert_eq!(told(Followed::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
+        assert_eq!(threads_of(Followed::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
+        assert_eq!(threads_of(Followed::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
         let stopped = [(40, Start::Stopped(StoppedBy::Signal)), (41, Start::Stopped(StoppedBy::Tracer))];
-        assert_eq!(told(Followed::Process(40)), stopped);
+        assert_eq!(threads_of(Followed::Process(40)), stopped);
         assert!(threads(&machine, &Followed::Process(30)).is_err(), "a zombie has nothing to follow");
         assert!(threads(&machine, &Followed::Process(99)).is_err());
         let found = threads(&machine, &Followed::Process(20)).unwrap();

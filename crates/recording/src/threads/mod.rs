@@ -1,15 +1,15 @@
 //! Threads of others, followed: `attach`, and the evidence behind slow messages.
 
 mod attach;
+mod episode_rows;
 mod follow;
 mod followed;
-mod rows;
 mod settings;
 
 pub use attach::{attach, attach_to};
 pub use followed::FollowError;
 pub use settings::{AttachSettings, Followed};
 
+pub(crate) use episode_rows::EpisodeRows;
 pub(crate) use follow::{Follow, InOrder, TakesRecords};
 pub(crate) use followed::threads as threads_of;
-pub(crate) use rows::EpisodeRows;

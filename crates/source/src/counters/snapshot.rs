@@ -69,7 +69,7 @@ impl Snapshot {
     }
 
     /// What rose from this moment to `later`, by CPU, then file and name. A counter that appeared
-    /// meanwhile rose from zero; one of a CPU that went offline meanwhile is not told.
+    /// meanwhile rose from zero; one of a CPU that went offline meanwhile is not reported.
     #[must_use]
     pub fn deltas(&self, later: &Snapshot) -> Vec<CounterDelta> {
         let mut deltas = Vec::new();

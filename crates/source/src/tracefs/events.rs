@@ -11,7 +11,7 @@ pub(super) struct Wanted {
     pub(super) system: &'static str,
     /// Its name.
     pub(super) event: &'static str,
-    /// What cannot be told without it; nothing where a kernel that lacks the event lacks the thing too.
+    /// What cannot be seen without it; nothing where a kernel that lacks the event lacks the thing too.
     pub(super) loses: Option<&'static SourceLoss>,
 }
 
@@ -141,7 +141,7 @@ impl Missing {
 }
 
 impl Tracefs {
-    /// Whether the kernel has an event, told as `system/event`.
+    /// Whether the kernel has an event, named `system/event`.
     #[must_use]
     pub fn has_event(&self, event: &str) -> bool {
         self.machine().exists(format!("{}/events/{event}/format", self.root()))

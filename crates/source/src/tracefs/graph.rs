@@ -77,7 +77,7 @@ pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String
     Ok(functions)
 }
 
-/// Whether functions can be looked into, as far as can be told without trying: nothing is made or set.
+/// Whether functions can be looked into, as far as that is known without trying: nothing is made or set.
 ///
 /// # Errors
 /// The kernel has no such tracer, has it for one user only, or somebody else uses it.

@@ -126,7 +126,7 @@ impl Tracefs {
     }
 
     /// Removes what [`Tracefs::leftovers`] finds. An instance that the kernel calls busy has a reader and
-    /// is left alone, still tracing; so is one of which it cannot be told whether its owner lives.
+    /// is left alone, still tracing; so is one whose owner may live or not.
     ///
     /// Returns what was removed, and what was not with the reason.
     #[must_use]

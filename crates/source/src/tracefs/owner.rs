@@ -1,4 +1,4 @@
-//! Names of what is ours. Whether its owner lives is told by its lock, see
+//! Names of what is ours. Whether its owner lives is known by its lock, see
 //! [`OwnerLock`](jitterscope_platform::OwnerLock), not by the process id in the name: that says nothing in
 //! another PID namespace, and a zombie still has one.
 

@@ -219,7 +219,7 @@ impl Recorder {
         local.and(senders)
     }
 
-    /// What was lost of `cpu`'s events so far: as its pages told, and as the buffer itself counts.
+    /// What was lost of `cpu`'s events so far: as its pages say, and as the buffer itself counts.
     #[must_use]
     pub fn loss(&self, role: Role, cpu: CpuId) -> CpuLoss {
         let Some(side) = self.side(role) else { return CpuLoss::default() };

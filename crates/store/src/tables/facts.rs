@@ -136,10 +136,10 @@ impl<'a> FactColumns<'a> {
         let mut found = Vec::new();
         for Fact { name, form, .. } in FACTS {
             let source = match form {
-                Form::Text(_, put) => told(batch, name)?.map(|column| Source::Text(column, put)),
-                Form::I32(_, put) => told(batch, name)?.map(|column| Source::I32(column, put)),
-                Form::U32(_, put) => told(batch, name)?.map(|column| Source::U32(column, put)),
-                Form::U64(_, put) => told(batch, name)?.map(|column| Source::U64(column, put)),
+                Form::Text(_, put) => column_of(batch, name)?.map(|column| Source::Text(column, put)),
+                Form::I32(_, put) => column_of(batch, name)?.map(|column| Source::I32(column, put)),
+                Form::U32(_, put) => column_of(batch, name)?.map(|column| Source::U32(column, put)),
+                Form::U64(_, put) => column_of(batch, name)?.map(|column| Source::U64(column, put)),
             };
             found.extend(source);
         }
@@ -161,6 +161,6 @@ impl<'a> FactColumns<'a> {
 }
 
 /// A column that has a value in some row.
-fn told<'a, T: Array + 'static>(batch: &'a Batch, name: &str) -> Result<Option<&'a T>, String> {
+fn column_of<'a, T: Array + 'static>(batch: &'a Batch, name: &str) -> Result<Option<&'a T>, String> {
     Ok(batch.column_if_any::<T>(name)?.filter(|column| column.null_count() < column.len()))
 }

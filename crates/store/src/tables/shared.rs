@@ -113,9 +113,9 @@ mod tests {
             assert_eq!(&shared.numbers::<UInt32Type>(|value| value.0), &(Arc::new(expected) as ArrayRef));
             let texts = shared.texts(|value| value.1.as_deref());
             let texts = texts.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
-            let told: Vec<Option<String>> = texts.into_iter().map(|text| text.map(str::to_owned)).collect();
+            let texts: Vec<Option<String>> = texts.into_iter().map(|text| text.map(str::to_owned)).collect();
             assert_eq!(
-                told,
+                texts,
                 rows.iter().map(|key| number(*key).map(|n| format!("n{n}"))).collect::<Vec<_>>()
             );
             shared.begin_anew();

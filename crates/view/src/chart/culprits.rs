@@ -43,25 +43,26 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         true => percent(of_its_time(run, total)),
         false => percent_cell(total as f64 / all.max(1) as f64),
     };
-    let told = |total: Nanos, count: u64| format!("{}, {total} in {}", share(total.0), noun.counted(count));
-    let longest = culprits.iter().take(BARS).map(|(of, _)| told(of.total, of.count).chars().count()).max();
+    let caption =
+        |total: Nanos, count: u64| format!("{}, {total} in {}", share(total.0), noun.counted(count));
+    let longest = culprits.iter().take(BARS).map(|(of, _)| caption(of.total, of.count).chars().count()).max();
     let right = shared.width - (LETTER * longest.unwrap_or(0) as f64 + 12.0).max(least);
-    let mut row = |at: usize, name: &str, class: &str, total: u64, told: String| {
+    let mut row = |at: usize, name: &str, class: &str, total: u64, caption: String| {
         let y = 60.0 + LINE * at as f64;
         let length = shared.of_the_largest(run, total).min(1.0) * (right - left);
         svg.text("small", Anchor::End, [left - 10.0, y + 13.0], name);
         svg.rect(class, [left, y, length.max(1.0), LINE - 8.0]);
-        svg.text("small num", Anchor::Start, [left + length + 8.0, y + 13.0], &told);
+        svg.text("small num", Anchor::Start, [left + length + 8.0, y + 13.0], &caption);
     };
     for (at, (culprit, name)) in culprits.iter().take(BARS).enumerate() {
         let class = if culprit.subject.kind().is_explained() { "f0" } else { "open" };
-        row(at, name, class, culprit.total.0, told(culprit.total, culprit.count));
+        row(at, name, class, culprit.total.0, caption(culprit.total, culprit.count));
     }
     if more > 0 {
         let rest: u64 = culprits[BARS..].iter().map(|(culprit, _)| culprit.total.0).sum();
         let share = share(rest);
-        let told = format!("{share}, {}", Nanos(rest));
-        row(BARS, &format!("{more} more"), "f6", rest, told);
+        let caption = format!("{share}, {}", Nanos(rest));
+        row(BARS, &format!("{more} more"), "f6", rest, caption);
     }
     Ok(svg)
 }

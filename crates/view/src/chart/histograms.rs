@@ -55,8 +55,8 @@ fn panel(svg: &mut Svg, area: Area, curve: &Curve, name: &str, shared: &Shared) 
     plot::axes(svg, area, &x, &y);
     svg.text("small", Anchor::Start, [area.left, area.top - 22.0], name);
     let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));
-    let told = format!("{} messages, median {median}, longest {longest}", count(curve.count));
-    svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &told);
+    let caption = format!("{} messages, median {median}, longest {longest}", count(curve.count));
+    svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &caption);
     let width = (area.right - area.left) / counts.len().max(1) as f64;
     for (at, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let y = area.y(y_scale.share(*n as f64));

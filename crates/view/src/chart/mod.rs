@@ -138,7 +138,7 @@ fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn], width: f64) -> Res
     if let [run] = runs {
         return of_one(kind, run, &shared);
     }
-    // Which of them has nothing to show is to be told.
+    // Which of them has nothing to show is to be said.
     let named = |run: &&Drawn| {
         of_one(kind, run, &shared).map_err(|error| match error {
             ChartError::Nothing { chart, why } => {

@@ -1,6 +1,6 @@
 //! From a stored run to what a comparison needs of it.
 
-use crate::load::{self, Row};
+use crate::load::{self, StoredRow};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
 use jitterscope_model::{CpuSet, RunManifest, Stall, StallId};
@@ -61,13 +61,13 @@ pub fn load_compared_with(
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
     let mut last: Option<Stall> = None;
     load::rows(&reader, redactor, |row| match row {
-        Row::Stall(stall) => last = Some(*stall),
-        Row::Attribution(attribution) => {
+        StoredRow::Stall(stall) => last = Some(*stall),
+        StoredRow::Attribution(attribution) => {
             if let Some(stall) = last.as_ref().filter(|stall| stall.id == attribution.stall) {
                 builder.stall(stall, attribution);
             }
         }
-        Row::Interval(interval) => builder.interval(interval),
+        StoredRow::Interval(interval) => builder.interval(interval),
     })?;
     let mut run = builder.finish();
     run.only = cpus.cloned();
@@ -105,20 +105,22 @@ pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareErr
     let reader = RunReader::open(path)?;
     let (mut manifest, machine) = load::facts(&reader, &mut None)?;
     keep_only(&mut manifest, cpus)?;
-    // Threads and messages go from CPU to CPU: what is told of them is not of these.
+    // Threads and messages go from CPU to CPU: what is known of them is not of these.
     manifest.threads.clear();
     manifest.pipeline = None;
     let (level, worst) = (RowSums::STORED.0, RowSums::STORED.1);
     let mut builder = SummaryBuilder::new(&manifest).machine(machine).path(path).worst(worst).level(level);
     let mut last: Option<StallId> = None;
     load::rows(&reader, &mut None, |row| match row {
-        Row::Stall(stall) if cpus.contains(stall.cpu) => {
+        StoredRow::Stall(stall) if cpus.contains(stall.cpu) => {
             last = Some(stall.id);
             builder.stall(stall);
         }
-        Row::Attribution(attribution) if last == Some(attribution.stall) => builder.attribution(attribution),
-        Row::Interval(interval) if cpus.contains(interval.cpu) => builder.interval(interval),
-        Row::Stall(_) | Row::Attribution(_) | Row::Interval(_) => {}
+        StoredRow::Attribution(attribution) if last == Some(attribution.stall) => {
+            builder.attribution(attribution)
+        }
+        StoredRow::Interval(interval) if cpus.contains(interval.cpu) => builder.interval(interval),
+        StoredRow::Stall(_) | StoredRow::Attribution(_) | StoredRow::Interval(_) => {}
     })?;
     Ok(builder.finish())
 }

@@ -212,11 +212,11 @@ impl Page {
         let (a, b) = (side(&row.first), side(&row.second));
         let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
         if let Some(c) = &row.comparison {
-            let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            let shown = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             let noise = c.noise_floor.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             line.push_str(&format!(
                 "{:>8}{:>14}{:>8}  {}",
-                format!(" {told}"),
+                format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, row.unit), 13),
                 fit(noise.trim_start_matches('+'), 7),
                 self.verdict(c)
@@ -356,13 +356,13 @@ impl Page {
         let unit = unit_of_cpus(against);
         for row in &against.cpus {
             let c = &row.comparison;
-            let told = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
+            let shown = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
             let line = format!(
                 "{}{:>9}{:>9}{:>8}{:>14}  {}",
                 pad(&row.cpu.to_string(), NAME),
                 format!(" {}", figure(c.first, unit)),
                 format!(" {}", figure(c.second, unit)),
-                format!(" {told}"),
+                format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, unit), 13),
                 self.verdict(c)
             );
@@ -442,10 +442,10 @@ pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
 /// A name and figures to the right of it, each with a blank before it: what is wider than its column takes from
 /// the name's.
 fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
-    let told: String =
+    let marks: String =
         figures.iter().map(|(figure, width)| format!("{:>width$}", format!(" {figure}"))).collect();
     let all: usize = width + figures.iter().map(|(_, width)| width).sum::<usize>();
-    format!("{}{told}", pad(name, all.saturating_sub(told.chars().count())))
+    format!("{}{marks}", pad(name, all.saturating_sub(marks.chars().count())))
 }
 
 /// What a side has of a figure: the worst of its runs, or their middle.

@@ -166,19 +166,19 @@ mod tests {
 
     #[test]
     fn a_gain_that_is_another_cpus_loss_is_told() {
-        let told = |verdicts: &[(u32, Verdict)]| {
+        let note = |verdicts: &[(u32, Verdict)]| {
             moved_elsewhere(
                 &verdicts.iter().map(|(cpu, verdict)| (CpuId(*cpu), *verdict)).collect::<Vec<_>>(),
             )
         };
-        let moved = told(&[
+        let moved = note(&[
             (0, Verdict::Worse),
             (1, Verdict::Better),
             (2, Verdict::Inconclusive),
             (3, Verdict::Better),
         ]);
         assert!(moved.unwrap().starts_with("! What CPUs 1,3 gained, CPU 0 lost"));
-        assert_eq!(told(&[(0, Verdict::Better), (1, Verdict::Equivalent)]), None);
-        assert_eq!(told(&[(0, Verdict::Worse), (1, Verdict::Worse)]), None);
+        assert_eq!(note(&[(0, Verdict::Better), (1, Verdict::Equivalent)]), None);
+        assert_eq!(note(&[(0, Verdict::Worse), (1, Verdict::Worse)]), None);
     }
 }

@@ -99,17 +99,17 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
     let apart: Vec<String> =
         against.told_conditions().filter(|difference| difference.incomparable).map(differs).collect();
     if !apart.is_empty() {
-        let told = format!("{}.", apart.join("; "));
+        let text = format!("{}.", apart.join("; "));
         body.element(
             "<p class=\"warning\"><strong>Not comparable, nothing is judged:</strong> ",
-            &told,
+            &text,
             "</p>\n",
         );
     }
     for difference in against.told_conditions().filter(|difference| !difference.incomparable) {
-        let told = format!("{}.", differs(difference));
+        let text = format!("{}.", differs(difference));
         let class = "<p class=\"warning\"><strong>Measured differently:</strong> ";
-        body.element(class, &told, "</p>\n");
+        body.element(class, &text, "</p>\n");
     }
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
     let other: Vec<String> = against
@@ -128,13 +128,13 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         })
         .collect();
     if !other.is_empty() {
-        let told = format!("the figures do not tell what a setting did. {}.", other.join("; "));
-        body.element("<p class=\"warning\"><strong>Other machines:</strong> ", &told, "</p>\n");
+        let text = format!("the figures do not tell what a setting did. {}.", other.join("; "));
+        body.element("<p class=\"warning\"><strong>Other machines:</strong> ", &text, "</p>\n");
     }
     let length = length(&diff.sides[0], &diff.sides[against.side]);
     for row in against.figures.iter().filter(|row| row.is_total) {
         let Some(comparison) = &row.comparison else { continue };
-        let mut told = format!(
+        let mut text = format!(
             "{}: {} in {}, {} in {}: {}",
             figure_name(row.kind).trim(),
             figure(middle(&row.first), row.unit),
@@ -144,15 +144,15 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
             verdict(comparison.verdict)
         );
         match because(comparison, length) {
-            Some(why) => told += &format!(" ({why})."),
-            None => told.push('.'),
+            Some(why) => text += &format!(" ({why})."),
+            None => text.push('.'),
         }
         let class = match comparison.verdict {
             Verdict::Better => "<p class=\"lead good\">",
             Verdict::Worse => "<p class=\"lead bad\">",
             Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotSeen => "<p class=\"lead\">",
         };
-        body.element(class, &told, "</p>\n");
+        body.element(class, &text, "</p>\n");
     }
     figures(body, against, &names);
     culprits(body, against, &names);

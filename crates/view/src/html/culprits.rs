@@ -72,9 +72,9 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<
     let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
     let seconds = run.picture.duration.as_secs_f64();
     let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
-    let mut told = vec![explain(&culprit.subject)];
+    let mut lines = vec![explain(&culprit.subject)];
     let detail = words::detail(&culprit.subject, culprit.threads);
-    told.extend(Some(detail).filter(|detail| !detail.is_empty() && !told[0].contains(detail.as_str())));
+    lines.extend(Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())));
     let summed = summary_row(&run.summary, &culprit.subject);
     if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {
         let who =
@@ -82,7 +82,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         // A stall may have several parts of one culprit, each triggered by somebody.
         let share = percent_cell(sender.count as f64 / known.max(sender.count).max(1) as f64);
-        told.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
+        lines.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
     }
     vec![
         Cell::Culprit { number, text: name },
@@ -92,6 +92,6 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<
         Cell::Number(rate(per_sec)),
         Cell::Number(jitterscope_model::Nanos(culprit.total.0 / culprit.count.max(1)).to_string()),
         Cell::Number(culprit.max.to_string()),
-        Cell::Lines(told),
+        Cell::Lines(lines),
     ]
 }

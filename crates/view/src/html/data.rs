@@ -283,7 +283,7 @@ fn cpu_of(lane: &Lane) -> u32 {
 fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
     let (mut texts, mut known) = (Vec::new(), HashMap::new());
     let mut of = |sort: &PartSort| {
-        let numbers = told(sort, noun).into_iter().map(|text| {
+        let numbers = lines_of(sort, noun).into_iter().map(|text| {
             *known.entry(text).or_insert_with_key(|text: &String| {
                 texts.push(text.clone());
                 texts.len() - 1
@@ -296,24 +296,24 @@ fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
 }
 
 /// What else is known of parts of a sort, beside whose they are.
-fn told(sort: &PartSort, noun: Noun) -> Vec<String> {
+fn lines_of(sort: &PartSort, noun: Noun) -> Vec<String> {
     sort.part
         .as_ref()
         .map_or_else(|| vec!["one of many, which are not told apart".into()], |part| told_of(part, noun))
 }
 
 fn told_of(part: &Part, noun: Noun) -> Vec<String> {
-    let mut told = Vec::new();
-    told.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
-    told.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
+    let mut lines = Vec::new();
+    lines.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
+    lines.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
     if let Some(sender) = &part.culprit.sender {
         let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
         let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
-        told.push(format!("triggered by {}{pid} on CPU {}{via}", words::sender_name(sender), sender.cpu));
+        lines.push(format!("triggered by {}{pid} on CPU {}{via}", words::sender_name(sender), sender.cpu));
     }
-    told.extend(part.moved_from.map(|cpu| format!("the victim was moved from CPU {cpu}")));
-    told.extend(part.others_stalled.map(|n| format!("{n} other CPUs stalled at the same instant")));
-    told.push(format!(
+    lines.extend(part.moved_from.map(|cpu| format!("the victim was moved from CPU {cpu}")));
+    lines.extend(part.others_stalled.map(|n| format!("{n} other CPUs stalled at the same instant")));
+    lines.push(format!(
         "{} the {}",
         match part.placement.as_str() {
             "inside" => "inside",
@@ -325,8 +325,8 @@ fn told_of(part: &Part, noun: Noun) -> Vec<String> {
         },
         noun.one
     ));
-    told.push(format!("{} confidence: {}", part.confidence.as_str(), part.evidence));
-    told.iter().map(|text| crate::style::tame(text)).collect()
+    lines.push(format!("{} confidence: {}", part.confidence.as_str(), part.evidence));
+    lines.iter().map(|text| crate::style::tame(text)).collect()
 }
 
 /// One stall of a run, as a served page asks for it.

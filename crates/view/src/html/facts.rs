@@ -84,8 +84,8 @@ fn culprit(run: &Drawn, text: String) -> Cell {
 
 pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {
     body.section("trust", "How far to trust it");
-    let told = text::trust(summary);
-    body.facts(told.iter().map(|told| (told.name.as_str(), told.text.clone())));
+    let statements = text::trust(summary);
+    body.facts(statements.iter().map(|statement| (statement.name.as_str(), statement.text.clone())));
     let limited: Vec<_> =
         summary.sources.iter().filter(|source| source.status != SourceStatus::Available).collect();
     if !limited.is_empty() {
@@ -129,8 +129,8 @@ pub(super) fn machine(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn read<T>(reading: &Reading<T>, told: impl FnOnce(&T) -> String) -> String {
-    reading.value().map(told).unwrap_or_default()
+fn read<T>(reading: &Reading<T>, text: impl FnOnce(&T) -> String) -> String {
+    reading.value().map(text).unwrap_or_default()
 }
 
 fn more(machine: &MachineState) -> Vec<(&'static str, String)> {

@@ -3,7 +3,7 @@
 use super::markup::{Cell, Head, Markup};
 use crate::chart::shares::{self, Whole};
 use crate::number::{count, percent, percent_cell, span};
-use crate::text::{self, Told};
+use crate::text::{self, Statement};
 use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, RanInstead, ThreadAccount};
@@ -16,16 +16,16 @@ const BLOCKS: usize = 8;
 /// Rows of that.
 const INSTEAD: usize = 12;
 
-pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
+pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
     if summary.pipeline.is_some() || !summary.probe.cpus.is_empty() || !summary.passive.is_empty() {
         return Vec::new();
     }
     let threads = sorted(summary);
     let (Some(worst), all) = (threads.first(), threads.len()) else {
-        return vec![Told::plain("No thread was there to be followed.".into())];
+        return vec![Statement::plain("No thread was there to be followed.".into())];
     };
     let waited: Nanos = threads.iter().map(|thread| lost(thread)).sum();
-    let mut told = vec![Told::plain(format!(
+    let mut statements = vec![Statement::plain(format!(
         "{} followed for {} lost {waited} of the time in which {} wanted to run.",
         if all == 1 { "One thread".into() } else { format!("{} threads", count(all as u64)) },
         span(summary.run.duration_ns),
@@ -45,11 +45,11 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
         if let Some(ran) = RanInstead::by_program(&worst.ran_instead).iter().find(had_it) {
             text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
         }
-        told.push(Told::plain(text));
+        statements.push(Statement::plain(text));
     }
     let stopped: Nanos = threads.iter().map(|thread| thread.stopped_ns).sum();
-    told.extend(text::threads::stopped(stopped, all > 1).map(Told::plain));
-    told
+    statements.extend(text::threads::stopped(stopped, all > 1).map(Statement::plain));
+    statements
 }
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary) {

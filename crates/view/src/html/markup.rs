@@ -84,8 +84,8 @@ impl Markup {
             self.raw(" data-chart=\"").raw(name).raw("\"");
         }
         self.raw(">\n").piece(svg);
-        let told = "Tap the chart, or go to it with the Tab key, to see it larger.";
-        self.element("<figcaption class=\"note enlarge\">", told, "</figcaption>\n").raw("</figure>\n")
+        let hint = "Tap the chart, or go to it with the Tab key, to see it larger.";
+        self.element("<figcaption class=\"note enlarge\">", hint, "</figcaption>\n").raw("</figure>\n")
     }
 
     /// A table that scrolls by itself where it is too wide.

@@ -5,7 +5,7 @@ use super::markup::{Cell, Head, Markup};
 use crate::chart::ChartKind;
 use crate::drawn::Drawn;
 use crate::number::{count, percent_cell, rate, span};
-use crate::text::Told;
+use crate::text::Statement;
 use crate::words;
 use jitterscope_analyze::{
     Blame, BlameLevel, BlameRow, MESSAGE_LEVELS, PipelineSummary, RunSummary, TimesSummary,
@@ -14,9 +14,9 @@ use jitterscope_analyze::{
 /// Rows of blame.
 const ROWS: usize = 16;
 
-pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
+pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
     let Some(pipeline) = &summary.pipeline else { return Vec::new() };
-    let mut told = Vec::new();
+    let mut statements = Vec::new();
     for consumer in &pipeline.consumers {
         let times = &consumer.from_intended;
         let within: String = [("50", "half of them"), ("99", "99 %"), ("99.99", "99.99 %")]
@@ -28,7 +28,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
                 _ => format!("{who} within {time}, "),
             })
             .collect();
-        told.push(Told::plain(format!(
+        statements.push(Statement::plain(format!(
             "The {} received {} messages in {} ({} a second): {within}the slowest in {}. {} took longer than {}.",
             consumer.role,
             count(consumer.received),
@@ -42,7 +42,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
     let worst = pipeline.blame.iter().filter(|blame| blame.level == BlameLevel::Slow);
     for blame in worst {
         if let Some(row) = blame.rows.first() {
-            told.push(Told::plain(format!(
+            statements.push(Statement::plain(format!(
                 "{} of the {}'s slow messages' time: {}.",
                 percent_cell(row.share),
                 blame.role,
@@ -50,7 +50,7 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Told> {
             )));
         }
     }
-    told
+    statements
 }
 
 pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary) {

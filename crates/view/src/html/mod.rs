@@ -226,18 +226,18 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
 /// What it comes to, in a sentence or three.
 fn verdict(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
-    let mut told = text::verdict(summary);
-    told.extend(messages::verdict(summary));
-    told.extend(followed::verdict(summary));
+    let mut statements = text::verdict(summary);
+    statements.extend(messages::verdict(summary));
+    statements.extend(followed::verdict(summary));
     body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2>Verdict</h2>\n");
-    for (at, told) in told.iter().enumerate() {
-        let class = match told.tone {
+    for (at, statement) in statements.iter().enumerate() {
+        let class = match statement.tone {
             Some(Tone::Bad) => "<p class=\"lead bad\">",
             Some(Tone::Good) => "<p class=\"lead good\">",
             _ if at == 0 => "<p class=\"lead\">",
             _ => "<p>",
         };
-        body.element(class, &told.text, "</p>\n");
+        body.element(class, &statement.text, "</p>\n");
     }
     if let Some(why) = crate::text::headline::unproven(summary) {
         body.element("<p class=\"lead bad\">", &why, "</p>\n");

@@ -27,8 +27,8 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     if let Some(why) = &doubt {
         body.note(why);
     }
-    if let Some(told) = only_counted(run) {
-        body.note(&told);
+    if let Some(note) = only_counted(run) {
+        body.note(&note);
     }
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
     let mut heads = vec![Head::Number(""), Head::Number("length")];
@@ -48,7 +48,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
 /// What is not among them, where more messages were slow than were recorded one by one.
 fn only_counted(run: &Drawn) -> Option<String> {
     let slow = chart::slow_messages(run)?;
-    let told = format!(
+    let note = format!(
         "Of {} slow messages {} were recorded one by one, and these are the longest of those",
         count(slow),
         count(run.picture.stalls_read)
@@ -58,8 +58,8 @@ fn only_counted(run: &Drawn) -> Option<String> {
     let here = run.summary.worst.iter().map(|stall| stall.duration_ns.0).max().unwrap_or(0);
     // Distributions keep three digits.
     match longest > here as f64 * 1.01 {
-        true => Some(format!("{told}: the longest of all, {}, has no row.", Nanos(longest as u64))),
-        false => Some(format!("{told}; the others have no row.")),
+        true => Some(format!("{note}: the longest of all, {}, has no row.", Nanos(longest as u64))),
+        false => Some(format!("{note}; the others have no row.")),
     }
 }
 
@@ -72,7 +72,7 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
     }
     let mut parts = sums.into_rows();
     parts.sort_by_key(|part| std::cmp::Reverse(part.value));
-    let mut told: Vec<String> = parts
+    let mut lines: Vec<String> = parts
         .iter()
         .take(PARTS)
         .map(|part| {
@@ -82,7 +82,7 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
         })
         .collect();
     if parts.len() > PARTS {
-        told.push(format!("{} more", parts.len() - PARTS));
+        lines.push(format!("{} more", parts.len() - PARTS));
     }
     let mut place = vec![format!("CPU {}", stall.cpu), stall.victim.clone()];
     place.extend(stall.together.as_ref().map(|together| format!("together on CPUs {}", together.cpus)));
@@ -91,7 +91,7 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
         Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
         Cell::Number(stall.duration_ns.to_string()),
     ];
-    cells.extend(proven.then_some(Cell::Lines(told)));
+    cells.extend(proven.then_some(Cell::Lines(lines)));
     cells.extend([
         Cell::Stall { id: stall.stall.0, text: moment(stall.start_offset_ns) },
         Cell::Text(format!("{}.{:06}", utc(stall.start_realtime_ns), nanos / 1000)),

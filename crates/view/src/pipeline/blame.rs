@@ -27,8 +27,8 @@ pub(crate) fn told_of(pipeline: &PipelineSummary, role: PipelineRole) -> Option<
     let of = |level| pipeline.blame.iter().find(move |blame| blame.role == role && blame.level == level);
     // Of a storm of slow messages only some have a row, and those need not be above the percentile.
     let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
-    let told = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
-    told.filter(|blame| blame.above > 0)
+    let found = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
+    found.filter(|blame| blame.above > 0)
 }
 
 fn table(page: &mut Page, blame: &Blame) {

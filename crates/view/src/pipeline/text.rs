@@ -131,9 +131,9 @@ fn ring(page: &mut Page, pipeline: &PipelineSummary) {
 }
 
 fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
-    let told: Vec<String> = pipeline.consumers.iter().map(slow).collect();
+    let lines: Vec<String> = pipeline.consumers.iter().map(slow).collect();
     page.heading("SLOW MESSAGES", "from the intended publication");
-    for line in told {
+    for line in lines {
         page.prose(None, 2, &line);
     }
     if summary.worst.is_empty() {

@@ -42,8 +42,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         columns.push(Column::total(&summary.probe.total));
     }
     // A percentile that no CPU has enough stalls for needs no row.
-    let told = |row: &usize| columns.iter().any(|column| column.cells[*row] != "-");
-    let rows: Vec<usize> = (0..NAMES.len()).filter(told).collect();
+    let has_any = |row: &usize| columns.iter().any(|column| column.cells[*row] != "-");
+    let rows: Vec<usize> = (0..NAMES.len()).filter(has_any).collect();
     for (at, block) in columns.chunks(per_block).enumerate() {
         if at > 0 {
             page.line("");

@@ -32,12 +32,12 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     page.heading(title, &remark);
     page.line(&page.style.paint(Tone::Dim, head));
     let sleeper = summary.wakeup.is_some();
-    let mut told = HashSet::new();
-    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"], &mut told);
+    let mut printed = HashSet::new();
+    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"], &mut printed);
     if !attribution.unexplained.classes.is_empty() {
         let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"], &mut told);
+        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"], &mut printed);
         if let Some(text) = words::possibilities(summary) {
             page.prose(None, 2, &text);
         }
@@ -50,13 +50,13 @@ fn rows<'a>(
     sleeper: bool,
     rows: &'a [CulpritRow],
     [one, several]: [&str; 2],
-    told: &mut HashSet<&'a str>,
+    printed: &mut HashSet<&'a str>,
 ) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| {
             other.subject.kind() == row.subject.kind() && other.subject.name() == row.subject.name()
         };
-        let is_told = row.share >= EXPLAINED_FROM && !told.insert(&row.explanation);
+        let is_told = row.share >= EXPLAINED_FROM && !printed.insert(&row.explanation);
         culprit(page, row, sleeper || rows.iter().filter(same).count() > 1, is_told);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
@@ -93,11 +93,11 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, is_told: bool) {
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = words::detail(&row.subject, row.threads);
     // What an unexplained class is, its phrase says.
-    let told = !detail.is_empty() && (detailed || explained);
+    let shows_detail = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
     // Of small shares nothing follows: there a cut detail tells rows apart.
     let left = room.saturating_sub(used + 2);
-    let beside = told && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
+    let beside = shows_detail && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
     if beside {
         line += &page.style.paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
@@ -190,17 +190,17 @@ mod tests {
             };
             sender_text(&row, &sender)
         };
-        let told = |context, comm, tid, times| told_of(context, comm, tid, times, 12);
+        let text_of = |context, comm, tid, times| told_of(context, comm, tid, times, 12);
         let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
         let softirq = ExecutionContext::Softirq;
         assert_eq!(
-            told(softirq, Some("udp-send"), Some(12), 12),
+            text_of(softirq, Some("udp-send"), Some(12), 12),
             "woken by a softirq on top of udp-send (CPU 0)"
         );
-        assert_eq!(told(softirq, None, None, 12), "woken by a softirq (CPU 0)");
-        assert_eq!(told(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
-        assert_eq!(told(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
-        assert_eq!(told(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
+        assert_eq!(text_of(softirq, None, None, 12), "woken by a softirq (CPU 0)");
+        assert_eq!(text_of(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
+        assert_eq!(text_of(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
+        assert_eq!(text_of(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
         // Of whom nothing is known, nothing is said: it may have been the same one.
         let cron = |times, known| told_of(thread, Some("cron"), Some(12), times, known);
         assert_eq!(cron(3, 3), "woken by cron (pid 12, CPU 0), in all 3 known cases of 12");

@@ -19,7 +19,7 @@ mod worst;
 
 pub(crate) use brief::message_headline;
 pub use brief::{Next, Step, brief};
-pub(crate) use page::{Page, Told};
+pub(crate) use page::{Page, Statement};
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
 
@@ -86,7 +86,7 @@ fn followed(summary: &RunSummary, style: Style) -> String {
 }
 
 /// What was measured by a probe that spins or sleeps, in sentences; nothing of other runs.
-pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
+pub(crate) fn verdict(summary: &RunSummary) -> Vec<Statement> {
     let mut page = Page::gathering();
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
@@ -98,18 +98,18 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Told> {
         None if cpus.is_empty() => {}
         None => headline::stolen(&mut page, summary, &cpus),
     }
-    page.into_told()
+    page.into_statements()
 }
 
 /// What the verdicts rest on, fact by fact.
-pub(crate) fn trust(summary: &RunSummary) -> Vec<Told> {
+pub(crate) fn trust(summary: &RunSummary) -> Vec<Statement> {
     let mut page = Page::gathering();
     match summary.probe.cpus.is_empty() {
         true if !summary.passive.is_empty() => trust::of_watched(&mut page, summary),
         true => trust::of_followed(&mut page, summary),
         false => trust::render(&mut page, summary),
     }
-    page.into_told()
+    page.into_statements()
 }
 
 /// Of CPUs that were watched: whose they are, what was taken from that, by whom.

@@ -5,7 +5,7 @@ use jitterscope_analyze::RunSummary;
 
 /// One thing that a report says, for other views.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Statement {
     /// What it is about; empty of prose.
     pub(crate) name: String,
     /// How it is meant.
@@ -14,9 +14,9 @@ pub(crate) struct Told {
     pub(crate) text: String,
 }
 
-impl Told {
-    pub(crate) fn plain(text: String) -> Told {
-        Told { name: String::new(), tone: None, text }
+impl Statement {
+    pub(crate) fn plain(text: String) -> Statement {
+        Statement { name: String::new(), tone: None, text }
     }
 }
 
@@ -25,21 +25,21 @@ pub(crate) struct Page {
     out: String,
     pub(crate) style: Style,
     /// What is said is gathered here instead, where another view wants it.
-    told: Option<Vec<Told>>,
+    statements: Option<Vec<Statement>>,
 }
 
 impl Page {
     pub(crate) fn new(style: Style) -> Page {
-        Page { out: String::new(), style, told: None }
+        Page { out: String::new(), style, statements: None }
     }
 
     /// One that gathers what is said, for another view.
     pub(super) fn gathering() -> Page {
-        Page { told: Some(Vec::new()), ..Page::new(Style::default()) }
+        Page { statements: Some(Vec::new()), ..Page::new(Style::default()) }
     }
 
-    pub(super) fn into_told(self) -> Vec<Told> {
-        self.told.unwrap_or_default()
+    pub(super) fn into_statements(self) -> Vec<Statement> {
+        self.statements.unwrap_or_default()
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -66,8 +66,8 @@ impl Page {
 
     /// Gathers what is said, where another view wants it.
     pub(super) fn gathers(&mut self, name: &str, tone: Option<Tone>, text: &str) -> bool {
-        let told = Told { name: name.to_owned(), tone, text: text.to_owned() };
-        self.told.as_mut().map(|all| all.push(told)).is_some()
+        let statement = Statement { name: name.to_owned(), tone, text: text.to_owned() };
+        self.statements.as_mut().map(|all| all.push(statement)).is_some()
     }
 
     /// Prose over the whole width.

@@ -4,7 +4,7 @@ use crate::number::{count, percent};
 use jitterscope_analyze::{Price, Taken};
 use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost};
 
-/// Classes of events told by name.
+/// Classes of events named.
 const TOLD: usize = 3;
 
 /// How many records of what, what each took, what that comes to, and our own thread.
@@ -50,10 +50,10 @@ fn classes(price: &Price, all: u64) -> String {
     let mut largest: Vec<(&EventClass, u64)> = price.events.iter().map(|(class, n)| (class, *n)).collect();
     largest.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let of = |n: u64| percent(n as f64 / all as f64);
-    let told = largest.iter().take(TOLD).map(|(class, n)| format!("{} {}", of(*n), word(class)));
+    let named = largest.iter().take(TOLD).map(|(class, n)| format!("{} {}", of(*n), word(class)));
     let rest: u64 = largest.iter().skip(TOLD).map(|(_, n)| *n).sum();
     let rest = (rest > 0).then(|| format!("{} others", of(rest)));
-    told.chain(rest).collect::<Vec<_>>().join(", ")
+    named.chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 fn word(class: &EventClass) -> String {
@@ -123,8 +123,11 @@ mod tests {
              thread took 4.20 % of a CPU"
         );
         let followed = Taken { least_of_stolen: None, most_of_stolen: None, ..taken };
-        let told = text(&price(Some(record), Some(followed)));
-        assert!(told.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"), "{told}");
+        let text_of_it = text(&price(Some(record), Some(followed)));
+        assert!(
+            text_of_it.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"),
+            "{text_of_it}"
+        );
         let unknown = text(&price(None, None));
         assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
         let graph = GraphPrice {

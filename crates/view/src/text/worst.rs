@@ -68,7 +68,7 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
         let left = culprits.len() - at;
         let share = share(*net);
         let separator = if at == 0 { "" } else { ", " };
-        // The first part is always told, if need be cut; a later one only when `+n more` fits behind it.
+        // The first part is always shown, if need be cut; a later one only when `+n more` fits behind it.
         let reserve = if left > 1 { format!(", +{} more", left - 1).len() } else { 0 };
         let space = room.saturating_sub(text.width() + separator.len() + share.len() + 1 + reserve);
         let name = who.name();

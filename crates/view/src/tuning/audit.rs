@@ -306,7 +306,7 @@ mod tests {
     use super::*;
     use jitterscope_model::{Nanos, Subject, Work};
     use jitterscope_platform::Machine;
-    use jitterscope_tune::{Inspection, MeasuredCulprit, RunEvidence, Select, audit, catalogue, plan};
+    use jitterscope_tune::{Inspection, MeasuredCulprit, RunCulprits, Select, audit, catalogue, plan};
     use std::fs;
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -330,7 +330,7 @@ mod tests {
     fn evidence_leads_and_every_line_fits() {
         let (_dir, machine) = machine();
         let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
-        let evidence = RunEvidence {
+        let measured = RunCulprits {
             run: "r1 (BASELINE)".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![MeasuredCulprit {
@@ -338,9 +338,9 @@ mod tests {
                 total_ns: Nanos(123_456),
                 count: 10,
             }],
-            ..RunEvidence::default()
+            ..RunCulprits::default()
         };
-        let audit = audit(&machine, &goal, Some(&evidence));
+        let audit = audit(&machine, &goal, Some(&measured));
         assert_eq!(audit.knobs[0].id, "vmstat");
         for all in [false, true] {
             let text = super::audit(&audit, all, Some("r1"), Style::default());
@@ -350,7 +350,7 @@ mod tests {
                 "{text}"
             );
         }
-        let plan = plan(&machine, &goal, &Select::RunEvidence(evidence), &[], false).unwrap();
+        let plan = plan(&machine, &goal, &Select::RunCulprits(measured), &[], false).unwrap();
         let run =
             NamedRun { id: "r1", program: "jitterscope --runs a", as_root: "sudo jitterscope --runs b" };
         let advice = advice(&audit, &plan, &run, None, 3, Style::default());

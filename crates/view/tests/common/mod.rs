@@ -179,7 +179,7 @@ impl Scenario {
         self.summed_up(SummaryBuilder::new(&self.manifest))
     }
 
-    /// With what a report looks for unless told otherwise.
+    /// With what a report looks for unless asked otherwise.
     pub fn summary_with_periods(&self) -> RunSummary {
         self.summed_up(SummaryBuilder::new(&self.manifest).periods(Effort::BRIEF))
     }

@@ -77,14 +77,14 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A boot that was to have the parameter and has not: it is told what is missing and what to do, the plan and the runs
+/// A boot that was to have the parameter and has not: it is shown what is missing and what to do, the plan and the runs
 /// that are made are kept, and nothing is changed.
 fn unready(finding: &mut Finding, steps: &steps::Steps) {
     // Long lines are wrapped.
     let error = steps.err("unready").split_whitespace().collect::<Vec<_>>().join(" ");
     let code = steps.code("unready");
     let missing = error.contains("not in force") && error.contains("isolcpus=domain,1");
-    let told = format!("a boot that lacks it is told what is missing ({code:?}): {error:.400}");
+    let told = format!("a boot that lacks it is shown what is missing ({code:?}): {error:.400}");
     finding.check(code == Some(1) && missing, told);
     let to_do = ["kernel's command line", "reboot", "same command"];
     finding.check(to_do.iter().all(|word| error.contains(word)), "and what to do");

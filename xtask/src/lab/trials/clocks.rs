@@ -5,7 +5,7 @@ use super::Finding;
 use super::steps::{self, source, word};
 use serde_json::Value;
 
-/// With `lockdown=confidentiality` the kernel gives nobody its events: what was measured is still told, and
+/// With `lockdown=confidentiality` the kernel gives nobody its events: what was measured is still reported, and
 /// why nobody is named.
 pub fn lockdown(finding: &mut Finding) -> anyhow::Result<()> {
     let guest = Guest::new(Kernel::V6_1).append("lockdown=confidentiality");
@@ -59,7 +59,7 @@ step tsc jitterscope record --cpus 1 -d 1s -q --clock tsc
         finding.check(clock == "monotonic_raw", format!("{name}: the probe reads {clock}"));
         proven(finding, name, &report, &steps.out("text"));
         let warned = report["warnings"].to_string();
-        finding.check(warned.contains("clock-fallback"), format!("{name}: the fallback is told"));
+        finding.check(warned.contains("clock-fallback"), format!("{name}: the fallback is reported"));
     }
     Ok(())
 }

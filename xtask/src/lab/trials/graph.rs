@@ -63,7 +63,7 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     finding.check(told, "the timeline shows calls with their own times");
     let price = steps.json("work")?["trust"]["price"]["graph"].clone();
     let records = price["records"].as_u64().unwrap_or_default();
-    finding.check(records > 0, format!("its price is told: {price}"));
+    finding.check(records > 0, format!("its price is reported: {price}"));
     let full = steps.out("work-full");
     finding.check(full.contains("looking into kernel functions took"), "in the full report, too");
     let all = steps.json("all-stall")?;

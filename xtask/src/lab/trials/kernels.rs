@@ -139,7 +139,7 @@ fn lacks_csd(finding: &mut Finding, report: &Value) {
     finding.check(lost.contains("csd:csd_function_entry"), format!("what the kernel lacks is named: {lost}"));
 }
 
-/// Every disturbance is found and named, or was not injected for a reason that is told.
+/// Every disturbance is found and named, or was not injected for a reason that is reported.
 fn selftest(finding: &mut Finding, score: &Value) {
     let rows = score["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     let kinds: Vec<String> = rows.iter().map(|row| word(row, "kind")).collect();

@@ -50,7 +50,7 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let report = steps.json("attach")?;
     let (from, until) = followed(&report)?;
     let ours = ours(&steps)?;
-    // What is under way at either end is told by one of them alone.
+    // What is under way at either end is reported by one of them alone.
     let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
     let theirs: Vec<Taken> = steps.file("judge").lines().filter_map(record).collect();
     let mut classes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();

@@ -62,7 +62,8 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
     let queue = queue.and_then(|line| line.split('/').nth(3)).unwrap_or("none");
     let told = applied.contains("left to the kernel, which manages them")
         && applied.contains(&format!("/proc/irq/{queue}/smp_affinity_list -> "));
-    finding.check(told, format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and told"));
+    finding
+        .check(told, format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and reported"));
     Ok(())
 }
 

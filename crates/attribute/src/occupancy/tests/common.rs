@@ -297,7 +297,7 @@ pub(super) fn merged(stretches: impl Iterator<Item = (u64, u64, Who)>) -> Stretc
 }
 
 /// A window in the same words.
-pub(super) fn told(window: &Window) -> Stretches {
+pub(super) fn stretches(window: &Window) -> Stretches {
     merged(window.slices.iter().map(|slice| {
         let (frame, root) = (window.frame(slice.frame), window.frame(window.root(slice.frame)));
         let key = if frame.class.is_root() { 0 } else { frame.key };

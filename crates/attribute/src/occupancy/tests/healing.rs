@@ -41,7 +41,7 @@ proptest! {
         let mut events = paper.events.clone();
         events.remove(gone);
         let window = window(&events, 0, paper.now);
-        let after = told(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
+        let after = stretches(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
         let truth = paper.between(healed, paper.now);
         prop_assert_eq!(
             merged(after.filter(|(a, b, _)| a < b)),
@@ -67,7 +67,7 @@ proptest! {
         let after = paper.events.get(gone + 1).map_or(paper.now, |event| event.time.0);
         let mut events = paper.events.clone();
         events.remove(gone);
-        let found = told(&window(&events, 0, paper.now));
+        let found = stretches(&window(&events, 0, paper.now));
         let cut = |from: u64, until: u64| {
             let clipped = found.iter().map(move |(a, b, who)| (*a.max(&from), *b.min(&until), *who));
             merged(clipped.filter(|(a, b, _)| a < b))
@@ -103,7 +103,7 @@ proptest! {
         let healed = paper.events.iter()
             .find(|event| event.time.0 > to && matches!(event.kind, EventKind::SchedSwitch { .. }))
             .map_or(paper.now, |event| event.time.0);
-        let after = told(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
+        let after = stretches(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
         let truth = paper.between(healed, paper.now);
         prop_assert_eq!(
             merged(after.filter(|(a, b, _)| a < b)),
@@ -128,7 +128,7 @@ fn a_probe_that_read_the_clock_had_nothing_open() {
     let mut window = Window::default();
     machine.close_mark(mark, Ticks(600), &mut window);
     let timer = Who { class: Class::LocalTimer, key: 0, tid: VICTIM };
-    assert_eq!(told(&window), [(300, 400, turn(VICTIM)), (400, 500, timer), (500, 600, turn(VICTIM))]);
+    assert_eq!(stretches(&window), [(300, 400, turn(VICTIM)), (400, 500, timer), (500, 600, turn(VICTIM))]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_lost_exit_ends_where_the_next_interrupt_of_its_sort_begins() {
     let outcomes: Vec<Outcome> =
         window.frames.iter().filter(|f| f.class == Class::LocalTimer).map(|f| f.outcome).collect();
     assert_eq!(outcomes, [Outcome::Unseen, Outcome::Closed]);
-    assert_eq!(told(&window).last(), Some(&(1100, 1200, turn(VICTIM))));
+    assert_eq!(stretches(&window).last(), Some(&(1100, 1200, turn(VICTIM))));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
         .collect();
     let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
     assert_eq!(
-        told(&window(&events, 0, 1000)),
+        stretches(&window(&events, 0, 1000)),
         [
             (0, 100, turn(VICTIM)),
             (100, 500, nobody(Class::Unrecorded)),
@@ -170,7 +170,7 @@ fn a_charge_tells_since_when_the_thread_has_run() {
     let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
     let window = window(&events, 0, 1000);
     assert_eq!(
-        told(&window),
+        stretches(&window),
         [
             (0, 100, turn(VICTIM)),
             (100, 200, nobody(Class::Unrecorded)),
@@ -184,7 +184,7 @@ fn a_charge_tells_since_when_the_thread_has_run() {
     let charge = at(550, 200, EventKind::StatRuntime { tid: 200, runtime_ns: 10_000 });
     let [entry, exit] = tick(500, 600, 200);
     let events = [switch(100, VICTIM, 0), entry, charge, exit];
-    assert_eq!(told(&super::common::window(&events, 0, 700))[1], (100, 500, turn(200)));
+    assert_eq!(stretches(&super::common::window(&events, 0, 700))[1], (100, 500, turn(200)));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn records_in_the_middle_of_a_switch_and_in_an_nmi_tell_nothing_of_who_runs() {
     ];
     let handler = Who { class: Class::Nmi, key: 9, tid: 200 };
     assert_eq!(
-        told(&window(&events, 0, 400)),
+        stretches(&window(&events, 0, 400)),
         [
             (0, 100, turn(VICTIM)),
             (100, 101, turn(200)),
@@ -234,7 +234,7 @@ fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
     };
     assert_eq!(name(1000), Some(sha1sum));
     assert_eq!(name(900), Some(sha1sum));
-    // What came later is not told of a window that had ended.
+    // What came later is not reported of a window that had ended.
     assert_eq!(name(800), Some(sh));
 }
 
@@ -260,6 +260,6 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
         records(&back).iter().for_each(|record| machine.record(record));
         let mut window = Window::default();
         machine.close_mark(mark, Ticks(600), &mut window);
-        assert_eq!(told(&window), [(500, 600, expected)]);
+        assert_eq!(stretches(&window), [(500, 600, expected)]);
     }
 }

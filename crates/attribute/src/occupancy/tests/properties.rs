@@ -73,7 +73,7 @@ proptest! {
         let until = paper.truth.iter().find(nmi).map_or(until, |nmi| nmi.1);
         let window = window(&paper.events, from, until);
         tiles(&window)?;
-        prop_assert_eq!(told(&window), paper.between(from, until));
+        prop_assert_eq!(stretches(&window), paper.between(from, until));
     }
 
     #[test]
@@ -153,7 +153,7 @@ proptest! {
             machine.close_mark(mark, Ticks(until), &mut found);
             tiles(&found)?;
             let alone = window(&paper.events, from, until);
-            prop_assert_eq!(told(&found), told(&alone));
+            prop_assert_eq!(stretches(&found), stretches(&alone));
             prop_assert_eq!(&found.slices.len(), &alone.slices.len());
         }
     }

@@ -61,7 +61,7 @@ fn speed() {
     let mut stalls: Vec<Vec<KernelEvent>> = (0..STALLS).map(|n| disturbance(n * 1000)).collect();
     stalls.iter_mut().flatten().for_each(|event| share_text(event, &mut texts));
     let count = stalls.iter().map(Vec::len).sum::<usize>() as u64;
-    let told = |what: &str, begin: Instant| {
+    let timed = |what: &str, begin: Instant| {
         let ns = begin.elapsed().as_nanos() as u64;
         println!("{what}: {:.1} ns a record", ns as f64 / count as f64);
         ns
@@ -74,21 +74,21 @@ fn speed() {
         let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
         black_box(Timeline::build(&stall, events, TickRate::NANOSECONDS));
     }
-    let before = told("the older reading, stall by stall", begin);
+    let before = timed("the older reading, stall by stall", begin);
 
     let mut names = names();
     let begin = Instant::now();
     for event in stalls.iter().flatten() {
         black_box(Record::new(event, &mut names));
     }
-    told("to 32 bytes", begin);
+    timed("to 32 bytes", begin);
     let records: Vec<_> = stalls.iter().map(|events| records_with(events, &mut names)).collect();
 
     let mut quiet = machine();
     let begin = Instant::now();
     records.iter().flatten().for_each(|record| quiet.record(record));
     black_box(quiet.turn());
-    told("the machine, nobody asks", begin);
+    timed("the machine, nobody asks", begin);
 
     let (mut asked, mut window) = (machine(), Window::default());
     let begin = Instant::now();
@@ -99,6 +99,6 @@ fn speed() {
         asked.close_mark(mark, Ticks(n as u64 * 1000 + 420), &mut window);
         black_box(&window);
     }
-    let now = told("the machine, each stall asked for", begin);
+    let now = timed("the machine, each stall asked for", begin);
     println!("ratio {:.2}", before as f64 / now as f64);
 }

@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn who_came_by_ssh_is_told_the_tunnel() {
-        let told = tunnel(Some("192.0.2.7 50000 192.0.2.1 22"), Some("ann"), 8000);
-        assert_eq!(told.as_deref(), Some("ssh -N -L 8000:127.0.0.1:8000 ann@192.0.2.1"));
-        let told = tunnel(Some("192.0.2.7 50000 192.0.2.1 2222"), None, 8000);
-        assert_eq!(told.as_deref(), Some("ssh -p 2222 -N -L 8000:127.0.0.1:8000 192.0.2.1"));
+        let command = tunnel(Some("192.0.2.7 50000 192.0.2.1 22"), Some("ann"), 8000);
+        assert_eq!(command.as_deref(), Some("ssh -N -L 8000:127.0.0.1:8000 ann@192.0.2.1"));
+        let command = tunnel(Some("192.0.2.7 50000 192.0.2.1 2222"), None, 8000);
+        assert_eq!(command.as_deref(), Some("ssh -p 2222 -N -L 8000:127.0.0.1:8000 192.0.2.1"));
         for connection in [None, Some(""), Some("a b"), Some("a 1 `x` 22"), Some("a 1 b x")] {
             assert_eq!(tunnel(connection, None, 8000), None);
         }

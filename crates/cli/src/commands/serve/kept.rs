@@ -21,7 +21,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// `None` where it cannot be told: then nothing is kept.
+    /// `None` where it is not known: then nothing is kept.
     fn look(path: &Path) -> Option<Folder> {
         let mut files = Vec::new();
         for entry in fs::read_dir(path).ok()? {

@@ -100,8 +100,8 @@ impl Answer {
 pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
     let opener = args.open.then(opener).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|error| {
-        let told = format!("port {} of 127.0.0.1 cannot be had: {error}", args.port);
-        anyhow::Error::from(UsageError(told))
+        let text = format!("port {} of 127.0.0.1 cannot be had: {error}", args.port);
+        anyhow::Error::from(UsageError(text))
     })?;
     let port = listener.local_addr().context("the port cannot be learnt")?.port();
     let server = Server {
@@ -141,7 +141,7 @@ fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
             continue;
         };
         let (server, connections) = (Arc::clone(server), Arc::clone(&connections));
-        // Whoever hangs up is not told, nor whoever no thread can be had for.
+        // Nobody hears of it who hangs up, or for whom no thread can be had.
         let _ =
             thread::Builder::new().name("js-serve".into()).spawn(move || server.serve(&stream, &connections));
     }

@@ -80,10 +80,10 @@ impl Http {
         server.ping(place)?;
         let (queue, batches) = sync_channel(limits.queue);
         let closing = Arc::new(AtomicBool::new(false));
-        let (of_worker, told) = (Arc::clone(&server), Arc::clone(&closing));
+        let (of_worker, of_end) = (Arc::clone(&server), Arc::clone(&closing));
         let worker = std::thread::Builder::new()
             .name("js-influx".into())
-            .spawn(move || send_all(&of_worker, &batches, &told))
+            .spawn(move || send_all(&of_worker, &batches, &of_end))
             .map_err(ExportError::Thread)?;
         let batch = Batch { bytes: Vec::new(), lines: 0 };
         Ok(Http { server, batch, pace, queue, worker, closing, first: 0, dropped: 0 })

@@ -16,7 +16,7 @@ const NAME: usize = 39;
 const EXPLAINED_FROM: f64 = 0.005;
 
 /// One culprit.
-struct Row<'a> {
+struct RankedCulprit<'a> {
     share: f64,
     total: Nanos,
     times: u64,
@@ -31,7 +31,7 @@ struct Row<'a> {
 /// The biggest, and what they leave.
 pub(super) struct Ranking<'a> {
     head: String,
-    rows: Vec<Row<'a>>,
+    rows: Vec<RankedCulprit<'a>>,
     /// How many more there are, with what share and time.
     rest: (usize, f64, Nanos),
 }
@@ -49,7 +49,7 @@ impl<'a> Ranking<'a> {
 
     /// Of what held up the messages of a consumer.
     pub(super) fn of_blame(blame: &'a Blame) -> Option<Ranking<'a>> {
-        let all = blame.rows.iter().map(|row| Row {
+        let all = blame.rows.iter().map(|row| RankedCulprit {
             share: row.share,
             total: row.total_ns,
             times: row.messages,
@@ -62,7 +62,7 @@ impl<'a> Ranking<'a> {
         Ranking::of("time", "messages", all.collect())
     }
 
-    fn of(time: &str, times: &str, mut rows: Vec<Row<'a>>) -> Option<Ranking<'a>> {
+    fn of(time: &str, times: &str, mut rows: Vec<RankedCulprit<'a>>) -> Option<Ranking<'a>> {
         rows.sort_by_key(|row| std::cmp::Reverse(row.total));
         // What alike rows are told apart by; otherwise the explanation of such a class says what it is.
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
@@ -99,10 +99,10 @@ impl<'a> Ranking<'a> {
             self.rows.len()
         };
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
-        let mut told = HashSet::new();
+        let mut printed = HashSet::new();
         for row in rows {
             row_line(&mut page, row);
-            if !told.insert(&row.phrase) {
+            if !printed.insert(&row.phrase) {
                 continue;
             }
             if spare > 0 && row.share >= EXPLAINED_FROM && !row.phrase.is_empty() {
@@ -122,8 +122,8 @@ impl<'a> Ranking<'a> {
     }
 }
 
-fn of_culprit(row: &CulpritRow) -> Row<'_> {
-    Row {
+fn of_culprit(row: &CulpritRow) -> RankedCulprit<'_> {
+    RankedCulprit {
         share: row.share,
         total: row.total_ns,
         times: row.count,
@@ -135,7 +135,7 @@ fn of_culprit(row: &CulpritRow) -> Row<'_> {
     }
 }
 
-fn row_line(page: &mut Page, row: &Row<'_>) {
+fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
     let numbers = format!(
         "{:>8} {:>8} {:>10} {:>8}  ",
         percent_cell(row.share),

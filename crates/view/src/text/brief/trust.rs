@@ -8,11 +8,11 @@ use crate::text::{Page, price, short_cpus_text};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::CpuSet;
 
-/// Warnings told, each by its first sentence.
+/// Warnings shown, each by its first sentence.
 const WARNINGS: usize = 2;
 
 /// With so many lines for a warning; with none they are counted. What hinders a comparison with the run before is
-/// always told.
+/// always shown.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Option<&str>, lines: usize) {
     let (sound, text) = line(summary);
     let tone = (!sound).then_some(Tone::Warning);
@@ -20,13 +20,13 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Opt
     if let Some(text) = unlike_the_last {
         warning(page, text, 2);
     }
-    let told = if lines == 0 { 0 } else { WARNINGS };
-    for one in summary.warnings.iter().take(told) {
+    let shown = if lines == 0 { 0 } else { WARNINGS };
+    for one in summary.warnings.iter().take(shown) {
         warning(page, first_sentence(&crate::warnings::warning(&one.warning)), lines);
     }
-    let more = summary.warnings.len().saturating_sub(told);
+    let more = summary.warnings.len().saturating_sub(shown);
     if more > 0 {
-        let warnings = counted(more, if told > 0 { "more warning" } else { "warning" });
+        let warnings = counted(more, if shown > 0 { "more warning" } else { "warning" });
         page.line(&format!("  {warnings} in the full report"));
     }
 }

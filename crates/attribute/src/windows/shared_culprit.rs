@@ -14,20 +14,20 @@ const MOST_FRAMES: usize = 1 << 14;
 
 /// A culprit that slices share.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct SharedCulprit {
     culprit: Arc<Culprit>,
     /// `None` where whoever made it has no numbers.
     number: Option<SubjectNo>,
 }
 
-impl Told {
+impl SharedCulprit {
     /// The same to share.
     pub(crate) fn shared(&self) -> &Arc<Culprit> {
         &self.culprit
     }
 }
 
-impl Deref for Told {
+impl Deref for SharedCulprit {
     type Target = Culprit;
 
     fn deref(&self) -> &Culprit {
@@ -35,17 +35,17 @@ impl Deref for Told {
     }
 }
 
-impl PartialEq for Told {
-    fn eq(&self, other: &Told) -> bool {
+impl PartialEq for SharedCulprit {
+    fn eq(&self, other: &SharedCulprit) -> bool {
         self.culprit == other.culprit
     }
 }
 
-impl Eq for Told {}
+impl Eq for SharedCulprit {}
 
-impl From<Culprit> for Told {
-    fn from(culprit: Culprit) -> Told {
-        Told { culprit: Arc::new(culprit), number: None }
+impl From<Culprit> for SharedCulprit {
+    fn from(culprit: Culprit) -> SharedCulprit {
+        SharedCulprit { culprit: Arc::new(culprit), number: None }
     }
 }
 
@@ -72,35 +72,35 @@ impl Known {
     }
 }
 
-/// The slices that waits were given so far.
+/// Culprits of frames that waits met so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tellers {
-    frames: FxHashMap<Known, Arc<Told>>,
+pub(crate) struct CulpritCache {
+    frames: FxHashMap<Known, Arc<SharedCulprit>>,
     pub(crate) subjects: Subjects,
 }
 
-impl Tellers {
+impl CulpritCache {
     /// The number of a culprit's subject.
-    pub(crate) fn number(&mut self, told: &Told) -> SubjectNo {
-        told.number.unwrap_or_else(|| self.subjects.number(&told.subject))
+    pub(crate) fn number(&mut self, culprit: &SharedCulprit) -> SubjectNo {
+        culprit.number.unwrap_or_else(|| self.subjects.number(&culprit.subject))
     }
 
     /// Whom to blame for a frame in somebody's wait.
-    pub(super) fn told(&mut self, owner: u32, named: &Named<'_>) -> Arc<Told> {
+    pub(super) fn culprit(&mut self, owner: u32, named: &Named<'_>) -> Arc<SharedCulprit> {
         let known = named.is_the_same_for_all(owner).then(|| Known::of(named.naming.cpu, named.frame(owner)));
-        if let Some(told) = known.and_then(|known| self.frames.get(&known)) {
-            return Arc::clone(told);
+        if let Some(culprit) = known.and_then(|known| self.frames.get(&known)) {
+            return Arc::clone(culprit);
         }
         let culprit = culprit(owner, named);
         let number = Some(self.subjects.number(&culprit.subject));
-        let told = Arc::new(Told { culprit, number });
+        let culprit = Arc::new(SharedCulprit { culprit, number });
         if let Some(known) = known.filter(|_| !named.has_folded()) {
             if self.frames.len() >= MOST_FRAMES {
                 self.frames.clear();
             }
-            self.frames.insert(known, Arc::clone(&told));
+            self.frames.insert(known, Arc::clone(&culprit));
         }
-        told
+        culprit
     }
 }
 

@@ -23,7 +23,7 @@ pub struct MeasuredCulprit {
 
 /// What a run measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunEvidence {
+pub struct RunCulprits {
     /// The run, for display.
     pub run: String,
     /// Measured time, summed over the CPUs.
@@ -117,7 +117,7 @@ impl Sets {
     }
 }
 
-impl RunEvidence {
+impl RunCulprits {
     /// What a run measured, by program. `attributions` are the run's rows, and stalls are counted by them. Of
     /// threads that were followed the time is not: messages that queue up behind one stall share its time, so that
     /// what ran instead of them is counted once a thread, as what each of them lost.
@@ -127,7 +127,7 @@ impl RunEvidence {
     pub fn gather<E, R: Iterator<Item = Result<Attribution, E>>>(
         manifest: &RunManifest,
         attributions: impl FnOnce() -> Result<R, E>,
-    ) -> Result<RunEvidence, E> {
+    ) -> Result<RunCulprits, E> {
         let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
         let mut sets = Sets::default();
         let timed = manifest.threads.is_empty();
@@ -154,7 +154,7 @@ impl RunEvidence {
             total_ns: row.value.total,
             count: row.value.count,
         });
-        Ok(RunEvidence {
+        Ok(RunCulprits {
             run: format!("{} ({})", manifest.id, manifest.label),
             measured_ns: manifest.measured_time(),
             culprits: culprits.collect(),
@@ -164,7 +164,7 @@ impl RunEvidence {
 
     /// What both runs measured: each culprit's time and stalls added up.
     #[must_use]
-    pub fn and(mut self, other: RunEvidence) -> RunEvidence {
+    pub fn and(mut self, other: RunCulprits) -> RunCulprits {
         let key = |of: &MeasuredCulprit| CulpritKey::of(&of.subject, KeyLevel::Program);
         let mut known: KeyedMap<CulpritKey, u32> = self.culprits.iter().map(key).zip(0u32..).collect();
         let mut places = HashMap::new();
@@ -251,7 +251,7 @@ mod tests {
     fn a_win_is_the_sum_of_what_the_knob_answers() {
         let work = Work { function: Some("vmstat_update".into()), ..Work::default() };
         let tick = Subject::Timer { function: Some("tick_nohz_handler".into()), source: None };
-        let evidence = RunEvidence {
+        let measured = RunCulprits {
             run: "r".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![
@@ -262,14 +262,14 @@ mod tests {
             ],
             together: Vec::new(),
         };
-        let win = evidence.win(catalogue::find("vmstat").unwrap()).unwrap();
+        let win = measured.win(catalogue::find("vmstat").unwrap()).unwrap();
         assert_eq!((win.total_ns, win.count, win.per_second_milli), (Nanos(50_000), 10, 1000));
         assert_eq!(win.effect, Effect::Removes);
         assert_eq!(win.culprits, ["kworker vmstat_update"]);
-        assert!(evidence.win(catalogue::find("ksm").unwrap()).is_none());
+        assert!(measured.win(catalogue::find("ksm").unwrap()).is_none());
         // Exclusion is no proof: it is marked as such.
-        assert_eq!(evidence.win(catalogue::find("governor").unwrap()).unwrap().effect, Effect::Perhaps);
-        assert_eq!(evidence.unanswered().len(), 1);
+        assert_eq!(measured.win(catalogue::find("governor").unwrap()).unwrap().effect, Effect::Perhaps);
+        assert_eq!(measured.unanswered().len(), 1);
     }
 
     #[test]
@@ -278,26 +278,26 @@ mod tests {
             .find(|knob| ["a", "b"].iter().all(|name| knob.answers(&thread(name)).is_some()))
             .unwrap();
         // Three stalls: one of both, in several parts; one of each.
-        let mut evidence = RunEvidence {
+        let mut measured = RunCulprits {
             measured_ns: Nanos(1_000_000_000),
             culprits: vec![culprit(thread("a"), 900, 2), culprit(thread("b"), 800, 2)],
-            ..RunEvidence::default()
+            ..RunCulprits::default()
         };
         let mut sets = Sets::default();
         for stall in [vec![0, 1, 0, 1, 1], vec![0], vec![1]] {
             sets.add(stall);
         }
         let places = [(0, 0), (1, 1)].into_iter().collect();
-        evidence.together = sets.by_place(&places);
-        assert_eq!(evidence.win(knob).map(|win| win.count), Some(3));
+        measured.together = sets.by_place(&places);
+        assert_eq!(measured.win(knob).map(|win| win.count), Some(3));
         // What knows no more than each one's says no more than that holds.
-        evidence.together.clear();
-        assert_eq!(evidence.win(knob).map(|win| win.count), Some(2));
+        measured.together.clear();
+        assert_eq!(measured.win(knob).map(|win| win.count), Some(2));
     }
 
     #[test]
     fn two_runs_add_up_wherever_a_culprit_stands_in_each() {
-        let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunEvidence {
+        let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunCulprits {
             run: run.into(),
             measured_ns: Nanos(1_000),
             culprits: names.iter().map(|name| culprit(thread(name), 100, 1)).collect(),

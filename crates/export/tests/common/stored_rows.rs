@@ -1,4 +1,4 @@
-//! A stored run's rows, told to a sink as a recording tells them.
+//! A stored run's rows, given to a sink as a recording gives them.
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
@@ -7,15 +7,15 @@ use jitterscope_model::{
 use jitterscope_store::RunReader;
 
 /// The rows of a stored run, as they were recorded.
-pub struct Rows {
+pub struct StoredRows {
     pub stalls: Vec<(Stall, Attribution)>,
     pub intervals: Vec<(IntervalRow, Histogram<u64>)>,
 }
 
-impl Rows {
-    pub fn of(run: &RunReader) -> Rows {
+impl StoredRows {
+    pub fn of(run: &RunReader) -> StoredRows {
         let lengths = run.interval_histograms().unwrap().map(|stored| stored.unwrap().histogram);
-        Rows {
+        StoredRows {
             stalls: super::stalls(),
             intervals: run.intervals().unwrap().map(Result::unwrap).zip(lengths).collect(),
         }
@@ -36,7 +36,7 @@ impl Rows {
 }
 
 /// Tells a sink all rows, so many at a time; checks what it says of them meanwhile.
-pub fn tell(
+pub fn feed(
     sink: &mut dyn Sink,
     rows: &[Row<'_>],
     at_once: usize,

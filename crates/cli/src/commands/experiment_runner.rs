@@ -1,27 +1,27 @@
-//! What an experiment measures, by its arguments.
+//! Who makes an experiment's runs, by its arguments.
 
 use super::experiment_args::ExperimentArgs;
-use super::experiment_lab::CommandLab;
-use super::experiment_probe::probe_lab;
+use super::experiment_probe::probe_runner;
+use super::experiment_runners::CommandRunner;
 use crate::places::Places;
-use jitterscope_experiment::Subject;
+use jitterscope_experiment::Runner;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
 
-/// The probe or the command that is measured.
+/// A runner of the probe or of the command that is measured.
 ///
 /// # Errors
 /// What is to be measured cannot be.
-pub(super) fn subject(
+pub(super) fn runner(
     args: &ExperimentArgs,
     machine: Machine,
     measured: CpuChoice,
     places: &Places,
-) -> anyhow::Result<Box<dyn Subject>> {
+) -> anyhow::Result<Box<dyn Runner>> {
     if args.command.is_empty() {
-        return Ok(Box::new(probe_lab(args, &machine, &measured, places)?));
+        return Ok(Box::new(probe_runner(args, &machine, &measured, places)?));
     }
-    Ok(Box::new(CommandLab {
+    Ok(Box::new(CommandRunner {
         machine,
         command: args.command.clone(),
         env: args.env.clone(),

@@ -1,12 +1,11 @@
-//! What an experiment measures: a recording of some kind, or a command of the user's.
+//! The two runners of experiments: a recording of some kind, or a command of the user's.
 
 use super::machine_tuning;
 use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
-use jitterscope_experiment::{Arm, ExperimentError, Subject};
+use jitterscope_experiment::{Arm, ExperimentError, Runner};
 use jitterscope_model::{
-    ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError,
-    Subject as Culprit,
+    ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError, Subject,
 };
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
@@ -61,7 +60,7 @@ impl Recorded {
 }
 
 /// Recordings of one kind.
-pub struct ProbeLab {
+pub struct ProbeRunner {
     /// The machine.
     pub machine: Machine,
     /// How each run is made.
@@ -74,7 +73,7 @@ pub struct ProbeLab {
     pub quiet: bool,
 }
 
-impl ProbeLab {
+impl ProbeRunner {
     /// Records, for so long where that is not as long as its settings say.
     fn record(
         &mut self,
@@ -116,7 +115,7 @@ impl ProbeLab {
 
 /// Ends a recording as soon as somebody was seen.
 struct Sight<'s> {
-    seen: &'s mut (dyn FnMut(&Culprit) -> bool + Send),
+    seen: &'s mut (dyn FnMut(&Subject) -> bool + Send),
     found: bool,
     /// The recording's own flag.
     end: &'s AtomicBool,
@@ -157,7 +156,7 @@ impl Sink for Sight<'_> {
     }
 }
 
-impl Subject for ProbeLab {
+impl Runner for ProbeRunner {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let label = format!("{}-{}", self.label, letter(arm));
         match self.record(label, None, Vec::new(), stop) {
@@ -170,7 +169,7 @@ impl Subject for ProbeLab {
 
     fn look_for(
         &mut self,
-        seen: &mut (dyn FnMut(&Culprit) -> bool + Send),
+        seen: &mut (dyn FnMut(&Subject) -> bool + Send),
         at_most: Nanos,
         stop: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
@@ -194,7 +193,7 @@ impl Subject for ProbeLab {
 }
 
 /// A command of the user's, followed through the scheduler from its start to its end.
-pub struct CommandLab {
+pub struct CommandRunner {
     /// The machine.
     pub machine: Machine,
     /// The command and its arguments.
@@ -213,7 +212,7 @@ pub struct CommandLab {
     pub quiet: bool,
 }
 
-impl CommandLab {
+impl CommandRunner {
     /// What an arm starts: the same in both, but for the variables.
     fn started(&self, arm: Arm) -> Followed {
         let pair =
@@ -226,7 +225,7 @@ impl CommandLab {
     }
 }
 
-impl Subject for CommandLab {
+impl Runner for CommandRunner {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
             followed: self.started(arm),
@@ -269,7 +268,7 @@ mod tests {
 
     #[test]
     fn both_arms_start_the_same_but_for_the_variables() {
-        let lab = CommandLab {
+        let runner = CommandRunner {
             machine: Machine::host(),
             command: vec!["true".into(), "x".into()],
             env: vec!["A=1".into(), "B=2=3".into()],
@@ -279,13 +278,13 @@ mod tests {
             runs: PathBuf::new(),
             quiet: true,
         };
-        let of = |arm| match lab.started(arm) {
+        let of = |arm| match runner.started(arm) {
             Followed::Command { line, env, to_stderr } => (line, env, to_stderr),
             other => panic!("{other:?}"),
         };
         let (without, with) = (of(Arm::A), of(Arm::B));
         assert_eq!((&without.0, without.2), (&with.0, with.2));
-        assert_eq!(without.0, lab.command);
+        assert_eq!(without.0, runner.command);
         assert_eq!(without.1, []);
         assert_eq!(with.1, [("A".into(), "1".into()), ("B".into(), "2=3".into())]);
     }
