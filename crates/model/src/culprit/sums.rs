@@ -223,7 +223,7 @@ impl Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Task;
+    use crate::{CulpritPool, Task};
 
     #[test]
     fn what_is_remembered_changes_no_sum() {
@@ -235,17 +235,29 @@ mod tests {
         };
         // Fewer rows than culprits, more threads than are remembered, each of them again and again.
         let mut sums: CulpritSums<u8, u64> = CulpritSums::new(KeyLevel::Program, 5);
-        let mut plain = sums.clone();
+        let (mut plain, mut shared, mut pool) = (sums.clone(), sums.clone(), CulpritPool::default());
         for n in 0..3 * MOST_REMEMBERED as i32 {
             let (extra, subject) = ((n % 2) as u8, thread(n / 2 % (MOST_REMEMBERED as i32 + 100)));
             for _ in 0..2 {
                 *sums.of(extra, &subject) += 1;
                 let at = plain.found(extra, &subject);
                 *plain.at(at) += 1;
+                // One value for both, or one of its own, in memory where another may have lain.
+                let culprit = match n % 5 {
+                    0 => Arc::new(subject.clone().into()),
+                    _ => pool.share(subject.clone().into()),
+                };
+                let at = shared.position_of(extra, &culprit);
+                *shared.at(at) += 1;
+            }
+            if n % 700 == 0 {
+                pool = CulpritPool::default();
             }
         }
         assert!(sums.remembered.len() <= MOST_REMEMBERED && plain.remembered.is_empty());
+        assert!(shared.met.len() <= MOST_REMEMBERED);
         let debug = |sums: &CulpritSums<u8, u64>| format!("{:?}", sums.rows);
         assert_eq!(debug(&sums), debug(&plain));
+        assert_eq!(debug(&shared), debug(&plain));
     }
 }

@@ -135,6 +135,54 @@ impl TableRows for AttributionRows {
 mod tests {
     use super::*;
     use crate::tables::SCHEMA;
+    use arrow_array::{StringArray, cast::AsArray};
+    use jitterscope_model::{CpuId, CulpritPool, ExecutionContext, Nanos, Part, StallId};
+
+    /// Whatever is remembered, each row has the names of its own culprit: of shared ones and of others, of more than are
+    /// remembered, in memory where another has lain.
+    #[test]
+    fn each_row_has_its_own_culprit_from_batch_to_batch() {
+        let culprit = |n: u32| Culprit {
+            subject: Subject::Call(format!("function {n}").into()),
+            sender: (!n.is_multiple_of(3)).then(|| Sender {
+                context: ExecutionContext::Thread,
+                comm: Some(format!("comm {}", n % 90).into()),
+                tid: n as i32,
+                tgid: None,
+                cpu: CpuId(0),
+                via: None,
+            }),
+        };
+        let (mut rows, mut pool) = (AttributionRows::default(), CulpritPool::default());
+        for batch in 0..8u32 {
+            let numbers: Vec<u32> =
+                (0..600).map(|row| (row * 7 + batch * 150) % (300 + 200 * batch)).collect();
+            for n in &numbers {
+                let culprit = match n % 4 {
+                    0 => Arc::new(culprit(*n)),
+                    _ => pool.share(culprit(*n)),
+                };
+                let part = Part::inside(culprit, Nanos(1), Evidence::LostRecords);
+                rows.push(&Attribution { stall: StallId(1), parts: vec![part] });
+            }
+            let text = |rows: &mut AttributionRows, wanted: &str| -> Vec<Option<String>> {
+                let columns = rows.named();
+                let (_, column) = columns.iter().find(|(name, _)| *name == wanted).unwrap();
+                let texts = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
+                texts.into_iter().map(|text| text.map(str::to_owned)).collect()
+            };
+            let (wanted, of): (&str, fn(&Culprit) -> Option<String>) = match batch % 2 {
+                0 => ("name", |culprit| Some(culprit.subject.name().into_owned())),
+                _ => ("sender_comm", |culprit| Some(culprit.sender.as_ref()?.comm.as_ref()?.to_string())),
+            };
+            let expected: Vec<Option<String>> = numbers.iter().map(|n| of(&culprit(*n))).collect();
+            assert_eq!(text(&mut rows, wanted), expected, "batch {batch}");
+            assert!(rows.culprits.met.len() <= MOST_MET);
+            if batch == 4 {
+                pool = CulpritPool::default();
+            }
+        }
+    }
 
     #[test]
     fn the_columns_stand_in_the_order_of_the_schema() {
