@@ -64,7 +64,7 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let audit = audit(&machine, &goal, evidence.as_ref().map(|m| &m.evidence));
     if args.json {
-        output::json(&audit)?;
+        output::json(&tuning::audit_json(&audit)?)?;
     } else {
         output::result(&tuning::audit(
             &audit,
