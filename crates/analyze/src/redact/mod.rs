@@ -12,7 +12,7 @@ mod subject;
 mod warning;
 mod words;
 
-use crate::phrase;
+use crate::known_names;
 use jitterscope_model::{
     Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
     HostFacts, JournalEnd, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult,
@@ -178,7 +178,7 @@ impl Redactor {
     }
 
     fn thread(&mut self, name: &str) -> String {
-        if name.is_empty() || phrase::is_kernel_thread(name) {
+        if name.is_empty() || known_names::is_kernel_thread(name) {
             return name.to_owned();
         }
         self.threads.of(name, "thread")
@@ -187,8 +187,8 @@ impl Redactor {
     fn function(&mut self, name: &str) -> String {
         let listed = words::SENDERS.contains(&name)
             || words::COUNTERS.contains(&name)
-            || phrase::is_kernel_thread(name)
-            || phrase::is_function(name);
+            || known_names::is_kernel_thread(name)
+            || known_names::is_function(name);
         if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
     }
 

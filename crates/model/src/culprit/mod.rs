@@ -26,7 +26,7 @@ pub use about::{About, Meanwhile};
 pub use evidence::Evidence;
 pub use fields::SubjectFields;
 pub use key::{CulpritKey, KeyLevel};
-pub use kind::CulpritKind;
+pub use kind::{CulpritKind, NameOf};
 pub use phase::Phase;
 pub use quota::{Quota, QuotaLimit};
 pub use sched_class::SchedClass;

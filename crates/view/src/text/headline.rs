@@ -5,7 +5,7 @@ use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use crate::words;
-use jitterscope_analyze::{RunSummary, explain};
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::{ClockCosts, CpuSet, Nanos};
 
 /// The threshold where the clock is quick.
@@ -167,7 +167,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
                 ": {} {} ({})",
                 percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),
                 words::kind_and_name(who),
-                explain(who)
+                words::explain(who)
             );
         }
     } else if summary.trust.dropped_records > 0 {
