@@ -10,7 +10,7 @@ use jitterscope_testing::{Neighbour, highest_cpu, turn};
 use schema_check::{hold, schema};
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]

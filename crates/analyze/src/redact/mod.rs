@@ -15,9 +15,9 @@ mod words;
 use crate::known_names;
 use jitterscope_model::{
     Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
-    HostFacts, JournalEnd, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult,
-    PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest,
-    SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal,
+    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead,
+    RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -316,7 +316,7 @@ impl Redactor {
                 ended: journal
                     .ended
                     .as_ref()
-                    .map(|end| JournalEnd { disk_full: end.disk_full, why: LEFT_OUT.into() }),
+                    .map(|end| JournalEnd { disk_full: end.disk_full, why: journal_fault(&end.why) }),
             }),
         }
     }
@@ -402,6 +402,14 @@ fn ended_early(of: &EndedEarly) -> EndedEarly {
         },
         EndedEarly::Offline => EndedEarly::Offline,
         EndedEarly::Worded(_) | EndedEarly::Unknown(_) => EndedEarly::Worded(LEFT_OUT.into()),
+    }
+}
+
+/// What the system said may name a file.
+fn journal_fault(of: &JournalFault) -> JournalFault {
+    match of {
+        JournalFault::StockOverfilled => JournalFault::StockOverfilled,
+        JournalFault::System(_) | JournalFault::Unknown(_) => JournalFault::System(LEFT_OUT.into()),
     }
 }
 

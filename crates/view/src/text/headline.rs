@@ -1,6 +1,7 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
 use super::{Page, cpus, over_time, short_cpus_text, wakeup};
+use crate::cpus_because::cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
@@ -55,7 +56,11 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     facts.retain(|fact| !fact.is_empty());
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(cpus)));
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!("{} chosen: {}", short_cpus_text(cpus), cpus_because(because)),
+        );
     }
     if run.interrupted {
         let text = match run.planned_ns {
